@@ -1,0 +1,174 @@
+"""``python -m benchmarks``: print the tables, and write them to RESULTS.md."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import itertools
+import math
+import os
+import pathlib
+import platform
+import statistics
+from collections.abc import Iterator
+
+import onnx
+import onnxruntime
+
+import rewriter
+from benchmarks.cases import CASES, SWEEPS, Case, Sweep
+from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
+
+SAMPLES = (100, 250, 500, 1000, 2000, 4000, 8000, 16000)
+RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
+
+
+def main() -> None:
+    args = _arguments()
+    lines = []
+    for line in itertools.chain(_head(args), _cases(args), _sweeps(args)):
+        print(line, flush=True)
+        lines.append(line)
+    if not args.only and not args.dry:
+        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--strategy", nargs="+", default=["expand"], help="default: expand")
+    parser.add_argument("--only", help="cases and sweeps whose name holds this; writes nothing")
+    parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
+    parser.add_argument("--rounds", type=int, default=31, help="runs of each model")
+    parser.add_argument("--seconds", type=float, default=20.0, help="most seconds for one model")
+    return parser.parse_args()
+
+
+def _head(args: argparse.Namespace) -> Iterator[str]:
+    packages = ("seqmap", "onnx", "onnx-ir", "onnxruntime", "numpy")
+    versions = ", ".join(f"{name} {_version(name)}" for name in packages)
+    yield "# Benchmarks"
+    yield ""
+    yield "Written by `python -m benchmarks`. onnxruntime on the CPU, one thread."
+    yield (
+        f"Medians of {args.rounds} runs in turns (of fewer, at least 5, where one model would "
+        f"take over {args.seconds:.0f} s); a ratio is the median of the ratios turn by turn."
+    )
+    yield ""
+    yield f"- machine: {os.cpu_count()} cores, {_processor()}, {platform.system()}"
+    yield f"- versions: Python {platform.python_version()}, {versions}"
+    yield ""
+
+
+def _cases(args: argparse.Namespace) -> Iterator[str]:
+    ours = [f"ours, {strategy}" for strategy in args.strategy]
+    columns = ["as given", "ONNX's expansion", *ours, "by hand"]
+    last = ours[-1]
+    yield "## Milliseconds"
+    yield ""
+    yield _row(["case", *columns, f"as given / {last}", f"ONNX's / {last}", f"{last} / by hand"])
+    yield _row(["---", *["---:"] * (len(columns) + 3)])
+    for make in CASES:
+        case = make()
+        if args.only and args.only not in case.name:
+            continue
+        models = {"as given": case.given, "ONNX's expansion": expand_with_onnx(case.given)}
+        models |= {
+            label: _rewritten(case, strategy)
+            for label, strategy in zip(ours, args.strategy, strict=True)
+        }
+        if case.by_hand is not None:
+            models["by hand"] = case.by_hand
+        times = measure(models, case.feeds, args.rounds, args.seconds)
+        ratios = [
+            ratio(times["as given"], times[last]),
+            ratio(times["ONNX's expansion"], times[last]),
+            ratio(times[last], times.get("by hand")),
+        ]
+        yield _row(
+            [
+                case.name,
+                *(_milliseconds(times.get(column)) for column in columns),
+                *("-" if value is None else f"{value:.2f}" for value in ratios),
+            ]
+        )
+    yield ""
+
+
+def _sweeps(args: argparse.Namespace) -> Iterator[str]:
+    yield "## Growth with the number of samples"
+    yield ""
+    yield "Growth: how many times as long for twice the samples."
+    yield ""
+    for sweep in SWEEPS:
+        if not args.only or args.only in sweep.name:
+            yield from _sweep(sweep, args)
+
+
+def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
+    labels = ["as given", *(f"ours, {strategy}" for strategy in args.strategy)]
+    yield f"### {sweep.name}"
+    yield ""
+    yield _row(["samples", *(cell for label in labels for cell in (f"{label} (ms)", "growth"))])
+    yield _row(["---:"] * (1 + 2 * len(labels)))
+    before: dict[str, float] = {}
+    largest = dict.fromkeys(labels, 0.0)
+    for fewer, samples in zip((None, *SAMPLES), SAMPLES, strict=False):
+        case = sweep.case(samples)
+        rewritten = [_rewritten(case, strategy) for strategy in args.strategy]
+        models = dict(zip(labels, [case.given, *rewritten], strict=True))
+        times = measure(models, case.feeds, args.rounds, args.seconds)
+        cells = [f"{samples:,}"]
+        for label in labels:
+            cells.append(_milliseconds(times[label]))
+            median = _median(times[label])
+            if fewer is None or median is None:
+                cells.append("-")
+            else:
+                growth = (median / before[label]) ** (1 / math.log2(samples / fewer))
+                largest[label] = max(largest[label], growth)
+                cells.append(f"{growth:.2f}")
+            before[label] = math.nan if median is None else median
+        yield _row(cells)
+    yield ""
+    worst = ", ".join(f"{label} {growth:.2f}" for label, growth in largest.items())
+    yield f"Largest growth: {worst}; aimed at: at most {sweep.bound}."
+    yield ""
+
+
+def _rewritten(case: Case, strategy: str) -> onnx.ModelProto:
+    return rewriter.rewrite(case.given, strategy=strategy, **case.promises).model
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _median(times: Times | Refused | None) -> float | None:
+    return statistics.median(times) if isinstance(times, list) else None
+
+
+def _milliseconds(times: Times | Refused | None) -> str:
+    median = _median(times)
+    if median is None:
+        return "-" if times is None else "refused"
+    return f"{1000 * median:.3g}" if median < 1 else f"{1000 * median:,.0f}"
+
+
+def _version(package: str) -> str:
+    if package == "onnxruntime":
+        return onnxruntime.__version__
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "(checkout)"
+
+
+def _processor() -> str:
+    path = pathlib.Path("/proc/cpuinfo")
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main()

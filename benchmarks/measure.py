@@ -1,0 +1,102 @@
+"""The clock: several models of one task, run in turns on one thread of onnxruntime."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import onnx
+import onnx.inliner
+import onnxruntime
+
+from rewriter.compare import compare
+
+__all__ = ["Refused", "Times", "expand_with_onnx", "measure", "ratio"]
+
+Times = list[float]
+
+
+class Refused(str):
+    """Why onnxruntime does not load a model."""
+
+
+def expand_with_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with ONNX's own expansion of SequenceMap in place."""
+    inlined = onnx.inliner.inline_local_functions(model)
+    typed = onnx.shape_inference.infer_shapes(inlined)
+    selected = [("", "SequenceMap")]
+    return onnx.inliner.inline_selected_functions(typed, selected, inline_schema_functions=True)
+
+
+def measure(
+    models: Mapping[str, onnx.ModelProto],
+    feeds: Mapping[str, Any],
+    rounds: int,
+    seconds: float,
+) -> dict[str, Times | Refused]:
+    """Time the models in turns, after a warm-up that also checks that they agree.
+
+    Args:
+        models: Models with the same inputs and outputs, by label.
+        feeds: Input name to array, or to a list of arrays for a sequence.
+        rounds: How often each is run.
+        seconds: What one model may take in all; one that would take longer is run less often,
+            but never fewer than five times.
+
+    Returns:
+        By label: the seconds of every run, or why onnxruntime refuses the model.
+
+    Raises:
+        AssertionError: Two of the models disagree.
+    """
+    result: dict[str, Times | Refused] = {}
+    sessions: dict[str, onnxruntime.InferenceSession] = {}
+    share: dict[str, int] = {}
+    expected: dict[str, Any] | None = None
+    for label, model in models.items():
+        try:
+            sessions[label] = _session(model)
+        except Exception as error:  # noqa: BLE001 -- onnxruntime raises many types of its own
+            result[label] = Refused(str(error).splitlines()[0])
+            continue
+        result[label] = []
+        names = [output.name for output in sessions[label].get_outputs()]
+        outputs = dict(zip(names, sessions[label].run(None, feeds), strict=True))
+        if expected is None:
+            expected = outputs
+        difference = compare(expected, outputs)
+        assert difference.equal, f"{label}: {difference.message}"
+        once = _once(sessions[label], feeds)
+        share[label] = max(5, min(rounds, round(seconds / once)))
+        if share[label] == rounds:
+            for _ in range(3):
+                _once(sessions[label], feeds)
+    for turn in range(rounds):
+        for label, session in sessions.items():
+            if turn < share[label]:
+                result[label].append(_once(session, feeds))  # type: ignore[union-attr]
+    return result
+
+
+def ratio(slow: Times | Refused | None, fast: Times | Refused | None) -> float | None:
+    """Return the median of the ratios turn by turn, so that a slow spell of the machine cancels."""
+    if not isinstance(slow, list) or not isinstance(fast, list):
+        return None
+    return statistics.median(a / b for a, b in zip(slow, fast))  # noqa: B905 -- common turns
+
+
+def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _once(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -> float:
+    started = time.perf_counter()
+    session.run(None, feeds)
+    return time.perf_counter() - started

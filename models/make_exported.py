@@ -1,0 +1,206 @@
+"""Writes the models of ``models/exported`` that come from PyTorch: ``dy_*`` and ``ts_*``.
+
+Run ``python models/make_exported.py DIRECTORY`` where torch (2.13 wrote the files here) and
+onnxscript are installed. Weights are drawn anew, so the bytes differ; the graphs should not.
+Nothing else needs torch: tests use the files that are checked in.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class Hstack(nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.hstack([a, b])
+
+
+class AtLeast1d(nn.Module):
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.cat(torch.atleast_1d([a, b]))
+
+
+class EmbeddingBag(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.e = nn.EmbeddingBag(50, 8, mode="sum")
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.e(ids)
+
+
+class ScanIdentityState(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        def step(state: Tensor, row: Tensor) -> tuple[Tensor, Tensor]:
+            return state.clone(), torch.tanh(self.fc(row))
+
+        return torch._higher_order_ops.scan(step, torch.zeros(1), x)[1]
+
+
+class SplitDynamic(nn.Module):
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        head, tail = torch.split(x, [2, x.shape[0] - 2])
+        return head.sum(0) + tail.sum(0) + n
+
+
+class Unbind(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        left, right = x.view(-1, 4, 2).unbind(2)
+        return left - right
+
+
+class EmbeddingBagOffsets(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(50, 8))
+
+    def forward(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        return nn.functional.embedding_bag(ids, self.weight, offsets, mode="sum")
+
+
+class ListComprehension(nn.Module):
+    def forward(self, xs: list[Tensor]) -> list[Tensor]:
+        return [torch.relu(x) * 2.0 + 1.0 for x in xs]
+
+
+class FilterNegative(nn.Module):
+    def forward(self, xs: list[Tensor]) -> list[Tensor]:
+        ys: list[Tensor] = []
+        for x in xs:
+            if bool(x.sum() > 0):
+                ys.append(x)
+        return ys
+
+
+class RnnNegative(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.zeros(x.size(1))
+        ys: list[Tensor] = []
+        for i in range(x.size(0)):
+            h = torch.tanh(h + x[i])
+            ys.append(h)
+        return torch.stack(ys)
+
+
+class RowsLinear(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        ys: list[Tensor] = []
+        for i in range(x.size(0)):
+            ys.append(torch.tanh(self.fc(x[i])))
+        return torch.stack(ys)
+
+
+class SplitMapCat(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        ys: list[Tensor] = []
+        for piece in torch.split(x, 10):
+            ys.append(piece * 2.0)
+        return torch.cat(ys)
+
+
+class ZipMatMul(nn.Module):
+    def forward(self, a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
+        return [torch.matmul(x, y) for x, y in zip(a, b)]
+
+
+# name -> module, example arguments, keyword arguments of torch.onnx.export
+DYNAMO: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
+    "dy_hstack": (Hstack(), (torch.randn(3), torch.randn(5)), {}),
+    "dy_atleast_1d": (AtLeast1d(), (torch.randn(3), torch.randn(4)), {}),
+    "dy_embedding_bag": (EmbeddingBag(), (torch.randint(50, (2, 3)),), {}),
+    "dy_scan_identity_state": (ScanIdentityState(), (torch.randn(5, 8),), {}),
+    "dy_split_dynamic": (
+        SplitDynamic(),
+        (torch.randn(7, 3), torch.randn(3)),
+        {"dynamic_shapes": ({0: "N"}, None)},
+    ),
+    "dy_unbind_dyn": (Unbind(), (torch.randn(3, 8),), {"dynamic_shapes": ({0: "N"},)}),
+}
+SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
+    "ts_embedding_bag_sum": (
+        EmbeddingBagOffsets(),
+        (torch.randint(50, (6,)), torch.tensor([0, 2, 5])),
+        {
+            "input_names": ["ids", "offsets"],
+            "output_names": ["y"],
+            "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}},
+        },
+    ),
+    "ts_listcomp_relu": (
+        ListComprehension(),
+        ([torch.randn(3, 4), torch.randn(5, 4)],),
+        {"input_names": ["xs"], "output_names": ["ys"]},
+    ),
+    "ts_filter_negative": (
+        FilterNegative(),
+        ([torch.ones(2), -torch.ones(3), torch.ones(1)],),
+        {"input_names": ["xs"], "output_names": ["ys"]},
+    ),
+    "ts_rnn_negative": (
+        RnnNegative(),
+        (torch.randn(6, 8),),
+        {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": {"x": {0: "N"}}},
+    ),
+    "ts_rows_linear_stack": (
+        RowsLinear(),
+        (torch.randn(6, 8),),
+        {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": {"x": {0: "N"}}},
+    ),
+    "ts_split_map_cat": (
+        SplitMapCat(),
+        (torch.randn(95),),
+        {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": {"x": {0: "N"}}},
+    ),
+    "ts_zip_matmul_badshapes": (
+        ZipMatMul(),
+        ([torch.randn(2, 3), torch.randn(4, 3)], [torch.randn(3, 5), torch.randn(3, 1)]),
+        {"input_names": ["a", "b"], "output_names": ["c"]},
+    ),
+}
+
+
+def vectors(inputs: list[tuple[str, Any]], outputs: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Name inputs and outputs the way ``--inputs`` reads them."""
+    arrays = {}
+    named = [(f"in__{name}", value) for name, value in inputs]
+    named += [("out__0", outputs)]
+    for name, value in named:
+        elements = {name: value}
+        if isinstance(value, list):
+            elements = {f"{name}__{i}": element for i, element in enumerate(value)}
+        arrays.update({key: element.detach().numpy() for key, element in elements.items()})
+    return arrays
+
+
+def main(directory: pathlib.Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    for name, (module, args, options) in (DYNAMO | SCRIPTED).items():
+        path = directory / f"{name}.onnx"
+        module.eval()
+        if name in DYNAMO:
+            torch.onnx.export(module, args, path, opset_version=18, external_data=False, **options)
+        else:
+            scripted = torch.jit.script(module)
+            torch.onnx.export(scripted, args, path, opset_version=17, dynamo=False, **options)
+        names = module.forward.__code__.co_varnames[1 : 1 + len(args)]
+        inputs = list(zip(names, args, strict=True))
+        np.savez(path.with_suffix(".npz"), **vectors(inputs, module(*args)))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

@@ -1,0 +1,168 @@
+"""Records new nodes with their types, before they are put into a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir import AttributeType
+
+__all__ = ["ORIGIN_KEY", "Builder", "drop_uses", "tensor_value"]
+
+ORIGIN_KEY = "seqmap.origin"
+
+
+def tensor_value(
+    name: str, dtype: ir.DataType | None, dims: Sequence[int | str | None] | None = None
+) -> ir.Value:
+    """Make a tensor value that no node computes: an input of a body."""
+    return ir.Value(
+        name=name,
+        type=None if dtype is None else ir.TensorType(dtype),
+        shape=None if dims is None else ir.Shape(list(dims)),
+    )
+
+
+def _tensor(array: np.ndarray) -> ir.TensorProtocol:
+    if array.dtype != object:
+        return ir.tensor(array)
+    strings = [s.encode() if isinstance(s, str) else s for s in array.ravel().tolist()]
+    return ir.StringTensor(strings, shape=ir.Shape(array.shape))
+
+
+def drop_uses(nodes: Sequence[ir.Node]) -> None:
+    """Make nodes that no graph holds read nothing, so that values do not count them as users."""
+    for node in nodes:
+        for attribute in node.attributes.values():
+            if attribute.type == AttributeType.GRAPH and not attribute.is_ref():
+                drop_uses(list(attribute.as_graph()))
+        for index in range(len(node.inputs)):
+            node.replace_input_with(index, None)
+
+
+class Builder:
+    """Records nodes in order; one builder writes one graph.
+
+    Attributes:
+        nodes: What was recorded.
+        origin: Path of the node that the new nodes stand for, kept in their metadata.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self.nodes: list[ir.Node] = []
+        self.origin = origin
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+
+    def node(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        outputs: int = 1,
+        domain: str = "",
+    ) -> ir.Node:
+        """Record a node; attributes that are None are left out.
+
+        Args:
+            op_type: The operator.
+            inputs: Its inputs, None for an omitted one.
+            attributes: Plain Python values, graphs, tensors or `onnx_ir.Attr`.
+            outputs: How many outputs it has.
+            domain: The domain of the operator.
+        """
+        given = {k: v for k, v in (attributes or {}).items() if v is not None}
+        made = [
+            v
+            if isinstance(v, ir.Attr)
+            else ir.Attr(k, AttributeType.INTS, ())
+            if isinstance(v, list | tuple) and not v
+            else ir.convenience.convert_attribute(k, v)
+            for k, v in given.items()
+        ]
+        base = self.origin.rsplit("/", 1)[-1]
+        node = ir.Node(
+            domain,
+            op_type,
+            inputs,
+            made,
+            num_outputs=outputs,
+            name=f"{base}/{op_type}",
+            metadata_props={ORIGIN_KEY: self.origin},
+        )
+        for output in node.outputs:
+            output.name = f"{base}/{op_type}_out"
+        self.nodes.append(node)
+        return node
+
+    def op(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> ir.Value:
+        """Record a node with one output and return that output."""
+        return self.node(op_type, inputs, attributes).outputs[0]
+
+    def constant(self, array: np.ndarray) -> ir.Value:
+        """Return a Constant node's output; equal constants are recorded once."""
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if array.dtype == object:
+            key = ("object", array.shape, repr(array.tolist()).encode())
+        if key not in self._constants:
+            tensor = _tensor(array)
+            value = self.op("Constant", [], {"value": tensor})
+            value.type = ir.TensorType(tensor.dtype)
+            value.shape = ir.Shape(array.shape)
+            self._constants[key] = value
+        return self._constants[key]
+
+    def ints(self, *numbers: int) -> ir.Value:
+        """Return a constant int64 vector."""
+        return self.constant(np.array(numbers, np.int64))
+
+    def int(self, number: int) -> ir.Value:
+        """Return a constant int64 scalar."""
+        return self.constant(np.array(number, np.int64))
+
+    def bool(self, value: bool) -> ir.Value:
+        """Return a constant boolean scalar."""
+        return self.constant(np.array(value, np.bool_))
+
+    def mark(self) -> tuple[int, dict[Any, ir.Value]]:
+        """Return a point that `rollback` can return to."""
+        return len(self.nodes), dict(self._constants)
+
+    def rollback(self, mark: tuple[int, dict[Any, ir.Value]]) -> None:
+        """Forget what was recorded since a mark; values of the graph lose these uses."""
+        count, self._constants = mark
+        drop_uses(self.nodes[count:])
+        del self.nodes[count:]
+
+    def subgraph(
+        self,
+        name: str,
+        inputs: Sequence[ir.Value],
+        write: Callable[[Builder], Sequence[ir.Value]],
+    ) -> ir.Graph:
+        """Write a graph for a control-flow node.
+
+        Args:
+            name: Name of the graph.
+            inputs: Its inputs.
+            write: Records the nodes and returns the outputs. An output that the graph does not
+                compute itself, or that stands twice, goes through Identity.
+        """
+        inner = Builder(self.origin)
+        outputs = list(write(inner))
+        own = {out for node in inner.nodes for out in node.outputs}
+        seen: set[ir.Value] = set()
+        for i, value in enumerate(outputs):
+            if value not in own or value in seen:
+                copied = inner.op("Identity", [value])
+                copied.type, copied.shape = value.type, value.shape
+                outputs[i] = copied
+            seen.add(outputs[i])
+        return ir.Graph(inputs, outputs, nodes=inner.nodes, name=name)

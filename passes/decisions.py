@@ -1,0 +1,186 @@
+"""Decisions about maps, and the closed list of reasons that appear in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+__all__ = ["Code", "Decision", "Decline", "Reason", "Verdict"]
+
+
+class Verdict(enum.StrEnum):
+    """What was done with one map."""
+
+    FUSED = "fused"
+    GUARDED = "guarded"
+    FISSIONED = "fissioned"
+    UNROLLED = "unrolled"
+    EXPANDED = "expanded"
+    KEPT = "kept"
+
+
+class Code(enum.StrEnum):
+    """Why a node or a map was not batched; each has one meaning and one remedy."""
+
+    meaning: str
+    remedy: str
+
+    def __new__(cls, value: str, meaning: str, remedy: str) -> Code:
+        """Make a code that carries its meaning and its remedy."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.remedy = remedy
+        return member
+
+    NO_RULE = (
+        "no-rule",
+        "no batching rule is known for the operator at this opset",
+        "register a rule for it, or move the operator out of the body",
+    )
+    NEVER = (
+        "never",
+        "the operator cannot be batched at all",
+        "nothing; the node stays in a loop",
+    )
+    RANDOM = (
+        "random",
+        "each sample draws its own random numbers, and one batched draw would be another stream",
+        "draw outside of the body and map over the drawn values",
+    )
+    UNKNOWN_RANK = (
+        "unknown-rank",
+        "the rank of an operand is not known",
+        "declare the element type of the sequence with its dimensions",
+    )
+    UNKNOWN_SHAPE = (
+        "unknown-shape",
+        "a dimension that the batched form needs as a number is not known",
+        "promise the shape with --input-shape",
+    )
+    RAGGED = (
+        "ragged",
+        "the operand differs in shape from sample to sample",
+        "promise equal shapes with --uniform, or resize the samples to one shape first",
+    )
+    DATA_DEPENDENT = (
+        "data-dependent-shape",
+        "the shape of the result depends on the values of the sample",
+        "nothing; what makes the shapes equal again is fused after the loop",
+    )
+    BATCHED_OPERAND = (
+        "batched-operand",
+        "an operand that must be shared differs from sample to sample",
+        "compute the operand outside of the body",
+    )
+    SEQUENCE_IN_BODY = (
+        "sequence-in-body",
+        "the node makes or reads a sequence inside of the body",
+        "use tensors inside of the body",
+    )
+    CONTROL_FLOW = (
+        "control-flow",
+        "the branch or the trip count differs from sample to sample",
+        "make the condition the same for all samples",
+    )
+    OPSET = (
+        "opset",
+        "the batched form needs an operator version that the model's opset lacks",
+        "convert the model to a newer opset first",
+    )
+    EXACT = (
+        "exact",
+        "a discrete operator is fed by an operator that rounds differently when batched",
+        "leave --exact out to accept a flip at a tie",
+    )
+    COST = (
+        "cost",
+        "batching would gain nothing here",
+        "use --strategy fuse to batch all the same",
+    )
+    STRATEGY = (
+        "strategy",
+        "the strategy asks for loops",
+        "use --strategy auto or fuse",
+    )
+    UNPROVEN_LENGTH = (
+        "unproven-length",
+        "the sequences may differ in length",
+        "derive them from one tensor or sequence",
+    )
+    UNSPLITTABLE_TYPE = (
+        "unsplittable-type",
+        "onnxruntime has no SplitToSequence for the element type, so the sequence is built by "
+        "insertion, in quadratic time",
+        "use --tensor-io, or concatenate the results in the model",
+    )
+    NOT_A_MAP = (
+        "not-a-map",
+        "the Loop or Scan is no map over independent samples",
+        "nothing; it stays as it is",
+    )
+    SURPLUS_IGNORED = (
+        "surplus-ignored",
+        "the sequences may differ in length: surplus elements of a longer one are ignored and a "
+        "shorter one is an error when the model runs",
+        "nothing; this is what onnxruntime does with the map itself",
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """One node that shaped a decision.
+
+    Attributes:
+        code: Why.
+        node: Path of the node through subgraphs, ``""`` for the map as a whole.
+        op_type: The operator of the node, ``""`` for the map as a whole.
+        detail: What exactly, in one clause.
+    """
+
+    code: Code
+    node: str = ""
+    op_type: str = ""
+    detail: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What the user can do about it."""
+        return self.code.remedy
+
+
+class Decline(Exception):
+    """A batching rule says that it cannot batch this node here.
+
+    Attributes:
+        code: Why.
+        detail: What exactly, in one clause.
+    """
+
+    def __init__(self, code: Code, detail: str = "") -> None:
+        super().__init__(f"{code.value}: {detail or code.meaning}")
+        self.code = code
+        self.detail = detail
+
+
+@dataclasses.dataclass
+class Decision:
+    """What was done with one map, and what decided it.
+
+    Attributes:
+        path: Path of the map through subgraphs and functions.
+        op_type: ``SequenceMap``, ``Loop`` or ``Scan``.
+        verdict: What was done.
+        form: How it was written, e.g. ``scan outputs``, ``blocks``, ``insertion``, ``If``.
+        reasons: The nodes that decided it.
+        assumptions: What the rewrite relied on without proof in the graph.
+        notes: Further facts for the reader, e.g. of the cost model.
+    """
+
+    path: str
+    op_type: str
+    verdict: Verdict
+    form: str = ""
+    reasons: list[Reason] = dataclasses.field(default_factory=list)
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)

@@ -1,0 +1,13 @@
+"""The root of every error that a user of seqmap can meet."""
+
+from __future__ import annotations
+
+__all__ = ["RewriteError"]
+
+
+class RewriteError(Exception):
+    """A model, an option or a feed cannot be used as asked.
+
+    The message is one sentence for the user: which node or file (a node by its path through
+    subgraphs), why, and what to do about it.
+    """

@@ -1,0 +1,88 @@
+"""From what a map holds of an output to the values that the rest of the graph reads."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.loops import Form, Held
+from passes.site import Result
+
+__all__ = ["SPLITTABLE", "concatenated", "escape", "stacked"]
+
+SPLITTABLE = frozenset(
+    {
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+        ir.DataType.FLOAT16,
+        ir.DataType.INT32,
+        ir.DataType.INT64,
+        ir.DataType.BOOL,
+        ir.DataType.STRING,
+    }
+)
+"""Element types for which onnxruntime has SplitToSequence."""
+
+
+def escape(builder: Builder, result: Result, held: Held, rank: int | None) -> ir.Value:
+    """Record how a result is read from what a map holds, and return it.
+
+    Args:
+        builder: Writes the graph of the map.
+        result: What is wanted.
+        held: What there is; a form that cannot give the result is never planned for it.
+        rank: Rank of a sample, if known.
+    """
+    match held.form, result.kind:
+        case Form.INSERTION, "sequence":
+            return held.value
+        case Form.INSERTION, kind:
+            attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
+            return builder.op("ConcatFromSequence", [held.value], attributes)
+        case Form.BLOCKS, "sequence":
+            return builder.op("SplitToSequence", [held.value, held.lengths], {"axis": held.axis})
+        case Form.BLOCKS, _:
+            return held.value
+        case _, "sequence":
+            return builder.op("SplitToSequence", [held.value], {"axis": 0, "keepdims": 0})
+        case _, "stacked":
+            return stacked(builder, held.value, result.axis, rank)
+    assert rank is not None
+    return concatenated(builder, held.value, result.axis, rank)
+
+
+def stacked(builder: Builder, value: ir.Value, axis: int, rank: int | None) -> ir.Value:
+    """Move the batch axis of ``[B, *s]`` to ``axis`` of the result.
+
+    Args:
+        builder: Writes the graph.
+        value: The stacked tensor.
+        axis: Where the batch axis belongs; negative counts from the back of the result.
+        rank: Rank of a sample; may be None if ``axis`` is 0.
+    """
+    if axis == 0:
+        return value
+    assert rank is not None
+    order = list(range(1, rank + 1))
+    order.insert(axis % (rank + 1), 0)
+    return builder.op("Transpose", [value], {"perm": order})
+
+
+def concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.Value:
+    """Merge the batch axis of ``[B, *s]`` into axis ``axis`` of the samples.
+
+    Args:
+        builder: Writes the graph.
+        value: The stacked tensor.
+        axis: The axis of a sample; negative counts from its back.
+        rank: Rank of a sample, at least 1.
+    """
+    axis %= rank
+    moved = stacked(builder, value, axis, rank)
+    shape = builder.op("Shape", [moved])
+    before = builder.op("Slice", [shape, builder.ints(0), builder.ints(axis)])
+    merged = builder.op("Slice", [shape, builder.ints(axis), builder.ints(axis + 2)])
+    after = builder.op("Slice", [shape, builder.ints(axis + 2), builder.ints(rank + 1)])
+    size = builder.op("ReduceProd", [merged], {"keepdims": 1})
+    target = builder.op("Concat", [before, size, after], {"axis": 0})
+    return builder.op("Reshape", [moved, target], {"allowzero": 1})

@@ -1,0 +1,242 @@
+"""Walking, naming, reading and copying graphs of onnx_ir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+__all__ = [
+    "all_graphs",
+    "captured_values",
+    "constant_value",
+    "copy_graph",
+    "copy_node",
+    "copy_nodes",
+    "default_opset",
+    "is_default_domain",
+    "node_paths",
+    "subgraphs",
+    "walk_nodes",
+]
+
+_LARGEST_CONSTANT = 4096
+
+
+def is_default_domain(node: ir.Node) -> bool:
+    """Whether the node belongs to ONNX's own operators."""
+    return node.domain in ("", "ai.onnx")
+
+
+def subgraphs(node: ir.Node) -> list[tuple[str, ir.Graph]]:
+    """Return the graphs that a node owns, each with the name of its attribute."""
+    found: list[tuple[str, ir.Graph]] = []
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.GRAPH:
+            found.append((name, attribute.as_graph()))
+        elif attribute.type == ir.AttributeType.GRAPHS:
+            found.extend((f"{name}[{i}]", g) for i, g in enumerate(attribute.as_graphs()))
+    return found
+
+
+def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """Yield each node and, after it, all nodes of the graphs that it owns, at any depth."""
+    for node in nodes:
+        yield node
+        for _, graph in subgraphs(node):
+            yield from walk_nodes(graph)
+
+
+def _with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    yield graph
+    for node in graph:
+        for _, inner in subgraphs(node):
+            yield from _with_subgraphs(inner)
+
+
+def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """Yield the main graph, the graphs of functions, and every graph inside them."""
+    yield from _with_subgraphs(model.graph)
+    for function in model.functions.values():
+        yield from _with_subgraphs(function.graph)
+
+
+def node_paths(model: ir.Model) -> dict[ir.Node, str]:
+    """Name every node by its path, e.g. ``If_3/then_branch/map``.
+
+    A node without a name is called by its operator and its position in its graph.
+    """
+    paths: dict[ir.Node, str] = {}
+
+    def visit(graph: ir.Graph, prefix: str) -> None:
+        for index, node in enumerate(graph):
+            path = prefix + (node.name or f"{node.op_type}_{index}")
+            paths[node] = path
+            for name, inner in subgraphs(node):
+                visit(inner, f"{path}/{name}/")
+
+    visit(model.graph, "")
+    for (domain, name, _), function in model.functions.items():
+        visit(function.graph, f"{domain}.{name}/" if domain else f"{name}/")
+    return paths
+
+
+def default_opset(model: ir.Model) -> int:
+    """Return the version of ONNX's own operators that the model imports (1 if none)."""
+    imports = model.opset_imports
+    return imports.get("", imports.get("ai.onnx", 1))
+
+
+def constant_value(value: ir.Value | None) -> np.ndarray | None:
+    """Return the small constant that a value stands for, or None.
+
+    Reads initializers that are no graph inputs and Constant nodes, through Identity. External
+    data is never read.
+    """
+    while value is not None:
+        if value.is_initializer():
+            return None if value.is_graph_input() else _small_array(value.const_value)
+        node = value.producer()
+        if node is None or not is_default_domain(node):
+            return None
+        if node.op_type == "Constant":
+            return _constant_node(node)
+        if node.op_type != "Identity":
+            return None
+        value = node.inputs[0]
+    return None
+
+
+def _small_array(tensor: ir.TensorProtocol | None) -> np.ndarray | None:
+    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.size > _LARGEST_CONSTANT:
+        return None
+    return tensor.numpy()
+
+
+def _constant_node(node: ir.Node) -> np.ndarray | None:
+    for name, attribute in node.attributes.items():
+        if attribute.is_ref():
+            return None
+        match name:
+            case "value":
+                return _small_array(attribute.as_tensor())
+            case "value_int":
+                return np.array(attribute.as_int(), np.int64)
+            case "value_ints":
+                return np.array(attribute.as_ints(), np.int64)
+            case "value_float":
+                return np.array(attribute.as_float(), np.float32)
+            case "value_floats":
+                return np.array(attribute.as_floats(), np.float32)
+            case "value_string":
+                return np.array(attribute.as_string(), object)
+            case "value_strings":
+                return np.array(attribute.as_strings(), object)
+    return None
+
+
+def captured_values(graph: ir.Graph) -> list[ir.Value]:
+    """Return the values that a graph reads from enclosing graphs, in order of first use."""
+    defined: set[ir.Value] = set()
+    captured: dict[ir.Value, None] = {}
+
+    def visit(inner: ir.Graph) -> None:
+        defined.update(inner.inputs)
+        defined.update(inner.initializers.values())
+        for node in inner:
+            for value in node.inputs:
+                if value is not None and value not in defined:
+                    captured[value] = None
+            for _, sub in subgraphs(node):
+                visit(sub)
+            defined.update(node.outputs)
+        for value in inner.outputs:
+            if value not in defined:
+                captured[value] = None
+
+    visit(graph)
+    return list(captured)
+
+
+def _copy_attribute(
+    attribute: ir.Attr, values: dict[ir.Value, ir.Value | None]
+) -> ir.Attr:
+    if attribute.is_ref():
+        return attribute
+    if attribute.type == ir.AttributeType.GRAPH:
+        return ir.AttrGraph(attribute.name, copy_graph(attribute.as_graph(), values))
+    if attribute.type == ir.AttributeType.GRAPHS:
+        graphs = [copy_graph(g, values) for g in attribute.as_graphs()]
+        return ir.AttrGraphs(attribute.name, graphs)
+    return attribute
+
+
+def _copy_value(value: ir.Value) -> ir.Value:
+    return ir.Value(
+        name=value.name,
+        type=value.type,
+        shape=value.shape,
+        doc_string=value.doc_string,
+        const_value=value.const_value,
+    )
+
+
+def copy_node(
+    node: ir.Node,
+    values: dict[ir.Value, ir.Value | None],
+    attributes: Mapping[str, ir.Attr] | None = None,
+) -> ir.Node:
+    """Copy a node, its graphs included, reading ``values[v]`` wherever it read ``v``.
+
+    Args:
+        node: The node.
+        values: Substitution; the outputs of the copy are added to it. A value that it lacks
+            belongs to an enclosing graph and is read as it is.
+        attributes: Replaces the attributes of the node.
+    """
+    source = node.attributes if attributes is None else attributes
+    new = ir.Node(
+        node.domain,
+        node.op_type,
+        [None if v is None else values.get(v, v) for v in node.inputs],
+        [_copy_attribute(a, values) for a in source.values()],
+        overload=node.overload,
+        num_outputs=len(node.outputs),
+        version=node.version,
+        name=node.name,
+        doc_string=node.doc_string,
+        metadata_props=dict(node.metadata_props),
+    )
+    for old, out in zip(node.outputs, new.outputs, strict=True):
+        out.name, out.type, out.shape = old.name, old.type, old.shape
+        values[old] = out
+    return new
+
+
+def copy_nodes(
+    nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]
+) -> list[ir.Node]:
+    """Copy nodes in order; see `copy_node`."""
+    return [copy_node(node, values) for node in nodes]
+
+
+def copy_graph(graph: ir.Graph, values: dict[ir.Value, ir.Value | None]) -> ir.Graph:
+    """Copy a graph; inputs, initializers and outputs of nodes are added to ``values``."""
+    for value in (*graph.inputs, *graph.initializers.values()):
+        values[value] = _copy_value(value)
+    nodes = copy_nodes(graph, values)
+    outputs = [values.get(v, v) for v in graph.outputs]
+    new = ir.Graph(
+        [values[v] for v in graph.inputs],  # type: ignore[misc]
+        outputs,  # type: ignore[arg-type]
+        nodes=nodes,
+        initializers=[values[v] for v in graph.initializers.values()],  # type: ignore[misc]
+        doc_string=graph.doc_string,
+        opset_imports=dict(graph.opset_imports),
+        name=graph.name,
+    )
+    new.metadata_props.update(graph.metadata_props)
+    return new

@@ -1,0 +1,134 @@
+"""Reads a SequenceMap, and the split before and concatenation after it, into a map site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from passes.errors import RewriteError
+from passes.graphs import all_graphs, is_default_domain
+from passes.site import ElementSource, MapSite, Result, SequenceSource, TensorSource
+from passes.typing import Typing
+
+__all__ = ["find_sequence_maps", "read_sequence_map", "sequence_source"]
+
+
+def is_sequence_map(node: ir.Node) -> bool:
+    """Whether the node is a SequenceMap of ONNX."""
+    return node.op_type == "SequenceMap" and is_default_domain(node)
+
+
+def find_sequence_maps(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
+    """Return every SequenceMap with its graph; a map inside the body of another comes first."""
+    graphs = list(all_graphs(model))
+    return [(g, n) for g in reversed(graphs) for n in g if is_sequence_map(n)]
+
+
+def read_sequence_map(
+    node: ir.Node, graph: ir.Graph, path: str, typing: Typing, *, with_boundaries: bool = True
+) -> MapSite:
+    """Read a SequenceMap.
+
+    Args:
+        node: The SequenceMap.
+        graph: The graph that it stands in.
+        path: Its path, for messages.
+        typing: Tells sequences from tensors.
+        with_boundaries: Read a SplitToSequence before it and a ConcatFromSequence after it as
+            part of the map.
+
+    Raises:
+        RewriteError: The node breaks the specification of SequenceMap.
+    """
+    if "body" not in node.attributes or not node.inputs or node.inputs[0] is None:
+        raise RewriteError(
+            f"SequenceMap '{path}' lacks its body or its first input: the model is not valid; "
+            "check how it was made."
+        )
+    body = node.attributes["body"].as_graph()
+    if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs):
+        raise RewriteError(
+            f"SequenceMap '{path}' has {len(node.inputs)} inputs and {len(node.outputs)} outputs, "
+            f"but its body has {len(body.inputs)} and {len(body.outputs)}: make them match."
+        )
+    if typing.is_sequence(node.inputs[0]) is False:
+        raise RewriteError(
+            f"SequenceMap '{path}' maps over '{node.inputs[0].name}', which is a tensor: its first "
+            "input must be a sequence; cut the tensor with SplitToSequence."
+        )
+    elements: list[tuple[ir.Value, ElementSource]] = []
+    shared: list[tuple[ir.Value, ir.Value]] = []
+    for position, (inner, outer) in enumerate(zip(body.inputs, node.inputs, strict=True)):
+        if outer is None:
+            raise RewriteError(
+                f"SequenceMap '{path}' leaves out input {position}, which its body reads: give it."
+            )
+        kind = True if position == 0 else typing.is_sequence(outer)
+        if kind is None:
+            raise RewriteError(
+                f"SequenceMap '{path}' reads '{outer.name}', of which nothing tells whether it is "
+                "a sequence or a tensor: declare its type in the model (value_info)."
+            )
+        if kind:
+            source = sequence_source(outer, typing) if with_boundaries else SequenceSource(outer)
+            elements.append((inner, source))
+        else:
+            shared.append((inner, outer))
+    results = [
+        result
+        for position, value in enumerate(node.outputs)
+        for result in (
+            _results(position, value, graph)
+            if with_boundaries
+            else [Result(position, "sequence", value)]
+        )
+    ]
+    return MapSite(node, graph, path, elements, shared, body, results)
+
+
+def sequence_source(sequence: ir.Value, typing: Typing) -> ElementSource:
+    """Return the tensor that SplitToSequence cuts into a sequence, or the sequence itself."""
+    value: ir.Value | None = sequence
+    while value is not None:
+        node = value.producer()
+        if node is None or not is_default_domain(node):
+            break
+        if node.op_type == "Identity":
+            value = node.inputs[0]
+            continue
+        if node.op_type == "SplitToSequence":
+            source = _split_source(node, typing)
+            if source is not None:
+                return source
+        break
+    return SequenceSource(sequence)
+
+
+def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
+    tensor = node.inputs[0]
+    split = node.inputs[1] if len(node.inputs) > 1 else None
+    axis = node.attributes.get_int("axis", 0)
+    keepdims = node.attributes.get_int("keepdims", 1)
+    if tensor is None or axis is None:
+        return None
+    if split is None:
+        return TensorSource(tensor, axis, bool(keepdims), None, False, node)
+    rank = typing.rank(split)
+    if rank is None:
+        return None
+    return TensorSource(tensor, axis, True, split, rank == 0, node)
+
+
+def _results(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result]:
+    """Yield how an output of a map is used: by concatenations, and as a sequence otherwise."""
+    escapes = value.is_graph_output()
+    for user, _ in value.uses():
+        if user.op_type == "ConcatFromSequence" and is_default_domain(user) and user.graph is graph:
+            kind = "stacked" if user.attributes.get_int("new_axis", 0) else "concatenated"
+            axis = user.attributes.get_int("axis", 0) or 0
+            yield Result(output, kind, user.outputs[0], axis)  # type: ignore[arg-type]
+        else:
+            escapes = True
+    if escapes:
+        yield Result(output, "sequence", value)

@@ -1,0 +1,107 @@
+"""The map site: what is known of one map, whatever operator it was written with."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+import onnx_ir as ir
+
+__all__ = [
+    "ElementSource",
+    "MapSite",
+    "Result",
+    "SequenceSource",
+    "TensorSource",
+    "UnreadableSite",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceSource:
+    """Sample ``k`` reads element ``k`` of a sequence.
+
+    Attributes:
+        sequence: The sequence value.
+    """
+
+    sequence: ir.Value
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorSource:
+    """Sample ``k`` reads a slice of a tensor along an axis, as SplitToSequence cuts it.
+
+    Attributes:
+        tensor: The tensor that is cut.
+        axis: Where it is cut; negative counts from the back.
+        keepdims: Without ``split``: whether the axis stays, with size 1.
+        split: None for slices of size 1; a scalar for the size of each slice (the last may be
+            smaller); a 1-D value for the sizes one by one.
+        split_is_scalar: Which of the two ``split`` is.
+        producer: The node that cuts.
+    """
+
+    tensor: ir.Value
+    axis: int
+    keepdims: bool
+    split: ir.Value | None
+    split_is_scalar: bool
+    producer: ir.Node
+
+    @property
+    def same_shape(self) -> bool:
+        """Whether all slices have one shape by construction."""
+        return self.split is None
+
+
+ElementSource = SequenceSource | TensorSource
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One way in which an output of the body leaves the map.
+
+    Attributes:
+        output: Position among the outputs of the body.
+        kind: ``sequence``; ``stacked`` along a new axis; ``concatenated`` along an axis.
+        value: The value of the enclosing graph that holds it.
+        axis: The axis, as ConcatFromSequence has it (unused for a sequence).
+    """
+
+    output: int
+    kind: Literal["sequence", "stacked", "concatenated"]
+    value: ir.Value
+    axis: int = 0
+
+
+@dataclasses.dataclass
+class MapSite:
+    """A map: the body is applied once to each sample.
+
+    Attributes:
+        node: The node that is the map, in ``graph``.
+        graph: The graph that the node stands in.
+        path: The node's path through subgraphs, for messages.
+        elements: Each input of the body that differs per sample, and its source. The first
+            source gives the number of samples.
+        shared: Each input of the body that is one value for all samples, and that value.
+        body: The graph that is applied; it may capture values.
+        results: What is made of its outputs. An output without a result is unused.
+    """
+
+    node: ir.Node
+    graph: ir.Graph
+    path: str
+    elements: list[tuple[ir.Value, ElementSource]]
+    shared: list[tuple[ir.Value, ir.Value]]
+    body: ir.Graph
+    results: list[Result]
+
+    def used_outputs(self) -> list[int]:
+        """Return the positions of the body outputs that have a result, ascending."""
+        return sorted({result.output for result in self.results})
+
+
+class UnreadableSite(Exception):
+    """A node cannot be read as a map; the message says why."""

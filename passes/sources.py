@@ -1,0 +1,125 @@
+"""How many samples a map has, and how a loop reads the one it is at."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value
+from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
+from passes.typing import Typing
+
+__all__ = ["PreparedSource", "lengths_are_equal", "prepare_source"]
+
+_INT64 = ir.DataType.INT64
+
+
+@dataclasses.dataclass(frozen=True)
+class PreparedSource:
+    """What a loop needs of an element source.
+
+    Attributes:
+        count: Number of elements, an int64 scalar outside of the loop.
+        read: Records the read of one element: ``read(builder, index)`` with an int64 scalar.
+    """
+
+    count: ir.Value
+    read: Callable[[Builder, ir.Value], ir.Value]
+
+
+def prepare_source(
+    builder: Builder, source: ElementSource, dtype: ir.DataType | None
+) -> PreparedSource:
+    """Record what a loop over a source needs outside of it.
+
+    Args:
+        builder: Writes the graph that holds the loop.
+        source: Where the elements come from.
+        dtype: Their element type.
+    """
+    if isinstance(source, SequenceSource):
+        prepared = _prepare_sequence(builder, source)
+    elif source.split is None:
+        prepared = _prepare_slices_of_one(builder, source)
+    else:
+        prepared = _prepare_slices(builder, source, source.split)
+
+    def read(inner: Builder, index: ir.Value) -> ir.Value:
+        element = prepared.read(inner, index)
+        if dtype is not None:
+            element.type = ir.TensorType(dtype)
+        return element
+
+    return PreparedSource(prepared.count, read)
+
+
+def _prepare_sequence(builder: Builder, source: SequenceSource) -> PreparedSource:
+    def read(inner: Builder, index: ir.Value) -> ir.Value:
+        return inner.op("SequenceAt", [source.sequence, index])
+
+    return PreparedSource(builder.op("SequenceLength", [source.sequence]), read)
+
+
+def _dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
+    return builder.op("Gather", [builder.op("Shape", [tensor]), builder.int(axis)], {"axis": 0})
+
+
+def _prepare_slices_of_one(builder: Builder, source: TensorSource) -> PreparedSource:
+    def read(inner: Builder, index: ir.Value) -> ir.Value:
+        position = index
+        if source.keepdims:
+            position = inner.op("Unsqueeze", [index, inner.ints(0)])
+        return inner.op("Gather", [source.tensor, position], {"axis": source.axis})
+
+    return PreparedSource(_dim(builder, source.tensor, source.axis), read)
+
+
+def _prepare_slices(builder: Builder, source: TensorSource, split: ir.Value) -> PreparedSource:
+    if source.split_is_scalar:
+        size = builder.op("Cast", [split, ], {"to": int(_INT64)})
+        dim = _dim(builder, source.tensor, source.axis)
+        starts = builder.op("Range", [builder.int(0), dim, size])
+        ends = builder.op("Add", [starts, size])
+    else:
+        sizes = builder.op("Cast", [split], {"to": int(_INT64)})
+        ends = builder.op("CumSum", [sizes, builder.int(0)])
+        starts = builder.op("Sub", [ends, sizes])
+    count = _dim(builder, starts, 0)
+
+    def read(inner: Builder, index: ir.Value) -> ir.Value:
+        position = inner.op("Unsqueeze", [index, inner.ints(0)])
+        start = inner.op("Gather", [starts, position], {"axis": 0})
+        end = inner.op("Gather", [ends, position], {"axis": 0})
+        return inner.op("Slice", [source.tensor, start, end, inner.ints(source.axis)])
+
+    return PreparedSource(count, read)
+
+
+def lengths_are_equal(site: MapSite, typing: Typing) -> bool:
+    """Whether all sources of a site have one number of elements, by proof.
+
+    They do if they are one value, slices along one axis of one tensor, slices along dimensions
+    that are one number (proven typing), or cut by one ``split``.
+    """
+    keys = {_length_key(source, typing) for _, source in site.elements}
+    return len(keys) == 1
+
+
+def _length_key(source: ElementSource, typing: Typing) -> object:
+    if isinstance(source, SequenceSource):
+        return source.sequence
+    dims = typing.dims(source.tensor)
+    if source.split is not None:
+        if source.split_is_scalar:
+            size = constant_value(source.split)
+            return source.tensor, source.axis, source.split if size is None else int(size)
+        sizes = constant_value(source.split)
+        return source.split if sizes is None else sizes.size
+    if dims is None:
+        return source.tensor, source.axis
+    axis = source.axis % len(dims)
+    dim = dims[axis]
+    return dim if isinstance(dim, int) else (source.tensor, axis)

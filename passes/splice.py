@@ -1,0 +1,64 @@
+"""Puts new nodes in the place of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.builder import Builder, drop_uses
+from passes.graphs import captured_values, subgraphs
+
+__all__ = ["remove_dead", "splice"]
+
+
+def splice(
+    builder: Builder, node: ir.Node, replacements: Iterable[tuple[ir.Value, ir.Value]]
+) -> None:
+    """Insert what a builder recorded before a node, and replace values by new ones.
+
+    A new value takes the name, type and shape of the value that it replaces. The node, and what
+    only it needed, is removed when nothing reads it any more.
+
+    Args:
+        builder: The new nodes.
+        node: Where they go; usually the node that they replace.
+        replacements: Pairs of old and new value.
+    """
+    graph = node.graph
+    assert graph is not None
+    pairs = list(replacements)
+    own = {out for new in builder.nodes for out in new.outputs}
+    named: set[ir.Value] = set()
+    for i, (old, new) in enumerate(pairs):
+        if new not in own or new in named or new.is_graph_output():
+            pairs[i] = (old, builder.op("Identity", [new]))
+        named.add(pairs[i][1])
+    graph.insert_before(node, builder.nodes)
+    users = [old.producer() for old, _ in pairs]
+    for old, new in pairs:
+        name = old.name
+        new.type = old.type or new.type
+        new.shape = old.shape
+        new.doc_string = old.doc_string
+        new.metadata_props.update(old.metadata_props)
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        old.name = None
+        new.name = name
+    remove_dead([node, *(user for user in users if user is not None)])
+
+
+def remove_dead(nodes: Iterable[ir.Node]) -> None:
+    """Remove those of the nodes whose outputs nothing reads, then what only they read."""
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        graph = node.graph
+        if graph is None or any(out.uses() or out.is_graph_output() for out in node.outputs):
+            continue
+        read = {v for v in node.inputs if v is not None}
+        for _, inner in subgraphs(node):
+            read.update(captured_values(inner))
+            drop_uses(list(inner))
+        graph.remove(node, safe=True)
+        pending.extend(p for v in read if (p := v.producer()) is not None)

@@ -1,0 +1,372 @@
+"""Element type, rank and shape of every value, by ONNX's own inference.
+
+Two typings of one model exist. The *declared* typing says what the model's types say. The
+*proven* typing is inferred again with the dimensions of all sequence types erased, and with them
+every other type that an exporter may have derived from these: types of values inside the graph,
+of outputs, and of inputs of bodies. It keeps what onnxruntime enforces, the shapes of tensor
+inputs of the main graph, and what follows from the operators.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Mapping
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import all_graphs, subgraphs
+from passes.names import make_names_unique
+
+__all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
+
+logger = logging.getLogger(__name__)
+
+_LARGEST_DATA = 1024
+_INFERENCE_PREFIX = "unk__"
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueType:
+    """What is known of one value.
+
+    Attributes:
+        type: Tensor, sequence or optional type with its element type; None if unknown.
+        dims: Dimensions (of each element, for a sequence): a number, a symbol or None; None as a
+            whole if the rank is unknown.
+    """
+
+    type: ir.TypeProtocol | None
+    dims: tuple[int | str | None, ...] | None
+
+
+_UNKNOWN = ValueType(None, None)
+
+
+class Typing:
+    """A side table of types; values that the model gained later are entered by `copy`."""
+
+    def __init__(self, symbols: frozenset[str] = frozenset()) -> None:
+        """Make an empty table.
+
+        Args:
+            symbols: The symbols that stand for one number in the whole model.
+        """
+        self._types: dict[ir.Value, ValueType] = {}
+        self._symbols = symbols
+
+    def __getitem__(self, value: ir.Value) -> ValueType:
+        """Return what is known of a value."""
+        return self._types.get(value, _UNKNOWN)
+
+    def set(self, value: ir.Value, type_: ValueType) -> None:
+        """Enter what is known of a value."""
+        self._types[value] = type_
+
+    def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
+        """Give each new value the type of the old one."""
+        for old, new in values.items():
+            if new is not None and old in self._types and new not in self._types:
+                self._types[new] = self._types[old]
+
+    def is_sequence(self, value: ir.Value) -> bool | None:
+        """Whether the value is a sequence; None if its type is unknown."""
+        type_ = self[value].type
+        return None if type_ is None else isinstance(type_, ir.SequenceType)
+
+    def dtype(self, value: ir.Value) -> ir.DataType | None:
+        """Return the element type of a tensor, or of a sequence's elements."""
+        type_ = self[value].type
+        return None if type_ is None else type_.dtype
+
+    def dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions; None if the rank is unknown."""
+        return self[value].dims
+
+    def rank(self, value: ir.Value) -> int | None:
+        """Return the rank, if it is known."""
+        dims = self[value].dims
+        return None if dims is None else len(dims)
+
+    def static_dims(self, value: ir.Value) -> tuple[int, ...] | None:
+        """Return the dimensions if all are numbers."""
+        dims = self[value].dims
+        if dims is None or not all(isinstance(d, int) for d in dims):
+            return None
+        return tuple(d for d in dims if isinstance(d, int))
+
+    def is_one_number(self, dim: int | str | None) -> bool:
+        """Whether a dimension is a number, or a symbol that stands for one in the whole model."""
+        return isinstance(dim, int) or (isinstance(dim, str) and dim in self._symbols)
+
+
+def type_values(model: ir.Model, *, proven: bool = False) -> Typing:
+    """Infer the types of all values of a model, bodies and functions included.
+
+    The names of the model's values are made unique first, since inference goes by name.
+
+    Args:
+        model: Any model; only names change.
+        proven: Erase the dimensions of sequences and of all that was derived from them.
+
+    Returns:
+        The table. A value that inference could not type has what the model declares.
+    """
+    make_names_unique(model)
+    proto = _proto_without_data(model)
+    if proven:
+        _erase(proto)
+    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    symbols = frozenset(
+        dim.dim_param
+        for value in proto.graph.input
+        if value.type.HasField("tensor_type")
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param and not dim.dim_param.startswith(_INFERENCE_PREFIX)
+    )
+    typing = Typing(symbols)
+    _read_graph(typing, model.graph, inferred.graph)
+    if model.functions:
+        _read_functions(typing, model, proto, inferred)
+    return typing
+
+
+@dataclasses.dataclass(frozen=True)
+class Typings:
+    """The declared and the proven typing of one model."""
+
+    declared: Typing
+    proven: Typing
+
+    def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
+        """Give each new value the types of the old one."""
+        self.declared.copy(values)
+        self.proven.copy(values)
+
+    def equal_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a body's value, None for each that may differ by sample.
+
+        A number is taken from the declared typing too. This is for uses only where a sample
+        that breaks it ends in an error, such as the scan output of a Loop.
+        """
+        proven, declared = self.proven[value].dims, self.declared[value].dims
+        if declared is None or (proven is not None and len(proven) != len(declared)):
+            declared = proven
+        if proven is None:
+            proven = declared
+        if proven is None or declared is None:
+            return None
+        return tuple(
+            p if self.proven.is_one_number(p) else d if isinstance(d, int) else None
+            for p, d in zip(proven, declared, strict=True)
+        )
+
+
+def type_both_ways(model: ir.Model) -> Typings:
+    """Infer the declared and the proven typing of a model."""
+    return Typings(type_values(model), type_values(model, proven=True))
+
+
+def _proto_without_data(model: ir.Model) -> onnx.ModelProto:
+    """Serialize a model with a stub for each large initializer of the main graph."""
+    kept: dict[ir.Value, ir.TensorProtocol] = {}
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None or isinstance(tensor, ir.ExternalTensor):
+            continue
+        if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _LARGEST_DATA:
+            kept[value] = tensor
+            value.const_value = ir.ExternalTensor(
+                "absent", 0, 0, tensor.dtype, shape=tensor.shape, name=value.name or ""
+            )
+    try:
+        return ir.to_proto(model)
+    finally:
+        for value, tensor in kept.items():
+            value.const_value = tensor
+
+
+def _erase(proto: onnx.ModelProto) -> None:
+    for value in proto.graph.input:
+        if not value.type.HasField("tensor_type"):
+            _erase_dims(value.type)
+    for value in (*proto.graph.output, *proto.graph.value_info):
+        _erase_dims(value.type)
+    _erase_nodes(proto.graph.node)
+    for function in proto.functions:
+        _erase_nodes(function.node)
+
+
+def _erase_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+    for node in nodes:
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                for value in (*graph.input, *graph.output, *graph.value_info):
+                    _erase_dims(value.type)
+                _erase_nodes(graph.node)
+
+
+def _erase_dims(type_: onnx.TypeProto) -> None:
+    """Forget the dimensions of a type, at any depth, and keep its rank."""
+    match type_.WhichOneof("value"):
+        case "tensor_type":
+            for dim in type_.tensor_type.shape.dim:
+                dim.Clear()
+        case "sequence_type":
+            _erase_dims(type_.sequence_type.elem_type)
+        case "optional_type":
+            _erase_dims(type_.optional_type.elem_type)
+
+
+def _value_type(proto: onnx.TypeProto) -> ValueType:
+    type_and_shape = ir.from_proto(proto)
+    dims: tuple[int | str | None, ...] | None = None
+    if type_and_shape.shape is not None:
+        dims = tuple(d if isinstance(d, int) else d.value for d in type_and_shape.shape)
+    return ValueType(type_and_shape.type, dims)
+
+
+def _read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Enter the types of a graph; ``proto`` is the same graph after inference."""
+    types = {
+        value.name: value.type
+        for value in (*proto.value_info, *proto.input, *proto.output)
+        if value.type.WhichOneof("value")
+    }
+    for value in graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None:
+            dims = tuple(int(d) for d in tensor.shape)
+            typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
+    for value in graph.inputs:
+        if value.name in types:
+            typing.set(value, _value_type(types[value.name]))
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for value, name in zip(node.outputs, node_proto.output, strict=False):
+            if name in types:
+                typing.set(value, _value_type(types[name]))
+        attributes = {a.name: a for a in node_proto.attribute}
+        for name, inner in subgraphs(node):
+            if "[" not in name:
+                _read_graph(typing, inner, attributes[name].g)
+
+
+def _read_functions(
+    typing: Typing, model: ir.Model, proto: onnx.ModelProto, inferred: onnx.ModelProto
+) -> None:
+    """Type the values inside functions from the types at their calls.
+
+    A function that is called with several types keeps what all calls agree on.
+    """
+    protos = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    pending: list[tuple[onnx.GraphProto, dict[str, onnx.TypeProto]]] = [(inferred.graph, {})]
+    merged: dict[ir.Value, ValueType] = {}
+    while pending:
+        graph, outer = pending.pop()
+        types = outer | {
+            v.name: v.type for v in (*graph.value_info, *graph.input, *graph.output)
+        }
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    pending.append((attribute.g, types))
+            key = (node.domain, node.op_type, node.overload)
+            if key not in protos:
+                continue
+            body = _typed_call(proto, protos[key], node, types)
+            table = Typing()
+            _read_graph(table, model.functions[key].graph, body)
+            for value, type_ in table._types.items():  # noqa: SLF001
+                merged[value] = _agreed(merged[value], type_) if value in merged else type_
+            pending.append((body, {}))
+    for value, type_ in merged.items():
+        typing.set(value, type_)
+
+
+def _typed_call(
+    model: onnx.ModelProto,
+    function: onnx.FunctionProto,
+    call: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+) -> onnx.GraphProto:
+    """Return the body of a function as a graph, inferred from the types at one call."""
+    inputs = []
+    for i, name in enumerate(function.input):
+        actual = call.input[i] if i < len(call.input) else ""
+        inputs.append(onnx.ValueInfoProto(name=name, type=types.get(actual)))
+    graph = onnx.GraphProto(
+        name=function.name,
+        node=function.node,
+        input=inputs,
+        output=[onnx.ValueInfoProto(name=name) for name in function.output],
+    )
+    given = {a.name: a for a in (*function.attribute_proto, *call.attribute)}
+    _bind_attributes(graph.node, given)
+    standalone = onnx.ModelProto(
+        ir_version=model.ir_version,
+        opset_import=function.opset_import,
+        graph=graph,
+        functions=[f for f in model.functions if f.name != function.name],
+    )
+    return onnx.shape_inference.infer_shapes(standalone, data_prop=True).graph
+
+
+def _bind_attributes(
+    nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto]
+) -> None:
+    for node in nodes:
+        for attribute in list(node.attribute):
+            if attribute.HasField("g"):
+                _bind_attributes(attribute.g.node, given)
+            if not attribute.ref_attr_name:
+                continue
+            if attribute.ref_attr_name in given:
+                name = attribute.name
+                attribute.CopyFrom(given[attribute.ref_attr_name])
+                attribute.name = name
+            else:
+                node.attribute.remove(attribute)
+
+
+def _agreed(a: ValueType, b: ValueType) -> ValueType:
+    if a.type != b.type:
+        return _UNKNOWN
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return ValueType(a.type, None)
+    dims = tuple(x if x == y else None for x, y in zip(a.dims, b.dims, strict=True))
+    return ValueType(a.type, dims)
+
+
+class TypeValuesPass(ir.passes.InPlacePass):
+    """Write element type, rank and shape onto every value of a model.
+
+    Inputs and outputs of the main graph, and values that inference cannot type, keep what they
+    have.
+    """
+
+    def __init__(self, *, proven: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            proven: Erase the dimensions of sequences first.
+        """
+        super().__init__()
+        self._proven = proven
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Type the values of a model."""
+        names = [v.name for g in all_graphs(model) for n in g for v in n.outputs]
+        typing = type_values(model, proven=self._proven)
+        modified = names != [v.name for g in all_graphs(model) for n in g for v in n.outputs]
+        fixed = {*model.graph.inputs, *model.graph.outputs}
+        for graph in all_graphs(model):
+            for value in (*graph.inputs, *(out for node in graph for out in node.outputs)):
+                known = typing[value]
+                if value in fixed or known.type is None:
+                    continue
+                shape = None if known.dims is None else ir.Shape(known.dims)
+                if value.type != known.type or value.shape != shape:
+                    value.type, value.shape = known.type, shape
+                    modified = True
+        return ir.passes.PassResult(model, modified)

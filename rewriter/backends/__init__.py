@@ -1,0 +1,110 @@
+"""Where a model can run: one module per backend, its runtime imported when it is used."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx.external_data_helper import uses_external_data
+
+from rewriter import models, protos
+from rewriter.backends import onnxruntime, reference
+from rewriter.backends.session import BackendError, Session
+from rewriter.feed_checks import check_feeds
+from rewriter.feed_files import read_feeds
+
+__all__ = ["BACKENDS", "Backend", "BackendError", "Session", "open_session", "run"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Backend:
+    """One way to run a model.
+
+    Attributes:
+        name: What users call it.
+        devices: What its ``device`` may be.
+        missing: Gives the reason why it cannot be used here, empty where it can.
+        open: Makes a model ready to run, given the folder of its weights and a device.
+    """
+
+    name: str
+    devices: tuple[str, ...]
+    missing: Callable[[], str]
+    open: Callable[[onnx.ModelProto, Path | None, str], Session]
+
+    @property
+    def is_available(self) -> bool:
+        """Whether it can be used here."""
+        return not self.missing()
+
+
+BACKENDS: dict[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Backend("reference", reference.DEVICES, reference.missing, reference.open_session),
+        Backend("onnxruntime", onnxruntime.DEVICES, onnxruntime.missing, onnxruntime.open_session),
+    )
+}
+"""Every backend that is known, installed or not."""
+
+
+def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") -> Session:
+    """Make a model ready to run.
+
+    Args:
+        model: A path, ModelProto, onnx_ir.Model or graphsurgeon Graph. Weights in other files are
+            found from a path, or from where the model was loaded.
+        backend: The name of a backend.
+        device: One of its devices.
+
+    Raises:
+        BackendError: The backend is unknown or not installed, refuses the model, or would run it
+            elsewhere than asked.
+    """
+    if backend not in BACKENDS:
+        raise BackendError(f"There is no backend {backend!r}; say one of {', '.join(BACKENDS)}.")
+    chosen = BACKENDS[backend]
+    reason = chosen.missing()
+    if reason:
+        raise BackendError(f"The backend {backend!r} cannot be used: {reason}.", is_limit=True)
+    taken = models.take(model)
+    proto = protos.to_proto(taken.model)
+    if taken.folder is None and any(map(uses_external_data, protos.all_tensors(proto))):
+        raise BackendError(
+            "The model's weights lie in other files and it is not known where; give the model as "
+            "a path, or load it with rewriter.load.",
+            is_limit=True,
+        )
+    return chosen.open(proto, taken.folder, device)
+
+
+def run(
+    model: Any,
+    inputs: Mapping[str, Any] | str | os.PathLike[str],
+    backend: str = "onnxruntime",
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Run a model once.
+
+    Args:
+        model: A path, ModelProto, onnx_ir.Model or graphsurgeon Graph.
+        inputs: Input name to array, list of arrays (a sequence) or None (an absent optional); or
+            an npz file with them.
+        backend: The name of a backend.
+        device: One of its devices.
+
+    Returns:
+        Output name to array, or list of arrays for a sequence, or None for an absent optional.
+
+    Raises:
+        RewriteError: The inputs do not fit the model or break a promise that it carries, or the
+            backend cannot run it.
+    """
+    taken = models.take(model).model
+    feeds = read_feeds(inputs, taken) if isinstance(inputs, str | os.PathLike) else inputs
+    check_feeds(taken, feeds)
+    return open_session(model, backend, device).run(feeds)

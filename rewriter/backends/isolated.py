@@ -1,0 +1,66 @@
+"""onnxruntime in a process of its own, for what may end the process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from rewriter.backends.session import BackendError
+
+__all__ = ["main", "run"]
+
+_START = "from rewriter.backends.isolated import main; main()"
+
+
+def run(model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]) -> dict[str, Any]:
+    """Run a model once in a child process.
+
+    Args:
+        model: The serialized model.
+        folder: Where its external weights lie.
+        device: The device, as for a session.
+        feeds: The inputs.
+
+    Returns:
+        The outputs by name.
+
+    Raises:
+        BackendError: The model fails, or ends the process.
+    """
+    child = subprocess.run(  # noqa: S603 - our own code and interpreter
+        [sys.executable, "-c", _START],
+        input=pickle.dumps((model, folder, device, feeds)),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        check=False,
+    )
+    if child.returncode != 0:
+        how = f"signal {-child.returncode}" if child.returncode < 0 else "an error of its own"
+        raise BackendError(
+            f"onnxruntime fails: it ended its process by {how} on inputs without elements."
+        )
+    outputs, message = pickle.loads(child.stdout)  # noqa: S301 - written by our own child
+    if message:
+        raise BackendError(message)
+    return dict(outputs)
+
+
+def main() -> None:
+    """Run the model that stands on standard input; the entry of the child process."""
+    from rewriter.backends.onnxruntime import OnnxruntimeSession
+
+    data, folder, device, feeds = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
+    outputs: dict[str, Any] = {}
+    message = ""
+    try:
+        session = OnnxruntimeSession(onnx.ModelProto.FromString(data), folder, device)
+        outputs = session.run_here(feeds)
+    except BackendError as error:
+        message = str(error)
+    sys.stdout.buffer.write(pickle.dumps((outputs, message)))

@@ -1,0 +1,204 @@
+"""onnxruntime as a backend, on any of its execution providers."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from rewriter.backends import isolated
+from rewriter.backends.session import BackendError, Session, has_nothing, one_line
+
+__all__ = ["DEVICES", "missing", "open_session", "provider_of"]
+
+_PROVIDERS = {
+    "cpu": "CPUExecutionProvider",
+    "cuda": "CUDAExecutionProvider",
+    "tensorrt": "TensorrtExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    "webgpu": "WebGpuExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "directml": "DmlExecutionProvider",
+}
+DEVICES = (*_PROVIDERS, "any other provider's name")
+
+# Providers that come as a package of their own and have to be registered: provider to module.
+_PLUGINS = {"WebGpuExecutionProvider": "onnxruntime_ep_webgpu"}
+_INSTALL = {
+    "CUDAExecutionProvider": "install onnxruntime-gpu in place of onnxruntime",
+    "TensorrtExecutionProvider": "install onnxruntime-gpu and TensorRT",
+    "OpenVINOExecutionProvider": "install onnxruntime-openvino in place of onnxruntime",
+    "WebGpuExecutionProvider": "install onnxruntime-ep-webgpu",
+}
+# With a batch of 0 these end the process instead of failing (Scan divides by zero).
+_FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
+_FATAL_ONLY = 4
+
+
+def missing() -> str:
+    """Return why this backend cannot be used; empty where it can."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return "onnxruntime is not installed; install seqmap[cpu]"
+    return ""
+
+
+def provider_of(device: str) -> str:
+    """Return the execution provider that a device name stands for.
+
+    Raises:
+        BackendError: The name is neither a known device nor a provider's name.
+    """
+    if device.endswith("ExecutionProvider"):
+        return device
+    if device.lower() in _PROVIDERS:
+        return _PROVIDERS[device.lower()]
+    known = ", ".join(_PROVIDERS)
+    raise BackendError(
+        f"{device!r} is no device of onnxruntime; say one of {known}, or the full name of an "
+        "execution provider."
+    )
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Make a model ready to run.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: ``cpu``, ``cuda``, ... or the name of an execution provider.
+
+    Raises:
+        BackendError: onnxruntime refuses the model, or does not run it on that device.
+    """
+    reason = missing()
+    if reason:
+        raise BackendError(f"Cannot run on onnxruntime: {reason}.", is_limit=True)
+    return OnnxruntimeSession(model, folder, device)
+
+
+class OnnxruntimeSession:
+    """A session that runs where it was asked to, or does not come to be."""
+
+    def __init__(self, model: onnx.ModelProto, folder: Path | None, device: str) -> None:
+        self._source = (model.SerializeToString(), folder, device)
+        self._is_fragile = _holds(model.graph, _FRAGILE) or any(
+            node.op_type in _FRAGILE for function in model.functions for node in function.node
+        )
+        provider = provider_of(device)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self._session = _create(self._source[0], folder, provider)
+        except BackendError:
+            raise
+        except Exception as error:
+            message = f"onnxruntime refuses the model: {_plain(error)}"
+            raise BackendError(message, is_limit=True) from error
+        _require_provider(self._session, provider)
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        for name, value in feeds.items():
+            _check_types(name, value)
+        if self._is_fragile and has_nothing(feeds):
+            return isolated.run(*self._source, dict(feeds))
+        return self.run_here(feeds)
+
+    def run_here(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model in this process, whatever may become of it."""
+        try:
+            results = self._session.run(None, dict(feeds))
+        except Exception as error:
+            raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
+        return dict(zip(self._outputs, results, strict=True))
+
+
+def _create(data: bytes, folder: Path | None, provider: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # Failures come back as exceptions; the log would only repeat them on stderr.
+    options.log_severity_level = _FATAL_ONLY
+    if folder is not None:
+        key = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(key, str(folder))
+    if provider == _PROVIDERS["cpu"]:
+        return onnxruntime.InferenceSession(data, options, providers=[provider])
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    _register(onnxruntime, provider)
+    # A provider from a plugin is ignored when it is only named.
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == provider]
+    if devices:
+        options.add_provider_for_devices(devices[:1], {})
+        return onnxruntime.InferenceSession(data, options, enable_fallback=False)
+    if provider not in onnxruntime.get_available_providers():
+        remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
+        raise BackendError(f"This onnxruntime has no {provider}: {remedy}.", is_limit=True)
+    chain = [provider, _PROVIDERS["cpu"]]
+    return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
+
+
+def _register(onnxruntime: Any, provider: str) -> None:
+    module = _PLUGINS.get(provider)
+    if module is None or importlib.util.find_spec(module) is None:
+        return
+    if all(device.ep_name != provider for device in onnxruntime.get_ep_devices()):
+        path = importlib.import_module(module).get_library_path()
+        onnxruntime.register_execution_provider_library(module, path)
+
+
+def _require_provider(session: Any, provider: str) -> None:
+    """Refuse a session that onnxruntime quietly moved to another provider."""
+    actual = session.get_providers()[0]
+    if actual != provider:
+        raise BackendError(
+            f"{provider} was asked for and onnxruntime runs on {actual} instead: its libraries, "
+            "driver or device are missing; install them, or ask for that device.",
+            is_limit=True,
+        )
+    if provider == _PROVIDERS["cpu"]:
+        return
+    placed = [part.ep_name for part in session.get_provider_graph_assignment_info()]
+    if placed and provider not in placed:
+        raise BackendError(
+            f"{provider} takes no node of this model, all of it would run on "
+            f"{', '.join(sorted(set(placed)))}; ask for that device.",
+            is_limit=True,
+        )
+
+
+def _check_types(name: str, value: Any) -> None:
+    for item in value if isinstance(value, list) else [value]:
+        dtype = np.asarray(item).dtype
+        # The types of ml_dtypes are foreign to numpy itself.
+        if dtype.kind == "V" or not dtype.isbuiltin and dtype.kind not in "OUST":
+            raise BackendError(
+                f"onnxruntime takes no {dtype} arrays (input {name!r}); run on the backend "
+                "'reference'.",
+                is_limit=True,
+            )
+
+
+def _holds(graph: onnx.GraphProto, operators: set[str]) -> bool:
+    return any(
+        node.op_type in operators
+        or any(
+            _holds(attribute.g, operators)
+            for attribute in node.attribute
+            if attribute.HasField("g")
+        )
+        for node in graph.node
+    )
+
+
+def _plain(error: BaseException) -> str:
+    """Return onnxruntime's message without its prefix of codes."""
+    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", one_line(error))

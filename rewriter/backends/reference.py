@@ -1,0 +1,92 @@
+"""The reference evaluator as a backend: slow, complete, and right by the specification."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
+
+from passes.errors import RewriteError
+from rewriter.backends.session import BackendError, Session, one_line
+from rewriter.protos import all_tensors
+from rewriter.reference import ReferenceEvaluator
+
+__all__ = ["DEVICES", "missing", "open_session"]
+
+DEVICES = ("cpu",)
+
+# What an operator without (full) implementation ends in, as opposed to inputs that do not fit.
+_LIMITS = (
+    RuntimeImplementationError,
+    RuntimeContextError,
+    NotImplementedError,
+    TypeError,
+    AttributeError,
+    NameError,
+    ImportError,
+)
+
+
+def missing() -> str:
+    """Return why this backend cannot be used: it always can."""
+    return ""
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Make a model ready to run.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: Only ``cpu``.
+
+    Raises:
+        BackendError: The evaluator does not know an operator of the model.
+    """
+    if device not in DEVICES:
+        raise BackendError(f"The reference evaluator runs on cpu, not on {device!r}.", True)
+    return _ReferenceSession(_with_weights(model, folder))
+
+
+class _ReferenceSession:
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._outputs = [output.name for output in model.graph.output]
+        try:
+            self._evaluator = ReferenceEvaluator(model)
+        except Exception as error:
+            message = f"The reference evaluator cannot take the model: {one_line(error)}"
+            raise BackendError(message, is_limit=True) from error
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        try:
+            # Logarithms of negative numbers and the like are values here, not news.
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                results = self._evaluator.run(None, dict(feeds))
+        except Exception as error:
+            kind = "" if isinstance(error, RewriteError) else f"{type(error).__name__}: "
+            raise BackendError(
+                f"The reference evaluator fails: {kind}{one_line(error)}",
+                is_limit=isinstance(error, _LIMITS),
+            ) from error
+        return dict(zip(self._outputs, results, strict=True))
+
+
+def _with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+    if folder is None or not any(uses_external_data(tensor) for tensor in all_tensors(model)):
+        return model
+    loaded = onnx.ModelProto()
+    loaded.CopyFrom(model)
+    try:
+        load_external_data_for_model(loaded, str(folder))
+    except Exception as error:
+        message = f"The weights in {folder} cannot be read: {one_line(error)}"
+        raise BackendError(message, is_limit=True) from error
+    return loaded

@@ -1,0 +1,108 @@
+"""The command line ``seqmap``.
+
+Exit status: 0 done; 1 the input cannot be used; 2 wrong usage; 3 verification failed, or nothing
+could be verified; 4 the target, or what ``--require`` asks for, is not reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+
+from passes.errors import RewriteError
+from rewriter.commands import bench, demo, explain, optimize, run, validate
+from rewriter.commands.console import Console
+from rewriter.commands.options import add_output_options
+from rewriter.targets import TargetError
+
+__all__ = ["main"]
+
+_COMMANDS: dict[str, ModuleType] = {
+    "optimize": optimize,
+    "explain": explain,
+    "validate": validate,
+    "run": run,
+    "bench": bench,
+    "demo": demo,
+}
+_STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Args:
+        arguments: The words after ``seqmap``; ``None`` takes those of the process.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
+    """
+    args = _parser().parse_args(arguments)
+    console = Console(args.command, as_json=args.json, quiet=args.quiet, verbose=args.verbose)
+    started = time.perf_counter()
+    try:
+        with console.logging():
+            status = _execute(args, console)
+        console.finish(status, time.perf_counter() - started)
+    except BrokenPipeError:
+        # The reader of stdout has gone (``seqmap explain IN | head``); let the exit be quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    return status
+
+
+def _execute(args: argparse.Namespace, console: Console) -> int:
+    try:
+        return int(_COMMANDS[args.command].execute(args, console))
+    except TargetError as error:
+        console.error(str(error))
+        return 4
+    except RewriteError as error:
+        console.error(str(error))
+        return 1
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        console.error("interrupted; nothing was written")
+        return 130
+    except Exception:
+        traceback.print_exc()
+        console.error("this is a bug in seqmap, please report it with the lines above")
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="seqmap",
+        description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
+        epilog=_STATUSES,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.SUMMARY,
+            usage=f"seqmap {name} {module.USAGE}[options]",
+            epilog=_STATUSES,
+            formatter_class=_OneLineHelp,
+            allow_abbrev=False,
+        )
+        module.add_options(command)
+        add_output_options(command)
+    return parser
+
+
+class _OneLineHelp(argparse.HelpFormatter):
+    """Help with a line for an option where it fits."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=99)

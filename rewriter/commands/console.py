@@ -1,0 +1,119 @@
+"""Where a command writes: text or one JSON object to stdout, progress and errors to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["Console"]
+
+_PATIENCE = 2.0
+"""Seconds that a step may take before it is announced."""
+
+
+class Console:
+    """The output of one run of the command line.
+
+    Attributes:
+        record: What ``--json`` prints at the end; commands add to it as they go.
+    """
+
+    def __init__(self, command: str, *, as_json: bool, quiet: bool, verbose: bool) -> None:
+        self.record: dict[str, Any] = {"command": command}
+        self._as_json = as_json
+        self._quiet = quiet
+        self._verbose = verbose
+
+    def say(self, text: str) -> None:
+        """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
+        if not (self._as_json or self._quiet):
+            sys.stdout.write(text.rstrip("\n") + "\n")
+
+    def error(self, message: str) -> None:
+        """Print one line to stderr, and record it."""
+        line = " ".join(message.split())
+        self.record["error"] = line
+        sys.stderr.write(f"seqmap: error: {line}\n")
+
+    def warn(self, message: str) -> None:
+        """Print one line to stderr, unless quiet."""
+        if not self._quiet:
+            sys.stderr.write(f"seqmap: warning: {' '.join(message.split())}\n")
+
+    def finish(self, status: int, seconds: float) -> None:
+        """Print the last line: whether the command passed, and how long it took."""
+        passed = status == 0
+        self.record |= {"passed": passed, "status": status, "seconds": round(seconds, 3)}
+        if self._as_json:
+            text = json.dumps(self.record, indent=2, ensure_ascii=False)
+        else:
+            verdict = "passed" if passed else "failed"
+            text = f"{verdict} {self.record['command']} in {seconds:.1f} s"
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    @contextlib.contextmanager
+    def logging(self) -> Iterator[None]:
+        """Under ``--verbose`` send the log of both packages to stderr: passes and their times."""
+        if not self._verbose:
+            yield
+            return
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        loggers = [logging.getLogger(name) for name in ("rewriter", "passes")]
+        levels = [logger.level for logger in loggers]
+        for logger in loggers:
+            logger.addHandler(handler)
+            logger.setLevel(logging.INFO)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.removeHandler(handler)
+                logger.setLevel(level)
+
+    @contextlib.contextmanager
+    def progress(self, step: str) -> Iterator[None]:
+        """Announce a step on stderr once it takes long, on a terminal or under ``--verbose``.
+
+        On a terminal the line counts the seconds and disappears with the step.
+        """
+        terminal = sys.stderr.isatty()
+        if self._quiet or not (terminal or self._verbose):
+            yield
+            return
+        done = threading.Event()
+        ticker = threading.Thread(target=_tick, args=(step, done, terminal), daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            done.set()
+            ticker.join()
+
+
+def _tick(step: str, done: threading.Event, terminal: bool) -> None:
+    started = time.perf_counter()
+    if done.wait(_PATIENCE):
+        return
+    if not terminal:
+        _show(f"seqmap: {step} ...\n")
+        return
+    while True:
+        seconds = time.perf_counter() - started
+        _show(f"\rseqmap: {step} ... {seconds:.0f} s")
+        if done.wait(1.0):
+            # Blank the line, so that what follows starts on a clean one.
+            _show(f"\r{'':{len(step) + 30}}\r")
+            return
+
+
+def _show(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,31 @@
+"""``seqmap explain IN``: where every map is, what would be done with it, and why."""
+
+from __future__ import annotations
+
+import argparse
+
+from rewriter import models, pipeline
+from rewriter.commands import options, reports
+from rewriter.commands.console import Console
+
+__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+
+USAGE = "IN "
+SUMMARY = "say what optimize would do with every map, and why; changes nothing"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
+    options.add_rewrite_options(parser)
+    reports.add_report_option(parser)
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Print the report; a target that is not reached is part of it, not a failure."""
+    with console.progress("reading"):
+        model = models.load(args.input)
+    with console.progress("deciding"):
+        report = pipeline.explain(model, **options.rewrite_options(args))
+    reports.deliver_report(report, args, console)
+    return 0

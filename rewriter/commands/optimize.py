@@ -1,0 +1,90 @@
+"""``seqmap optimize IN OUT``: rewrite a model, verify the rewrite, then write it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from passes.errors import RewriteError
+from rewriter import models, pipeline
+from rewriter.commands import options, reports, verifying
+from rewriter.commands.console import Console
+from rewriter.targets import TargetError
+
+__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+
+USAGE = "IN OUT "
+SUMMARY = "rewrite a model so that no SequenceMap is left, verify it, and write it"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
+    options.add_model(parser, "output", "OUT", "where the rewritten model goes; may be IN")
+    options.add_rewrite_options(parser)
+    group = parser.add_argument_group("verification")
+    amount = group.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--verify",
+        type=options.count,
+        default=8,
+        metavar="N",
+        help="compare on N drawn inputs; default: 8",
+    )
+    amount.add_argument(
+        "--no-verify", action="store_true", help="write the model without comparing"
+    )
+    options.add_feed_options(group)
+    options.add_tolerance_options(group)
+    group = parser.add_argument_group("files")
+    group.add_argument("--copy-weights", action="store_true", help="copy external data to OUT")
+    group.add_argument("--dry-run", action="store_true", help="do all of it, but do not write OUT")
+    reports.add_report_option(group)
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Rewrite, verify and write; return 3 when the rewrite is not verified."""
+    if not args.dry_run:
+        _check_place(args.output)
+    with console.progress("reading"):
+        model = models.load(args.input)
+    try:
+        with console.progress("rewriting"):
+            result = pipeline.rewrite(model, **options.rewrite_options(args))
+    except TargetError as error:
+        reports.deliver_report(error.report, args, console)
+        raise
+    reports.deliver_report(result.report, args, console)
+    if not args.no_verify:
+        status = verifying.verify(
+            model,
+            result.model,
+            args,
+            console,
+            cases=args.verify,
+            mismatch=args.output.with_name(f"{args.output.name}.mismatch"),
+        )
+        if status:
+            return status
+    if args.dry_run:
+        console.say(f"dry run: {args.output} is not written")
+        return 0
+    with console.progress("writing"):
+        models.save(result.model, args.output, copy_weights=args.copy_weights)
+    console.record["output"] = str(args.output)
+    console.say(f"written to {args.output}")
+    return 0
+
+
+def _check_place(output: Path) -> None:
+    """Refuse a place that cannot be written before any work is done."""
+    folder = output.parent
+    if output.is_dir():
+        raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")
+    if not folder.is_dir():
+        raise RewriteError(f"cannot write {output}: there is no directory {folder}; make it first")
+    if not os.access(folder, os.W_OK):
+        raise RewriteError(
+            f"cannot write {output}: no permission in {folder}; choose another place"
+        )

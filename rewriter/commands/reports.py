@@ -1,0 +1,56 @@
+"""Showing a report, and writing it to a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from passes.errors import RewriteError
+from rewriter.commands.console import Console
+from rewriter.report import Report
+
+__all__ = ["add_report_option", "deliver_report"]
+
+_WRITERS = {".json": Report.to_json, ".md": Report.to_markdown, ".html": Report.to_html}
+
+
+def add_report_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--report``."""
+    parser.add_argument(
+        "--report",
+        type=_report_path,
+        metavar="FILE",
+        help="write the report to FILE.json, FILE.md or FILE.html",
+    )
+
+
+def deliver_report(report: Report, args: argparse.Namespace, console: Console) -> None:
+    """Print the report, record it for ``--json``, and write it where ``--report`` says.
+
+    Raises:
+        RewriteError: The file cannot be written.
+    """
+    console.record["report"] = report.to_dict()
+    console.say(report.to_text())
+    for warning in report.warnings:
+        console.warn(warning)
+    if args.report is None:
+        return
+    text = _WRITERS[args.report.suffix](report)
+    draft = args.report.with_name(f".{args.report.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(args.report)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise RewriteError(
+            f"cannot write the report {args.report}: {error.strerror}; choose another place"
+        ) from error
+
+
+def _report_path(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in _WRITERS:
+        raise argparse.ArgumentTypeError(f"{text!r} ends in none of {', '.join(_WRITERS)}")
+    return path

@@ -1,0 +1,111 @@
+"""What a model's inputs are, as far as its types and the caller's promises say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.errors import RewriteError
+from passes.promises import Promises
+
+__all__ = ["Dim", "InputSpec", "input_specs"]
+
+Dim = int | str | None
+"""A dimension: a number, a symbol, or unknown."""
+
+
+@dataclasses.dataclass(frozen=True)
+class InputSpec:
+    """One graph input.
+
+    Attributes:
+        name: Its name.
+        dtype: Its element type.
+        dims: Dimensions of the tensor, or of every element of the sequence; None where not even
+            the rank is known.
+        is_sequence: Whether it is a sequence.
+        is_optional: Whether None is a value of its type.
+        is_required: Whether it has no default among the initializers.
+        is_uniform: Whether all elements are promised to have one shape.
+    """
+
+    name: str
+    dtype: ir.DataType
+    dims: tuple[Dim, ...] | None
+    is_sequence: bool = False
+    is_optional: bool = False
+    is_required: bool = True
+    is_uniform: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its shape, or that of its elements, is not all numbers."""
+        return self.dims is None or any(not isinstance(dim, int) for dim in self.dims)
+
+    @property
+    def may_be_ragged(self) -> bool:
+        """Whether elements may differ in shape."""
+        return self.is_sequence and self.is_open and not self.is_uniform
+
+
+def input_specs(model: ir.Model, promises: Promises | None = None) -> list[InputSpec]:
+    """Read the specification of every graph input, in order.
+
+    Args:
+        model: The model.
+        promises: What the caller vouches for; None reads the promises the model carries.
+
+    Raises:
+        RewriteError: An input has a type that feeds cannot express, such as a map.
+    """
+    promises = Promises.read(model) if promises is None else promises
+    # A promise about a value inside can only be kept by inputs that are uniform themselves.
+    names = {value.name for value in model.graph.inputs}
+    all_uniform = bool(promises.uniform - names)
+    initializers = model.graph.initializers
+    specs = []
+    for value in model.graph.inputs:
+        kind = value.type
+        is_optional = isinstance(kind, ir.OptionalType)
+        if isinstance(kind, ir.OptionalType):
+            kind = kind.elem_type  # type: ignore[assignment]
+        is_sequence = isinstance(kind, ir.SequenceType)
+        if isinstance(kind, ir.SequenceType):
+            kind = kind.elem_type  # type: ignore[assignment]
+        if not isinstance(kind, ir.TensorType) or value.name is None:
+            raise RewriteError(
+                f"Input {value.name!r} is of type {value.type}, for which no values can be given: "
+                "only tensors, sequences of tensors and optionals of both are known; declare "
+                "such a type for it."
+            )
+        dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
+        promised = promises.input_shapes.get(value.name)
+        if promised is not None:
+            dims = _merge(dims, tuple(promised))
+        specs.append(
+            InputSpec(
+                name=value.name,
+                dtype=kind.dtype,
+                dims=dims,
+                is_sequence=is_sequence,
+                is_optional=is_optional,
+                is_required=value.name not in initializers and not is_optional,
+                is_uniform=all_uniform or value.name in promises.uniform,
+            )
+        )
+    return specs
+
+
+def _dim(dim: int | ir.SymbolicDim) -> Dim:
+    return dim if isinstance(dim, int) else dim.value
+
+
+def _merge(declared: tuple[Dim, ...] | None, promised: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Return the promised dimensions, and the declared ones where the promise leaves them open."""
+    if declared is None or len(declared) != len(promised):
+        return promised
+    return tuple(
+        given if isinstance(given, int) else known
+        for known, given in zip(declared, promised, strict=True)
+    )

@@ -1,0 +1,219 @@
+"""Models in and out: a path, a message, a model of the IR or a graph of graphsurgeon."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import enum
+import os
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import all_graphs
+from rewriter import files, graphsurgeon, protos, weights
+from rewriter.errors import ModelError
+from rewriter.weights import ModelWarning
+
+__all__ = [
+    "AnyModel",
+    "Kind",
+    "ModelError",
+    "ModelWarning",
+    "Taken",
+    "folder_of",
+    "give",
+    "load",
+    "save",
+    "take",
+]
+
+# A graph of graphsurgeon is a model too, but naming its type would import its package.
+AnyModel = str | os.PathLike[str] | onnx.ModelProto | ir.Model | object
+
+
+class Kind(enum.Enum):
+    """What a caller handed in as a model, and so gets back."""
+
+    PATH = "path"
+    PROTO = "proto"
+    IR = "ir"
+    GRAPHSURGEON = "graphsurgeon"
+
+
+@dataclasses.dataclass(frozen=True)
+class Taken:
+    """A model that may be changed, and what it was made from.
+
+    Attributes:
+        model: The working copy; changing it never changes `original`.
+        kind: What the caller handed in.
+        folder: The folder that external weights are relative to, None where it is not known.
+        original: What the caller handed in.
+    """
+
+    model: ir.Model
+    kind: Kind
+    folder: Path | None
+    original: AnyModel
+
+
+def take(model: AnyModel) -> Taken:
+    """Make a working copy of a model of any kind.
+
+    Args:
+        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or an
+            ``onnx_graphsurgeon.Graph``; it is never changed.
+
+    Returns:
+        The copy. The weights of an ``onnx_ir.Model`` are shared with it, not copied; external
+        weights are not read.
+
+    Raises:
+        ModelError: If it is none of these, or cannot be read.
+    """
+    if isinstance(model, str | os.PathLike):
+        return Taken(load(model), Kind.PATH, Path(model).absolute().parent, model)
+    if isinstance(model, onnx.ModelProto):
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model)  # renaming an initializer of the IR writes into its message
+        return Taken(protos.from_proto(proto), Kind.PROTO, None, model)
+    if isinstance(model, ir.Model):
+        return Taken(_clone(model), Kind.IR, folder_of(model), model)
+    if graphsurgeon.is_graph(model):
+        proto = graphsurgeon.to_proto(model)
+        return Taken(protos.from_proto(proto), Kind.GRAPHSURGEON, None, model)
+    raise ModelError(
+        "a model is a path, an onnx.ModelProto, an onnx_ir.Model or an onnx_graphsurgeon.Graph, "
+        f"not a {type(model).__name__}"
+    )
+
+
+def give(taken: Taken, model: ir.Model) -> AnyModel:
+    """Return a rewritten model as the kind that was taken; a path gives an ``onnx.ModelProto``.
+
+    Args:
+        taken: What the rewrite started from.
+        model: The result, usually ``taken.model`` after the passes.
+    """
+    if taken.kind is Kind.IR:
+        return model
+    proto = protos.to_proto(model)
+    if taken.kind is Kind.GRAPHSURGEON:
+        return graphsurgeon.from_proto(proto, taken.original)
+    return proto
+
+
+def load(path: str | os.PathLike[str]) -> ir.Model:
+    """Read a model file; weights in other files stay there, unread.
+
+    Args:
+        path: A `.onnxtxt` file holds ONNX text, any other the binary form.
+
+    Returns:
+        The model. It remembers the folder of the file, so that its weights are found later.
+
+    Raises:
+        ModelError: If there is no such file, or it does not hold a model.
+    """
+    model = protos.from_proto(files.read(path), os.fspath(path))
+    weights.settle(model, Path(path).absolute().parent)
+    return model
+
+
+def save(
+    model: AnyModel,
+    path: str | os.PathLike[str],
+    copy_weights: bool = False,
+    folder: str | os.PathLike[str] | None = None,
+) -> None:
+    """Write a model file in one step; a failure leaves every file as it was.
+
+    External weights stay in their files, unread, and the recorded locations are kept, so the
+    model must be written where they hold: beside its weights. Text (`.onnxtxt`) keeps the doc
+    string and metadata of the model, but has no place for those of its parts.
+
+    Args:
+        model: A model of any kind but a path.
+        path: The file; it may be the one that the model was read from.
+        copy_weights: Copy the files of external weights beside `path` where they are not there,
+            under the same names; locations that lead out of the folder are mended.
+        folder: Where the weights of a message lie; an ``onnx_ir.Model`` knows it by itself.
+
+    Raises:
+        ModelError: If the file cannot be written, or would not find its weights.
+    """
+    proto, known = _message(model, None if folder is None else Path(folder).absolute())
+    out = Path(path).absolute()
+    copies = weights.place(proto, known, out, copy_weights)
+    data = files.encode(proto, path)
+    with contextlib.ExitStack() as undo:
+        for one in copies:
+            one.target.parent.mkdir(parents=True, exist_ok=True)
+            files.copy_file(one.source, one.target)
+            undo.callback(one.target.unlink)
+        files.write(data, path)
+        undo.pop_all()
+
+
+def folder_of(model: ir.Model) -> Path | None:
+    """Return the folder that a model's external weights are relative to, None if not known."""
+    for tensor in weights.external_tensors(model):
+        if tensor.base_dir:
+            return Path(tensor.base_dir).absolute()
+    return None
+
+
+def _message(
+    model: AnyModel, folder: Path | None
+) -> tuple[onnx.ModelProto, dict[str, Path | None]]:
+    """Return a message that may be changed, and the folder of every location in it."""
+    if isinstance(model, ir.Model):
+        known = {k: v or folder for k, v in weights.folders(model).items()}
+        return protos.to_proto(model), known
+    if isinstance(model, onnx.ModelProto):
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model)
+    elif graphsurgeon.is_graph(model):
+        proto = graphsurgeon.to_proto(model)
+    else:
+        raise ModelError(f"only a model can be saved, not a {type(model).__name__}")
+    return proto, dict.fromkeys(weights.locations(proto), folder)
+
+
+def _clone(model: ir.Model) -> ir.Model:
+    """Copy a model so that nothing done to the copy shows in the original.
+
+    ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
+    an initializer, would reach the original.
+    """
+    try:
+        clone = model.clone()
+    except Exception as error:
+        raise ModelError(
+            f"the model cannot be copied: {protos.one_line(protos.root(error))}"
+        ) from error
+    clone.meta.update(model.meta)
+    for graph in all_graphs(clone):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            value.type = _own_type(value.type)
+            value.const_value = _own_tensor(value.const_value)
+        for node in graph:
+            for value in node.outputs:
+                value.type = _own_type(value.type)
+                value.const_value = None  # a note of some earlier analysis, shared by clones
+    return clone
+
+
+def _own_type(type_: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
+    return None if type_ is None else copy.deepcopy(type_)
+
+
+def _own_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        proto = onnx.TensorProto()
+        proto.CopyFrom(tensor.raw)
+        return ir.serde.TensorProtoTensor(proto)
+    return copy.copy(tensor)

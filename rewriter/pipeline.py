@@ -1,0 +1,214 @@
+"""The order of work: one code path for rewrite, optimize and explain."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, get_args
+
+import onnx_ir as ir
+
+from passes.decisions import Decision
+from passes.errors import RewriteError
+from passes.expand import ExpandSequenceMapPass
+from passes.inline import InlineMapFunctionsPass
+from passes.names import make_names_unique
+from passes.promises import Promises
+from rewriter.checking import check
+from rewriter.models import AnyModel, give, take
+from rewriter.report import Report, count_operators
+from rewriter.targets import REQUIREMENTS, TargetError, check_target, find_target, version_warnings
+
+__all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
+
+logger = logging.getLogger(__name__)
+
+Strategy = Literal["auto", "fuse", "expand"]
+STRATEGIES: tuple[str, ...] = get_args(Strategy)
+Dims = Sequence[int | str | None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A rewritten model and what was done to it.
+
+    Attributes:
+        model: The new model, of the kind that was handed in (a path gives an
+            ``onnx.ModelProto``).
+        report: Decisions, operators before and after, assumptions.
+    """
+
+    model: AnyModel
+    report: Report
+
+
+def optimize(
+    model: AnyModel,
+    strategy: Strategy = "auto",
+    target: str = "onnxruntime",
+    uniform: Iterable[str] = (),
+    input_shapes: Mapping[str, Dims] | None = None,
+    trust_types: bool = False,
+    tensor_io: bool = False,
+    exact: bool = False,
+    require: Iterable[str] = (),
+) -> AnyModel:
+    """Return a model without SequenceMap that computes the same; see `rewrite`."""
+    return rewrite(
+        model,
+        strategy,
+        target,
+        uniform,
+        input_shapes,
+        trust_types,
+        tensor_io,
+        exact,
+        require,
+    ).model
+
+
+def rewrite(
+    model: AnyModel,
+    strategy: Strategy = "auto",
+    target: str = "onnxruntime",
+    uniform: Iterable[str] = (),
+    input_shapes: Mapping[str, Dims] | None = None,
+    trust_types: bool = False,
+    tensor_io: bool = False,
+    exact: bool = False,
+    require: Iterable[str] = (),
+    on_pass: Callable[[str, ir.Model], None] | None = None,
+) -> Result:
+    """Remove every SequenceMap from a model and say what was done.
+
+    Args:
+        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or an
+            ``onnx_graphsurgeon.Graph``. It is never changed.
+        strategy: ``auto`` fuses where it is proven and pays, ``fuse`` wherever a rule exists,
+            ``expand`` makes loops.
+        target: Name of the consumer of the new model, see `rewriter.targets`.
+        uniform: Names of sequences whose elements have one shape; a promise.
+        input_shapes: Shapes of inputs (of the elements, for a sequence), None or a string for
+            an unknown dimension; a promise.
+        trust_types: Promise that all numbers in declared sequence types hold.
+        tensor_io: Turn sequence inputs and outputs into tensors.
+        exact: Keep per-sample what batching could change by rounding before a discrete operator.
+        require: ``sequence-free``, ``loop-free``, or both.
+        on_pass: Called with the name of each pass and the model after it.
+
+    Raises:
+        TargetError: The target or a requirement is not reached; it holds the report.
+        RewriteError: An option is not known, or the model cannot be rewritten.
+    """
+    taken = take(model)
+    options = _options(strategy, uniform, input_shapes, trust_types, exact)
+    report = _run(taken.model, options, target, require, tensor_io, on_pass)
+    if report.unreached:
+        raise TargetError(report)
+    return Result(give(taken, taken.model), report)
+
+
+def explain(
+    model: AnyModel,
+    strategy: Strategy = "auto",
+    target: str = "onnxruntime",
+    uniform: Iterable[str] = (),
+    input_shapes: Mapping[str, Dims] | None = None,
+    trust_types: bool = False,
+    tensor_io: bool = False,
+    exact: bool = False,
+    require: Iterable[str] = (),
+) -> Report:
+    """Return the report that `rewrite` would give; an unreached target does not raise."""
+    options = _options(strategy, uniform, input_shapes, trust_types, exact)
+    return _run(take(model).model, options, target, require, tensor_io, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Options:
+    strategy: Strategy
+    promises: Promises
+    exact: bool
+
+
+def _options(
+    strategy: Strategy,
+    uniform: Iterable[str],
+    input_shapes: Mapping[str, Dims] | None,
+    trust_types: bool,
+    exact: bool,
+) -> _Options:
+    if strategy not in STRATEGIES:
+        known = ", ".join(STRATEGIES)
+        raise RewriteError(f"unknown strategy {strategy!r}: choose one of {known}.")
+    shapes = {
+        name: tuple(d if isinstance(d, int) else None for d in dims)
+        for name, dims in (input_shapes or {}).items()
+    }
+    return _Options(strategy, Promises(frozenset(uniform), shapes, trust_types), exact)
+
+
+def _run(
+    model: ir.Model,
+    options: _Options,
+    target: str,
+    require: Iterable[str],
+    tensor_io: bool,
+    on_pass: Callable[[str, ir.Model], None] | None,
+) -> Report:
+    find_target(target)
+    required = tuple(require)
+    for name in required:
+        if name not in REQUIREMENTS:
+            raise RewriteError(
+                f"unknown requirement {name!r}: choose among {', '.join(REQUIREMENTS)}."
+            )
+    _check_promises(model, options.promises)
+    before = count_operators(model)
+    decisions: list[Decision] = []
+    for one in _passes(options):
+        start = time.perf_counter()
+        result = one(model)
+        decisions.extend(getattr(one, "decisions", ()))
+        name = type(one).__name__
+        logger.info("%s: %s s, modified: %s", name, time.perf_counter() - start, result.modified)
+        if on_pass is not None:
+            on_pass(name, model)
+    make_names_unique(model)
+    options.promises.write(model)
+    check(model)
+    return Report(
+        decisions=tuple(decisions),
+        before=before,
+        after=count_operators(model),
+        assumptions=(),
+        promises=options.promises,
+        target=target,
+        require=required,
+        unreached=tuple(check_target(model, target, required)),
+        strategy=options.strategy,
+        warnings=tuple(version_warnings(model, target)),
+    )
+
+
+def _passes(options: _Options) -> list[ir.passes.InPlacePass]:
+    return [InlineMapFunctionsPass(), ExpandSequenceMapPass()]
+
+
+def _check_promises(model: ir.Model, promises: Promises) -> None:
+    inputs = {value.name for value in model.graph.inputs}
+    for name in promises.input_shapes:
+        if name not in inputs:
+            raise RewriteError(
+                f"the promised shape is for {name!r}, which is no input of the model: the inputs "
+                f"are {', '.join(sorted(n for n in inputs if n))}."
+            )
+    sequences = {v.name for v in model.graph.inputs if isinstance(v.type, ir.SequenceType)}
+    for name in sorted(promises.uniform):
+        if name not in sequences:
+            raise RewriteError(
+                f"{name!r} is promised to be uniform, but is no sequence input of the model: its "
+                f"sequence inputs are {', '.join(sorted(n for n in sequences if n)) or 'none'}."
+            )

@@ -1,0 +1,216 @@
+"""The record of one rewrite: what was done with every map, and what the model holds after it."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.decisions import Decision, Verdict
+from passes.promises import Promises
+from rewriter import render
+
+__all__ = [
+    "LOOP_OPERATORS",
+    "SEQUENCE_OPERATORS",
+    "OperatorCounts",
+    "Report",
+    "Unreached",
+    "count_operators",
+]
+
+SEQUENCE_OPERATORS = frozenset(
+    {
+        "ConcatFromSequence",
+        "SequenceAt",
+        "SequenceConstruct",
+        "SequenceEmpty",
+        "SequenceErase",
+        "SequenceInsert",
+        "SequenceLength",
+        "SequenceMap",
+        "SplitToSequence",
+    }
+)
+LOOP_OPERATORS = frozenset({"Loop", "Scan", "SequenceMap"})
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorCounts:
+    """How many nodes of every operator a model holds, subgraphs and functions included.
+
+    Attributes:
+        by_type: Count by operator type, ``domain::type`` outside of the default domain; sorted
+            by name.
+    """
+
+    by_type: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """The number of nodes."""
+        return sum(self.by_type.values())
+
+    @property
+    def sequences(self) -> int:
+        """The number of nodes that make, read or map a sequence."""
+        return self._count(SEQUENCE_OPERATORS)
+
+    @property
+    def loops(self) -> int:
+        """The number of Loop, Scan and SequenceMap nodes."""
+        return self._count(LOOP_OPERATORS)
+
+    def _count(self, op_types: frozenset[str]) -> int:
+        return sum(count for op_type, count in self.by_type.items() if op_type in op_types)
+
+
+def count_operators(model: ir.Model) -> OperatorCounts:
+    """Count the nodes of the main graph, of every subgraph and of every model-local function."""
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    counter = collections.Counter(
+        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        for graph in graphs
+        for node in graph.all_nodes()
+    )
+    return OperatorCounts(dict(sorted(counter.items())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Unreached:
+    """One thing that keeps the model from its target, or from what ``require`` asks.
+
+    Attributes:
+        node: Path of the node through subgraphs, ``""`` for the model as a whole.
+        op_type: The operator of the node, ``""`` for the model as a whole.
+        reason: What is in the way, in one clause.
+        remedy: What the user can do about it.
+    """
+
+    node: str
+    op_type: str
+    reason: str
+    remedy: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a rewrite did, or would do, and what it relied on.
+
+    Attributes:
+        decisions: One decision for every map, in the order of the graph.
+        before: Operators of the model as given.
+        after: Operators of the rewritten model.
+        assumptions: What the rewrite as a whole relied on without proof in the graph; the
+            decisions name their own beside it.
+        promises: What the caller vouched for.
+        target: Name of the target.
+        require: What the caller required: ``sequence-free``, ``loop-free``.
+        unreached: What keeps the model from ``target`` and ``require``; empty when reached.
+        strategy: ``auto``, ``fuse`` or ``expand``.
+        warnings: What the user should know although nothing is wrong with the rewrite.
+    """
+
+    decisions: Sequence[Decision]
+    before: OperatorCounts
+    after: OperatorCounts
+    assumptions: Sequence[str] = ()
+    promises: Promises = dataclasses.field(default_factory=Promises)
+    target: str = "onnxruntime"
+    require: Sequence[str] = ()
+    unreached: Sequence[Unreached] = ()
+    strategy: str = "auto"
+    warnings: Sequence[str] = ()
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target and everything required is reached."""
+        return not self.unreached
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether the rewrite left the operators of the model as they were."""
+        kept = all(decision.verdict is Verdict.KEPT for decision in self.decisions)
+        return kept and self.before == self.after
+
+    @property
+    def all_assumptions(self) -> list[str]:
+        """Assumptions of the rewrite and of every decision, each once, in order."""
+        every = [*self.assumptions, *(a for d in self.decisions for a in d.assumptions)]
+        return list(dict.fromkeys(every))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain dicts, lists, strings and numbers, fit for JSON."""
+        return {
+            "strategy": self.strategy,
+            "target": self.target,
+            "require": list(self.require),
+            "reached": self.reached,
+            "nothing_to_do": self.nothing_to_do,
+            "maps": [_decision_dict(decision) for decision in self.decisions],
+            "assumptions": self.all_assumptions,
+            "promises": _promises_dict(self.promises),
+            "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
+            "unreached": [dataclasses.asdict(left) for left in self.unreached],
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        """Return the report as an indented JSON object."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def to_text(self) -> str:
+        """Return the report for a terminal: one line for a map, its reasons indented below."""
+        return render.to_text(self.to_dict())
+
+    def to_markdown(self) -> str:
+        """Return the report as Markdown."""
+        return render.to_markdown(self.to_dict())
+
+    def to_html(self) -> str:
+        """Return the report as one HTML page that needs no other file."""
+        return render.to_html(self.to_dict())
+
+
+def _decision_dict(decision: Decision) -> dict[str, Any]:
+    return {
+        "path": decision.path,
+        "op_type": decision.op_type,
+        "verdict": decision.verdict.value,
+        "form": decision.form,
+        "reasons": [
+            {
+                "code": reason.code.value,
+                "node": reason.node,
+                "op_type": reason.op_type,
+                "detail": reason.detail or reason.code.meaning,
+                "remedy": reason.remedy,
+            }
+            for reason in decision.reasons
+        ],
+        "assumptions": list(decision.assumptions),
+        "notes": list(decision.notes),
+    }
+
+
+def _promises_dict(promises: Promises) -> dict[str, Any]:
+    return {
+        "uniform": sorted(promises.uniform),
+        "input_shapes": {
+            name: list(dims) for name, dims in sorted(promises.input_shapes.items())
+        },
+        "trust_types": promises.trust_types,
+    }
+
+
+def _counts_dict(counts: OperatorCounts) -> dict[str, Any]:
+    return {
+        "total": counts.total,
+        "sequences": counts.sequences,
+        "loops": counts.loops,
+        "by_type": dict(sorted(counts.by_type.items())),
+    }

@@ -1,0 +1,197 @@
+"""Does a rewritten model compute what the model before it computed?"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from passes.promises import Promises
+from rewriter import models
+from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
+from rewriter.judging import Case, Judge
+from rewriter.mismatch import write_mismatch
+
+__all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
+
+Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """The result of a comparison.
+
+    Attributes:
+        cases: One record for each feed.
+        broken_pass: The first pass whose result differs, where the passes were given.
+    """
+
+    cases: tuple[Case, ...]
+    broken_pass: str | None = None
+
+    @property
+    def verified(self) -> int:
+        """How many feeds proved something."""
+        return sum(case.verdict == "equal" for case in self.cases)
+
+    @property
+    def mismatch(self) -> Case | None:
+        """The first feed on which the models differ."""
+        return next((case for case in self.cases if case.verdict == "differs"), None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether at least one feed proved something and none showed a difference."""
+        return self.verified > 0 and self.mismatch is None
+
+    @property
+    def max_abs_error(self) -> float:
+        """Largest absolute difference of two numbers over all feeds."""
+        return max((case.max_abs_error for case in self.cases), default=0.0)
+
+    @property
+    def max_rel_error(self) -> float:
+        """Largest relative difference of two numbers over all feeds."""
+        return max((case.max_rel_error for case in self.cases), default=0.0)
+
+    @property
+    def summary(self) -> str:
+        """The result in one sentence, with the remedy where there is one."""
+        if self.mismatch is not None:
+            broken = f", since the pass {self.broken_pass}" if self.broken_pass else ""
+            return f"differs on {self.mismatch.description}{broken}: {self.mismatch.message}"
+        apart = sum(case.verdict == "defined only after" for case in self.cases)
+        only_after = f"; {apart} defined only after the rewrite" if apart else ""
+        if self.verified:
+            return (
+                f"verified on {self.verified} of {len(self.cases)} feeds, largest difference "
+                f"{self.max_abs_error:.1e}{only_after}"
+            )
+        reason = next((case.message for case in self.cases if case.message), "no feed was tried")
+        return (
+            f"not verified: the model before ran on none of {len(self.cases)} feeds ({reason})"
+            f"{only_after}; give inputs it accepts with --inputs, or skip this with --no-verify"
+        )
+
+
+def validate(
+    before: Any,
+    after: Any,
+    inputs: Inputs | None = None,
+    cases: int = 8,
+    seed: int = 0,
+    atol: float | None = None,
+    rtol: float | None = None,
+    passes: Iterable[tuple[str, Any]] | None = None,
+) -> Check:
+    """Compare two models on feeds that keep the promises they carry.
+
+    Args:
+        before: The model that is right (path, ModelProto, onnx_ir.Model or graphsurgeon Graph).
+        after: The model to check.
+        inputs: One feed (input name to array, list of arrays or None), a list of feeds, or an npz
+            file; None makes feeds from the types of ``before``.
+        cases: How many feeds are made.
+        seed: The same seed makes the same feeds.
+        atol: Absolute tolerance in place of the table in :mod:`rewriter.compare`.
+        rtol: Relative tolerance, likewise.
+        passes: Name of each pass and the model after it, to name the one that broke the model;
+            asked for only when it is broken.
+
+    Returns:
+        What each feed showed. A feed on which ``before`` fails proves nothing.
+
+    Raises:
+        RewriteError: A model cannot be read, or given inputs do not fit it or break a promise.
+    """
+    promises = _promises(before, after)
+    judge = Judge(before, after, rtol, atol)
+    if inputs is not None:
+        feeds = _given(inputs, before, promises)
+        found = _trusting(judge, lambda: map(judge.case, feeds))
+    else:
+        maker = FeedMaker(before, seed, promises)
+        found = _trusting(judge, lambda: _made(judge, maker, cases))
+    check = Check(tuple(found))
+    if check.mismatch is None or passes is None:
+        return check
+    feed = Feed(check.mismatch.description, check.mismatch.feed)
+    broken = find_broken_pass(before, passes, feed, rtol=rtol, atol=atol)
+    return dataclasses.replace(check, broken_pass=broken)
+
+
+def find_broken_pass(
+    before: Any,
+    steps: Iterable[tuple[str, Any]],
+    feed: Feed | Mapping[str, Any],
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> str | None:
+    """Return the first pass whose result differs from the model before all of them.
+
+    Args:
+        before: The model that is right.
+        steps: Name of each pass and the model after it, in order.
+        feed: The inputs that show the difference.
+        rtol: Relative tolerance in place of the table's.
+        atol: Absolute tolerance, likewise.
+
+    Returns:
+        The name, or None where every step is right.
+    """
+    feed = feed if isinstance(feed, Feed) else Feed("given", dict(feed))
+    for name, model in steps:
+        if Judge(before, model, rtol, atol).case(feed).verdict == "differs":
+            return name
+    return None
+
+
+def _promises(before: Any, after: Any) -> Promises:
+    """Return what either model was promised."""
+    one, other = (Promises.read(models.take(model).model) for model in (before, after))
+    return Promises(
+        one.uniform | other.uniform,
+        {**one.input_shapes, **other.input_shapes},
+        one.trust_types or other.trust_types,
+    )
+
+
+def _given(inputs: Inputs, before: Any, promises: Promises) -> list[Feed]:
+    if isinstance(inputs, str | os.PathLike):
+        given: list[Mapping[str, Any]] = [read_feeds(inputs, before)]
+    elif isinstance(inputs, Mapping):
+        given = [inputs]
+    else:
+        given = list(inputs)
+    for values in given:
+        check_feeds(before, values, promises)
+    names = ["given"] if len(given) == 1 else [f"given {i}" for i in range(len(given))]
+    return [Feed(name, dict(values)) for name, values in zip(names, given, strict=True)]
+
+
+def _trusting(judge: Judge, work: Callable[[], Iterable[Case]]) -> list[Case]:
+    """Judge by the reference evaluator; where that runs no feed at all, by onnxruntime."""
+    found = list(work())
+    if judge.has_runtime and not _proves(found):
+        judge.trusts_reference = False
+        second = list(work())
+        return second if _proves(second) else found
+    return found
+
+
+def _proves(cases: list[Case]) -> bool:
+    return any(case.verdict in ("equal", "differs") for case in cases)
+
+
+def _made(judge: Judge, maker: FeedMaker, cases: int) -> Iterator[Case]:
+    worked: int | None = None
+    for kind in maker.kinds(cases):
+        for attempt in maker.attempts(kind, worked):
+            feed = maker.draw(kind, attempt)
+            if judge.is_defined(feed):
+                worked = attempt
+                break
+        else:
+            feed = maker.draw(kind)
+        yield judge.case(feed)

@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import html.parser
+import json
+
+import onnx_ir as ir
+import pytest
+
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.promises import Promises
+from rewriter.report import OperatorCounts, Report, Unreached, count_operators
+
+NESTED = """
+<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+agraph (seq(float[N]) xs, bool c) => (seq(float[N]) ys, float[M] z)
+{
+  ys = SequenceMap (xs) <body = inner (float[N] x) => (float[N] y) { y = local.twice (x) }>
+  z = If (c) <
+    then_branch = yes () => (float[M] t) { t = ConcatFromSequence <axis = 0> (ys) },
+    else_branch = no () => (float[M] e) { e = ConcatFromSequence <axis = 0> (xs) }>
+}
+<domain: "local", opset_import: ["" : 18]>
+twice (x) => (y) { y = Add (x, x) }
+"""
+
+
+def decided() -> Report:
+    fused = Decision(
+        path="main/rows",
+        op_type="SequenceMap",
+        verdict=Verdict.FISSIONED,
+        form="scan outputs",
+        reasons=[
+            Reason(Code.NEVER, "main/rows/unique", "Unique", "its length depends on the values"),
+            Reason(Code.RAGGED),
+        ],
+        assumptions=["elements of xs have 3 channels"],
+        notes=["moves 2 MB"],
+    )
+    kept = Decision("main/loop", "Loop", Verdict.KEPT, reasons=[Reason(Code.NOT_A_MAP)])
+    return Report(
+        decisions=[fused, kept],
+        before=OperatorCounts({"Loop": 1, "SequenceMap": 1}),
+        after=OperatorCounts({"Loop": 2, "custom::Add": 1, "SplitToSequence": 1}),
+        assumptions=["a|b <c>", "elements of xs have 3 channels"],
+        promises=Promises(frozenset({"xs"}), {"t": (2, None)}, trust_types=True),
+        target="tensorrt",
+        require=("loop-free",),
+        unreached=[Unreached("main/split", "SplitToSequence", "rules it out", "use --tensor-io")],
+        warnings=["opset 27 is new"],
+    )
+
+
+UNTOUCHED = Report([], OperatorCounts({"Relu": 2}), OperatorCounts({"Relu": 2}))
+
+
+def test_counts_cover_subgraphs_and_functions() -> None:
+    counts = count_operators(ir.from_onnx_text(NESTED))
+    assert dict(counts.by_type) == {
+        "Add": 1,
+        "ConcatFromSequence": 2,
+        "If": 1,
+        "SequenceMap": 1,
+        "local::twice": 1,
+    }
+    assert list(counts.by_type) == sorted(counts.by_type)
+    assert (counts.total, counts.sequences, counts.loops) == (6, 3, 1)
+
+
+def test_counts_take_no_other_domain_for_a_loop() -> None:
+    counts = OperatorCounts({"Loop": 1, "Scan": 2, "mine::Loop": 4, "mine::SequenceAt": 8})
+    assert (counts.loops, counts.sequences) == (3, 0)
+
+
+def test_text_has_a_line_for_each_map_and_its_reasons_below() -> None:
+    assert decided().to_text() == (
+        "maps (strategy auto):\n"
+        "  main/rows (SequenceMap)  fissioned: scan outputs\n"
+        "      main/rows/unique (Unique): never: its length depends on the values; remedy: "
+        "nothing; the node stays in a loop\n"
+        "      ragged: the operand differs in shape from sample to sample; remedy: promise equal "
+        "shapes with --uniform, or resize the samples to one shape first\n"
+        "      moves 2 MB\n"
+        "  main/loop (Loop)  kept\n"
+        "      not-a-map: the Loop or Scan is no map over independent samples; remedy: nothing; "
+        "it stays as it is\n"
+        "promises:\n"
+        "  uniform: xs\n"
+        "  shape of t: [2, ?]\n"
+        "  declared dimensions of sequence elements hold\n"
+        "assumptions:\n"
+        "  a|b <c>\n"
+        "  elements of xs have 3 channels\n"
+        "warnings:\n"
+        "  opset 27 is new\n"
+        "operators:\n"
+        "  operator            before  after\n"
+        "  Loop                     1      2\n"
+        "  SequenceMap              1      0\n"
+        "  SplitToSequence          0      1\n"
+        "  custom::Add              0      1\n"
+        "  all                      2      4\n"
+        "  sequence operators       1      1\n"
+        "  loops and maps           2      2\n"
+        "target tensorrt and loop-free: not reached, left:\n"
+        "  main/split (SplitToSequence): rules it out\n"
+        "      remedy: use --tensor-io\n"
+    )
+
+
+def test_text_of_a_model_without_maps() -> None:
+    assert UNTOUCHED.to_text() == (
+        "no maps, nothing to do\n"
+        "operators:\n"
+        "  operator            before  after\n"
+        "  Relu                     2      2\n"
+        "  all                      2      2\n"
+        "  sequence operators       0      0\n"
+        "  loops and maps           0      0\n"
+        "target onnxruntime: reached\n"
+    )
+
+
+def test_json_holds_everything_the_text_says() -> None:
+    record = json.loads(decided().to_json())
+    assert record == decided().to_dict()
+    assert [entry["verdict"] for entry in record["maps"]] == ["fissioned", "kept"]
+    assert record["maps"][0]["reasons"][0]["code"] == "never"
+    assert record["maps"][0]["reasons"][1]["detail"] == Code.RAGGED.meaning
+    assert record["promises"] == {
+        "uniform": ["xs"],
+        "input_shapes": {"t": [2, None]},
+        "trust_types": True,
+    }
+    assert record["operators"]["after"]["loops"] == 2
+    assert record["reached"] is False
+
+
+def test_assumptions_are_listed_once() -> None:
+    assert decided().all_assumptions == ["a|b <c>", "elements of xs have 3 channels"]
+
+
+def test_markdown_escapes_and_tabulates() -> None:
+    text = decided().to_markdown()
+    assert "- a\\|b \\<c\\>" in text
+    assert "| operator | before | after |\n| --- | ---: | ---: |\n| Loop | 1 | 2 |" in text
+    assert "## target tensorrt and loop-free: not reached, left" in text
+
+
+def test_html_is_one_balanced_page() -> None:
+    class Balance(html.parser.HTMLParser):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stack: list[str] = []
+            self.text = ""
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            assert not any(name in ("src", "href") for name, _ in attrs)  # type: ignore[attr-defined]
+            if tag != "meta":
+                self.stack.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.stack.pop() == tag
+
+        def handle_data(self, data: str) -> None:
+            self.text += data
+
+    page = Balance()
+    page.feed(decided().to_html())
+    assert page.stack == []
+    assert "a|b <c>" in page.text
+    assert "main/rows (SequenceMap)  fissioned: scan outputs" in page.text
+
+
+@pytest.mark.parametrize("form", ["to_text", "to_json", "to_markdown", "to_html"])
+def test_equal_reports_render_equally(form: str) -> None:
+    assert getattr(decided(), form)() == getattr(decided(), form)()
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (UNTOUCHED, True),
+        (decided(), False),
+        (
+            Report(
+                [Decision("main/l", "Loop", Verdict.KEPT)],
+                OperatorCounts({"Loop": 1}),
+                OperatorCounts({"Loop": 1}),
+            ),
+            True,
+        ),
+        (Report([], OperatorCounts({"Relu": 2}), OperatorCounts({"Relu": 1})), False),
+    ],
+    ids=["no maps", "fused", "kept only", "dead node removed"],
+)
+def test_nothing_to_do(report: Report, *, expected: bool) -> None:
+    assert report.nothing_to_do is expected
+    assert ("nothing to do" in report.to_text()) is expected

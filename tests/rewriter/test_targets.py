@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from passes.errors import RewriteError
+from rewriter.report import OperatorCounts, Report, Unreached
+from rewriter.targets import (
+    TARGETS,
+    TargetError,
+    check_target,
+    find_target,
+    version_warnings,
+)
+
+HEADER = '<ir_version: 8, opset_import: ["" : 18]>\n'
+GRAPHS = {
+    "plain": "agraph (float[N] x) => (float[N] y) { y = Relu (x) }",
+    "split": """agraph (float[N,2] x) => (float[N,2] y) {
+        [split] xs = SplitToSequence <axis = 0> (x)
+        [concat] y = ConcatFromSequence <axis = 0> (xs)
+    }""",
+    "sequence io": """agraph (seq(float[N]) xs) => (seq(float[N]) ys) {
+        [same] ys = Identity (xs)
+    }""",
+    "loop": """agraph (int64 n, bool c, float[2] x) => (float[K,2] y) {
+        [each] y = Loop (n, c) <body = one (int64 i, bool ci) => (bool co, float[2] e)
+            { co = Identity (ci)  e = Relu (x) }>
+    }""",
+    "sequence loop": """agraph (int64 n, bool c, float[2] x) => (float[K] y)
+        <seq(float[2]) e, seq(float[2]) out> {
+        [empty] e = SequenceEmpty ()
+        [each] out = Loop (n, c, e) <body = one
+            (int64 i, bool ci, seq(float[2]) s) => (bool co, seq(float[2]) t)
+            { co = Identity (ci)  [grow] t = SequenceInsert (s, x) }>
+        [concat] y = ConcatFromSequence <axis = 0> (out)
+    }""",
+    "if": """agraph (bool c, float[2] x) => (float[2] y) {
+        [choose] y = If (c) <then_branch = a () => (float[2] t) { t = Relu (x) },
+                             else_branch = b () => (float[2] e) { e = Identity (x) }>
+    }""",
+    "scan in if": """agraph (bool c, float[3,2] x) => (float[3,2] y) {
+        [choose] y = If (c) <
+            then_branch = a () => (float[3,2] t) {
+                [each] t = Scan <num_scan_inputs = 1, body = one (float[2] p) => (float[2] q)
+                    { q = Relu (p) }> (x) },
+            else_branch = b () => (float[3,2] e) { e = Identity (x) }>
+    }""",
+    "map": """agraph (seq(float[N]) xs) => (float[M] y) {
+        [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[N] q) { q = Relu (p) }>
+        [concat] y = ConcatFromSequence <axis = 0> (ys)
+    }""",
+    "optional": """agraph (float[2] x) => (bool y) <optional(seq(float[2])) o> {
+        [wrap] o = Optional <type = seq(float[2])> ()
+        y = OptionalHasElement (o)
+    }""",
+}
+FUNCTION = """<ir_version: 8, opset_import: ["" : 18, "local" : 1]>
+agraph (float[N,2] x) => (float[N,2] y) { [call] y = local.halves (x) }
+<domain: "local", opset_import: ["" : 18]>
+halves (x) => (y) {
+    [split] xs = SplitToSequence <axis = 0> (x)
+    [concat] y = ConcatFromSequence <axis = 0> (xs)
+}
+"""
+
+
+def model(name: str, header: str = HEADER) -> ir.Model:
+    return ir.from_onnx_text(header + GRAPHS[name])
+
+
+def left(name: str, target: str, require: tuple[str, ...] = ()) -> list[str]:
+    return [
+        entry.node or entry.reason.split(" is ")[0]
+        for entry in check_target(model(name), target, require)
+    ]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_plain_operators_are_accepted_everywhere(target: str) -> None:
+    assert check_target(model("plain"), target, ("sequence-free", "loop-free")) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_target_accepts_a_map(target: str) -> None:
+    assert "map" in left("map", target)
+
+
+@pytest.mark.parametrize(
+    ("graph", "target", "expected"),
+    [
+        ("split", "onnxruntime", []),
+        ("split", "onnxruntime-cuda", []),
+        ("split", "tensorrt", ["split", "concat"]),
+        ("split", "openvino", ["split", "concat"]),
+        ("split", "tract", ["split", "concat"]),
+        ("split", "coreml", ["split", "concat"]),
+        ("split", "portable", ["split", "concat"]),
+        ("sequence io", "onnxruntime", []),
+        ("sequence io", "tensorrt", ["input 'xs'", "output 'ys'", "same"]),
+        ("loop", "onnxruntime", []),
+        ("loop", "tensorrt", []),
+        ("loop", "openvino", []),
+        ("loop", "tract", ["each"]),
+        ("loop", "coreml", ["each"]),
+        ("loop", "portable", ["each"]),
+        ("sequence loop", "onnxruntime", []),
+        ("sequence loop", "tensorrt", ["empty", "each", "each/body/grow", "concat"]),
+        ("if", "tensorrt", []),
+        ("if", "tract", []),
+        ("if", "coreml", ["choose"]),
+        ("if", "portable", ["choose"]),
+        ("scan in if", "openvino", []),
+        ("scan in if", "tract", ["choose/then_branch/each"]),
+        ("scan in if", "portable", ["choose", "choose/then_branch/each"]),
+        ("optional", "onnxruntime", []),
+        ("optional", "tensorrt", ["wrap"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_a_target_leaves(graph: str, target: str, expected: list[str]) -> None:
+    assert left(graph, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("graph", "require", "expected"),
+    [
+        ("split", ("sequence-free",), ["split", "concat"]),
+        ("split", ("loop-free",), []),
+        ("sequence io", ("sequence-free",), ["input 'xs'", "output 'ys'", "same"]),
+        ("loop", ("loop-free",), ["each"]),
+        ("loop", ("sequence-free",), []),
+        ("scan in if", ("loop-free",), ["choose/then_branch/each"]),
+        ("if", ("loop-free", "sequence-free"), []),
+        ("sequence loop", ("loop-free",), ["each"]),
+        ("map", ("loop-free",), ["map"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_a_requirement_leaves(
+    graph: str, require: tuple[str, ...], expected: list[str]
+) -> None:
+    assert left(graph, "onnxruntime", require) == expected
+
+
+def test_functions_are_checked() -> None:
+    entries = check_target(ir.from_onnx_text(FUNCTION), "tensorrt")
+    assert [entry.node for entry in entries] == ["local.halves/split", "local.halves/concat"]
+
+
+def test_entries_say_who_refuses_and_what_to_do() -> None:
+    interface = check_target(model("sequence io"), "tensorrt")
+    assert interface[0] == Unreached(
+        "",
+        "",
+        "input 'xs' is a sequence, which target tensorrt rules out",
+        "use --tensor-io to pass it as a tensor",
+    )
+    assert interface[2] == Unreached(
+        "same",
+        "Identity",
+        "its output 'ys' is a sequence, which target tensorrt rules out",
+        "use --tensor-io, or stack or concatenate the elements in the model",
+    )
+    (loop,) = check_target(model("loop"), "onnxruntime", ["loop-free"])
+    assert loop == Unreached(
+        "each",
+        "Loop",
+        "loop-free rules out Loop",
+        "promise equal shapes with --uniform or --input-shape so that the map is fused",
+    )
+
+
+NEW = '<ir_version: 14, opset_import: ["" : 27]>\n'
+
+
+def test_a_newer_version_alone_is_a_warning() -> None:
+    assert check_target(model("plain", NEW), "onnxruntime") == []
+    remedy = "convert the model to an older version before it is deployed"
+    assert version_warnings(model("plain", NEW), "onnxruntime") == [
+        f"the model declares opset 27, onnxruntime accepts at most 26; {remedy}",
+        f"the model declares IR version 14, onnxruntime accepts at most 13; {remedy}",
+    ]
+    assert version_warnings(model("plain", NEW), "portable") == []
+    assert version_warnings(model("plain"), "onnxruntime") == []
+
+
+def test_a_newer_version_beside_something_else_is_listed() -> None:
+    entries = check_target(model("split", NEW), "tensorrt")
+    assert [entry.reason for entry in entries] == [
+        "target tensorrt rules out SplitToSequence",
+        "target tensorrt rules out ConcatFromSequence",
+        "the model declares opset 27, tensorrt accepts at most 25",
+    ]
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(RewriteError, match="unknown target 'mars'; choose one of onnxruntime,"):
+        find_target("mars")
+    with pytest.raises(RewriteError, match="unknown requirement 'fast'; choose among sequence-f"):
+        check_target(model("plain"), "onnxruntime", ["fast"])
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+def test_names_in_the_table_agree(target: object) -> None:
+    assert find_target(target.name) is target  # type: ignore[attr-defined]
+
+
+def test_target_error_names_the_first_and_counts_the_others() -> None:
+    counts = OperatorCounts()
+    entries = check_target(model("split"), "tensorrt", ["loop-free"])
+    report = Report(
+        [], counts, counts, target="tensorrt", require=("loop-free",), unreached=entries
+    )
+    error = TargetError(report)
+    assert error.report is report
+    assert str(error) == (
+        "target tensorrt and loop-free not reached: split (SplitToSequence): target tensorrt "
+        "rules out SplitToSequence (and 1 more, see the report); remedy: use --tensor-io, or "
+        "stack or concatenate the elements in the model"
+    )

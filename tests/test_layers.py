@@ -1,0 +1,96 @@
+"""Imports go one way: rewriter -> passes -> onnx_ir."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted((ROOT / "passes").rglob("*.py")) + sorted((ROOT / "rewriter").rglob("*.py"))
+
+# What a package may import beside the standard library and itself.
+ALLOWED = {
+    "passes": {"google", "ml_dtypes", "numpy", "onnx", "onnx_ir", "onnxscript"},
+    "rewriter": {"google", "ml_dtypes", "numpy", "onnx", "onnx_ir", "passes"},
+}
+# What only these files may import.
+ALONE = {
+    "onnxruntime": {"rewriter/backends/onnxruntime.py"},
+    "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
+    "onnx.reference": {"rewriter/backends/reference.py", "rewriter/reference.py"},
+}
+
+
+def imports(source: str) -> set[str]:
+    """Return the dotted names that a file imports, those inside functions included."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found.add(module)
+            if not node.level:
+                found |= {f"{module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def violations(path: str, source: str) -> list[str]:
+    """Return the imports of a file, named from the root, that the layout does not allow."""
+    package = path.split("/")[0]
+    wrong = []
+    for name in sorted(imports(source)):
+        top = name.split(".")[0]
+        alone = next((k for k in ALONE if name == k or name.startswith(k + ".")), None)
+        if alone is not None:
+            if path not in ALONE[alone]:
+                wrong.append(name)
+        elif top not in ALLOWED[package] | sys.stdlib_module_names | {package}:
+            wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda f: f.relative_to(ROOT).as_posix())
+def test_imports_go_one_way(file):
+    assert violations(file.relative_to(ROOT).as_posix(), file.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "wrong"),
+    [
+        ("passes/fuse.py", "import rewriter", ["rewriter"]),
+        ("passes/fuse.py", "def f():\n  import onnxruntime as ort", ["onnxruntime"]),
+        ("passes/fuse.py", "from . import names", ["."]),
+        ("passes/fuse.py", "from onnx import reference", ["onnx.reference"]),
+        ("rewriter/run.py", "import onnx_graphsurgeon", ["onnx_graphsurgeon"]),
+        ("rewriter/run.py", "import torch", ["torch"]),
+        ("rewriter/run.py", "import passes.fuse, os.path, onnx", []),
+        ("rewriter/backends/onnxruntime.py", "import onnxruntime", []),
+    ],
+)
+def test_a_wrong_import_is_seen(path, source, wrong):
+    assert violations(path, source) == wrong
+
+
+def test_importing_the_face_imports_no_runtime():
+    code = f"import sys, rewriter; print([name for name in {list(ALONE)} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = ast.literal_eval(done.stdout)
+    assert not {"onnxruntime", "onnx_graphsurgeon"} & set(loaded)
+
+
+def test_the_linter_bans_the_same():
+    root = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    passes = tomllib.loads((ROOT / "passes/ruff.toml").read_text())["lint"]
+    banned = set(root["flake8-tidy-imports"]["banned-api"])
+    assert set(ALONE) <= banned
+    assert banned | {"rewriter"} == set(passes["flake8-tidy-imports"]["banned-api"])
+    lifted = {k for k, v in root["per-file-ignores"].items() if "TID251" in v}
+    assert {k for k in lifted if k.startswith("rewriter/")} == set().union(*ALONE.values())

@@ -11,13 +11,14 @@ import pathlib
 import platform
 import statistics
 from collections.abc import Iterator
+from typing import Any
 
 import onnx
 import onnxruntime
 
-import rewriter
 from benchmarks.cases import CASES, SWEEPS, Case, Sweep
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
+from rewriter.pipeline import Strategy, rewrite
 
 SAMPLES = (100, 250, 500, 1000, 2000, 4000, 8000, 16000)
 RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
@@ -135,8 +136,9 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
     yield ""
 
 
-def _rewritten(case: Case, strategy: str) -> onnx.ModelProto:
-    return rewriter.rewrite(case.given, strategy=strategy, **case.promises).model
+def _rewritten(case: Case, strategy: Strategy) -> onnx.ModelProto:
+    model: Any = rewrite(case.given, strategy=strategy, **case.promises).model
+    return model
 
 
 def _row(cells: list[str]) -> str:
@@ -156,7 +158,7 @@ def _milliseconds(times: Times | Refused | None) -> str:
 
 def _version(package: str) -> str:
     if package == "onnxruntime":
-        return onnxruntime.__version__
+        return str(onnxruntime.__version__)
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

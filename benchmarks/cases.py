@@ -60,8 +60,8 @@ def _model(text: str, weights: Mapping[str, Any] | None = None) -> onnx.ModelPro
 
 def _draw(seed: int, *shape: int) -> np.ndarray[Any, Any]:
     """Draw float32 numbers of variance 1 / last dimension, which no layer lets overflow."""
-    numbers = np.random.default_rng(seed).standard_normal(shape)
-    return (numbers / np.sqrt(shape[-1])).astype(np.float32)
+    numbers = np.random.default_rng(seed).standard_normal(shape, np.float32)
+    return numbers * np.float32(shape[-1] ** -0.5)
 
 
 def _over_rows(sample: str, result: str, output: str, body: str) -> str:
@@ -175,8 +175,9 @@ def _preprocessing(samples: int) -> Case:
       size = Constant <value_ints = [224, 224]> ()
       go = Constant <value = bool {1}> ()
       count = SequenceLength (images)
-      crops = Loop (count, go) <body = per_image (int64 i, bool c) => (bool d, uint8[224, 224, 3] crop) {
-        d = Identity (c)
+      crops = Loop (count, go) <body = per_image (int64 i, bool go_on)
+                                       => (bool more, uint8[224, 224, 3] crop) {
+        more = Identity (go_on)
         image = SequenceAt (images, i)
         resized = Resize <mode = "linear", antialias = 1, axes = [0, 1],
                           keep_aspect_ratio_policy = "not_smaller"> (image, , , short)
@@ -194,7 +195,9 @@ def _preprocessing(samples: int) -> Case:
         rng.integers(0, 256, (256 + 16 * (i % 5), 256 + 24 * (i % 7), 3), np.uint8)
         for i in range(samples)
     ]
-    return Case(f"ResNet-50 preprocessing, {samples} images", given, _model(hand), {"images": images})
+    return Case(
+        f"ResNet-50 preprocessing, {samples} images", given, _model(hand), {"images": images}
+    )
 
 
 def _unique_sum(samples: int) -> Case:

@@ -58,7 +58,7 @@ def measure(
     for label, model in models.items():
         try:
             sessions[label] = _session(model)
-        except Exception as error:  # noqa: BLE001 -- onnxruntime raises many types of its own
+        except Exception as error:  # onnxruntime raises many types of its own
             result[label] = Refused(str(error).splitlines()[0])
             continue
         result[label] = []
@@ -81,10 +81,10 @@ def measure(
 
 
 def ratio(slow: Times | Refused | None, fast: Times | Refused | None) -> float | None:
-    """Return the median of the ratios turn by turn, so that a slow spell of the machine cancels."""
+    """Return the median of the ratios turn by turn: a slow spell of the machine cancels."""
     if not isinstance(slow, list) or not isinstance(fast, list):
         return None
-    return statistics.median(a / b for a, b in zip(slow, fast))  # noqa: B905 -- common turns
+    return statistics.median(a / b for a, b in zip(slow, fast, strict=False))
 
 
 def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:

@@ -19,7 +19,7 @@ from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.typing import Typings, type_both_ways
 
-__all__ = ["ExpandSequenceMapPass", "LoopPlan", "apply_loop", "plan_loop"]
+__all__ = ["ExpandSequenceMapPass", "LoopPlan", "apply_loop", "plan_loop", "plan_output", "write_results"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ def plan_loop(site: MapSite, typings: Typings) -> LoopPlan:
     outputs: dict[int, OutputPlan] = {}
     for output in site.used_outputs():
         results = [r for r in site.results if r.output == output]
-        outputs[output], unsplittable = _plan_output(site.body.outputs[output], results, typings)
+        outputs[output], unsplittable = plan_output(site.body.outputs[output], results, typings)
         if unsplittable:
             detail = f"output {output} of the body is {outputs[output].dtype}"
             reasons.append(Reason(Code.UNSPLITTABLE_TYPE, detail=detail))
@@ -59,7 +59,7 @@ def plan_loop(site: MapSite, typings: Typings) -> LoopPlan:
     return LoopPlan(outputs, decision)
 
 
-def _plan_output(
+def plan_output(
     value: ir.Value, results: list[Result], typings: Typings
 ) -> tuple[OutputPlan, bool]:
     """Return the plan of an output, and whether its type kept it from a linear form."""
@@ -126,15 +126,24 @@ def _assumptions(
     return found
 
 
+def write_results(
+    builder: Builder, site: MapSite, typings: Typings, plan: LoopPlan
+) -> list[ir.Value]:
+    """Record the loop of a map and return the value of each of its results."""
+    held = write_loop(builder, LoopBody.of(site), typings, plan.outputs)
+    values = []
+    for result in site.results:
+        dims = plan.outputs[result.output].dims
+        rank = None if dims is None else len(dims)
+        values.append(escape(builder, result, held[result.output], rank))
+    return values
+
+
 def apply_loop(site: MapSite, typings: Typings, plan: LoopPlan) -> None:
     """Replace a map by its loop."""
     builder = Builder(site.path)
-    held = write_loop(builder, LoopBody.of(site), typings, plan.outputs)
-    replacements = []
-    for result in site.results:
-        rank = None if (dims := plan.outputs[result.output].dims) is None else len(dims)
-        replacements.append((result.value, escape(builder, result, held[result.output], rank)))
-    splice(builder, site.node, replacements)
+    values = write_results(builder, site, typings, plan)
+    splice(builder, site.node, [(r.value, v) for r, v in zip(site.results, values, strict=True)])
 
 
 def _apply_plain(site: MapSite, typings: Typings) -> None:

@@ -113,11 +113,11 @@ def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     if tensor is None or axis is None:
         return None
     if split is None:
-        return TensorSource(tensor, axis, bool(keepdims), None, False, node)
+        return TensorSource(tensor, axis, bool(keepdims))
     rank = typing.rank(split)
     if rank is None:
         return None
-    return TensorSource(tensor, axis, True, split, rank == 0, node)
+    return TensorSource(tensor, axis, True, split, rank == 0)
 
 
 def _results(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result]:

@@ -39,20 +39,18 @@ class TensorSource:
         split: None for slices of size 1; a scalar for the size of each slice (the last may be
             smaller); a 1-D value for the sizes one by one.
         split_is_scalar: Which of the two ``split`` is.
-        producer: The node that cuts.
     """
 
     tensor: ir.Value
     axis: int
     keepdims: bool
-    split: ir.Value | None
-    split_is_scalar: bool
-    producer: ir.Node
+    split: ir.Value | None = None
+    split_is_scalar: bool = False
 
-    @property
-    def same_shape(self) -> bool:
-        """Whether all slices have one shape by construction."""
-        return self.split is None
+    @classmethod
+    def of_stacked(cls, tensor: ir.Value) -> TensorSource:
+        """Return the rows of a stacked tensor."""
+        return cls(tensor, 0, keepdims=False)
 
 
 ElementSource = SequenceSource | TensorSource

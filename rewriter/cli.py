@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -45,11 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
-    args = _parser().parse_args(arguments)
-    console = Console(args.command, as_json=args.json, quiet=args.quiet, verbose=args.verbose)
+    words = sys.argv[1:] if arguments is None else arguments
+    args = _parser().parse_args(words)
+    console = Console(
+        words, args.command, as_json=args.json, quiet=args.quiet, verbose=args.verbose
+    )
     started = time.perf_counter()
     try:
-        with console.logging():
+        with console.logging(), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
             status = _execute(args, console)
         console.finish(status, time.perf_counter() - started)
     except BrokenPipeError:
@@ -94,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
             usage=f"seqmap {name} {module.USAGE}[options]",
             epilog=_STATUSES,
             formatter_class=_OneLineHelp,
+            add_help=False,
             allow_abbrev=False,
         )
         module.add_options(command)
@@ -106,3 +112,7 @@ class _OneLineHelp(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=99)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

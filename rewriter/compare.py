@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -98,17 +98,25 @@ def compare_values(
             for i, (a, b) in enumerate(zip(expected, actual, strict=True))
         )
     if isinstance(expected, dict):
-        return compare(expected, actual, rtol, atol)
+        if expected.keys() != actual.keys():
+            message = f"{where} has the keys {list(actual)} and should have {list(expected)}"
+            return Difference(message, np.inf, np.inf)
+        return _worst(
+            compare_values(value, actual[key], f"{where}[{key!r}]", rtol, atol)
+            for key, value in expected.items()
+        )
     return _compare_arrays(np.asarray(expected), np.asarray(actual), where, rtol, atol)
 
 
 def _kind(value: Any) -> str:
     if value is None:
         return "absent"
-    return {list: "a sequence", dict: "a map"}.get(type(value), "a tensor")
+    if isinstance(value, list):
+        return "a sequence"
+    return "a map" if isinstance(value, dict) else "a tensor"
 
 
-def _worst(differences: Any) -> Difference:
+def _worst(differences: Iterable[Difference]) -> Difference:
     message, absolute, relative = "", 0.0, 0.0
     for difference in differences:
         message = message or difference.message

@@ -34,12 +34,12 @@ def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None 
     for name in feeds:
         if name not in declared:
             known = ", ".join(map(repr, declared)) or "none"
-            raise RewriteError(f"The model has no input {name!r}; its inputs are: {known}.")
+            raise RewriteError(f"the model has no input {name!r}; its inputs are: {known}")
     for name, spec in declared.items():
         if name in feeds:
             _check_value(spec, feeds[name], promises)
         elif spec.is_required:
-            raise RewriteError(f"Input {name!r} is missing; give {_wanted(spec)}.")
+            raise RewriteError(f"input {name!r} is missing; give {_wanted(spec)}")
 
 
 def _wanted(spec: InputSpec) -> str:
@@ -50,16 +50,16 @@ def _wanted(spec: InputSpec) -> str:
 def _check_value(spec: InputSpec, value: Any, promises: Promises) -> None:
     if value is None:
         if not spec.is_optional:
-            raise RewriteError(f"Input {spec.name!r} is None; give {_wanted(spec)}.")
+            raise RewriteError(f"input {spec.name!r} is None; give {_wanted(spec)}")
         return
     if spec.is_sequence != isinstance(value, list):
         given = "a list" if isinstance(value, list) else "no list"
-        raise RewriteError(f"Input {spec.name!r} is {given}; give {_wanted(spec)}.")
+        raise RewriteError(f"input {spec.name!r} is {given}; give {_wanted(spec)}")
     items = [np.asarray(item) for item in (value if spec.is_sequence else [value])]
     for number, item in enumerate(items):
         where = f"{spec.name!r}, element {number}," if spec.is_sequence else f"{spec.name!r}"
         if not _has_type(item, spec.dtype):
-            raise RewriteError(f"Input {where} is of type {item.dtype}; give {_wanted(spec)}.")
+            raise RewriteError(f"input {where} is of type {item.dtype}; give {_wanted(spec)}")
         _check_shape(spec, where, item.shape, promises)
     _check_uniform(spec, [item.shape for item in items], promises)
 
@@ -75,14 +75,14 @@ def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: 
         wanted = tuple(promises.input_shapes[spec.name])
         if not _fits(shape, wanted):
             raise RewriteError(
-                f"Input {where} has shape {shape} and breaks the promise input_shapes, which says "
-                f"{_text(wanted)}: give that shape, or rewrite the model without the promise."
+                f"input {where} has shape {shape} and breaks the promise input_shapes, which says "
+                f"{_text(wanted)}: give that shape, or rewrite the model without the promise"
             )
     if promises.trust_types and spec.dims is not None and not _fits(shape, spec.dims):
         raise RewriteError(
-            f"Input {where} has shape {shape} and breaks the promise trust_types, since its "
+            f"input {where} has shape {shape} and breaks the promise trust_types, since its "
             f"declared shape is {_text(spec.dims)}: give that shape, or rewrite the model without "
-            "the promise."
+            "the promise"
         )
 
 
@@ -102,7 +102,7 @@ def _check_uniform(spec: InputSpec, shapes: list[tuple[int, ...]], promises: Pro
     for number, shape in enumerate(shapes):
         if shape != shapes[0]:
             raise RewriteError(
-                f"Input {spec.name!r} breaks the promise uniform: element {number} has shape "
+                f"input {spec.name!r} breaks the promise uniform: element {number} has shape "
                 f"{shape} and element 0 has {shapes[0]}; give elements of one shape, or rewrite "
-                "the model without the promise."
+                "the model without the promise"
             )

@@ -44,6 +44,7 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
     arrays, label = _arrays(source)
     values: dict[str, Any] = {}
     unread = {key for key in arrays if key.startswith("in__")}
+    value: Any
     for spec in input_specs(models.take(model).model):
         key = f"in__{spec.name}"
         if spec.is_sequence:
@@ -58,11 +59,11 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
             values[spec.name] = None
         elif spec.is_required:
             wanted = f"{key}__len or {key}__0" if spec.is_sequence else key
-            raise RewriteError(f"{label} has no input {spec.name!r}: add an array {wanted}.")
+            raise RewriteError(f"{label} has no input {spec.name!r}: add an array {wanted}")
     if unread:
         raise RewriteError(
             f"{label} has arrays that belong to no input of the model: "
-            f"{', '.join(sorted(unread))}; rename or remove them."
+            f"{', '.join(sorted(unread))}; rename or remove them"
         )
     return values
 
@@ -84,15 +85,16 @@ def read_expected(source: Source, model: Any) -> dict[str, Any] | None:
     if not any(key.startswith("out__") for key in arrays):
         return None
     values: dict[str, Any] = {}
+    value: Any
     for number, output in enumerate(models.take(model).model.graph.outputs):
         key = f"out__{number}"
         dtype = output.dtype or ir.DataType.UNDEFINED
         if key in arrays:
-            value: Any = _restore(arrays[key], dtype)
+            value = _restore(arrays[key], dtype)
         else:
             value, _ = _sequence(arrays, key, dtype, label)
         if value is None:
-            raise RewriteError(f"{label} has no output {number} ({output.name!r}): add {key}.")
+            raise RewriteError(f"{label} has no output {number} ({output.name!r}): add {key}")
         values[output.name or key] = value
     return values
 
@@ -117,12 +119,13 @@ def write_feeds(path: str | os.PathLike[str], feeds: Mapping[str, Any]) -> None:
 
 def _arrays(source: Source) -> tuple[Mapping[str, Array], str]:
     if isinstance(source, Mapping):
-        return source, "The npz data"
+        return source, "the npz data"
     label = f"{os.fspath(source)}"
     try:
-        with np.load(source, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise RewriteError(f"{label} holds one array; feeds are an npz file.")
+        loaded = np.load(source, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise RewriteError(f"{label} holds one array; feeds are an npz file")
+        with loaded as file:
             return {key: file[key] for key in file.files}, label
     except FileNotFoundError:
         raise RewriteError(f"{label} does not exist; give the npz file with the inputs.") from None
@@ -150,7 +153,7 @@ def _sequence(
     if missing:
         raise RewriteError(
             f"{label} says that {key} has {length} elements and lacks {missing[0]}; add it or "
-            f"correct {key}__len."
+            f"correct {key}__len"
         )
     return [_restore(arrays[name], dtype) for name in keys], used | set(keys)
 

@@ -164,7 +164,7 @@ class FeedMaker:
         bound = self._bounds[spec.name]
         if bound is None or recipe.style in ("one", "zero"):
             # Where the extent is unknown it is most likely the number of elements.
-            bound = max(1, min(recipe.index_limit, kind.length or recipe.index_limit))
+            bound = max(1, min(recipe.index_limit, kind.length))
         return 0, bound - 1
 
     def _shared_symbols(self) -> set[str]:

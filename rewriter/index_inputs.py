@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -20,14 +20,14 @@ _INDEX_OPERANDS: dict[str, tuple[int, int | None]] = {
     "SequenceInsert": (2, None),
     "SequenceErase": (1, None),
 }
-# Operators whose outputs hold the numbers of these inputs and no others.
+_OF_FIRST_INPUT = (
+    *("Cast", "CastLike", "Clip", "ConcatFromSequence", "Expand", "Flatten", "Gather", "Identity"),
+    *("Optional", "OptionalGetElement", "Reshape", "SequenceAt", "SequenceErase", "Slice"),
+    *("Split", "SplitToSequence", "Squeeze", "Tile", "Transpose", "Unsqueeze"),
+)
+# Operators whose outputs hold the numbers of these inputs and no others; None: of all inputs.
 _PASS_ON: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(
-        "Cast CastLike Identity Unsqueeze Squeeze Reshape Flatten Expand Transpose Slice Gather "
-        "Tile Split SplitToSequence SequenceAt SequenceErase ConcatFromSequence Optional "
-        "OptionalGetElement Clip".split(),
-        (0,),
-    ),
+    **dict.fromkeys(_OF_FIRST_INPUT, (0,)),
     "SequenceInsert": (0, 1),
     "Where": (1, 2),
     "Concat": None,
@@ -85,13 +85,15 @@ class _Reader:
         self.functions = model.functions
         self.nodes: list[ir.Node] = []
         self.sources: dict[int, list[ir.Value]] = {}
-        for graph in (model.graph, *model.functions.values()):
+        graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+        for graph in graphs:
             self._walk(graph)
 
     def _walk(self, graph: ir.Graph | ir.Function) -> None:
         stack: list[ir.Graph | ir.Function] = [graph]
         while stack:
-            for node in stack.pop():
+            nodes: Iterable[ir.Node] = stack.pop()
+            for node in nodes:
                 self.nodes.append(node)
                 function = self.functions.get(node.op_identifier())
                 if function is not None:

@@ -69,15 +69,15 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
         kind = value.type
         is_optional = isinstance(kind, ir.OptionalType)
         if isinstance(kind, ir.OptionalType):
-            kind = kind.elem_type  # type: ignore[assignment]
+            kind = kind.elem_type
         is_sequence = isinstance(kind, ir.SequenceType)
         if isinstance(kind, ir.SequenceType):
-            kind = kind.elem_type  # type: ignore[assignment]
+            kind = kind.elem_type
         if not isinstance(kind, ir.TensorType) or value.name is None:
             raise RewriteError(
-                f"Input {value.name!r} is of type {value.type}, for which no values can be given: "
+                f"input {value.name!r} is of type {value.type}, for which no values can be given: "
                 "only tensors, sequences of tensors and optionals of both are known; declare "
-                "such a type for it."
+                "such a type for it"
             )
         dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
         promised = promises.input_shapes.get(value.name)

@@ -31,6 +31,7 @@ class Case:
         message: Why, in one sentence; empty when there is nothing to say.
         max_abs_error: Largest absolute difference of two numbers.
         max_rel_error: Largest relative difference of two numbers.
+        is_random: Two runs of ``before`` differ, so that values cannot be compared at all.
         feed: The values, input by input.
     """
 
@@ -40,6 +41,7 @@ class Case:
     message: str = ""
     max_abs_error: float = 0.0
     max_rel_error: float = 0.0
+    is_random: bool = False
     feed: Values = dataclasses.field(default_factory=dict, repr=False, compare=False)
 
 
@@ -91,8 +93,15 @@ class Judge:
         verdict: Verdict = "equal" if difference.equal else "differs"
         message = difference.message or finding.note
         if verdict == "differs" and not self._repeats(feed, expected, engine):
-            verdict = "before fails"
             message = "two runs of the model before differ: it draws random numbers"
+            return Case(
+                feed.description,
+                "before fails",
+                engine,
+                message,
+                is_random=True,
+                feed=feed.values,
+            )
         return Case(
             feed.description,
             verdict,
@@ -100,7 +109,7 @@ class Judge:
             message,
             difference.max_abs_error,
             difference.max_rel_error,
-            feed.values,
+            feed=feed.values,
         )
 
     def _expected(self, feed: Feed) -> tuple[_Outcome, str]:

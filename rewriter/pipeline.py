@@ -13,6 +13,7 @@ import onnx_ir as ir
 from passes.decisions import Decision
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.promises import Promises
@@ -168,10 +169,12 @@ def _run(
     _check_promises(model, options.promises)
     before = count_operators(model)
     decisions: list[Decision] = []
+    declined: dict[str, Decision] = {}
     for one in _passes(options):
         start = time.perf_counter()
         result = one(model)
-        decisions.extend(getattr(one, "decisions", ()))
+        declined |= getattr(one, "declined", {})
+        decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
         name = type(one).__name__
         logger.info("%s: %s s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
@@ -194,7 +197,11 @@ def _run(
 
 
 def _passes(options: _Options) -> list[ir.passes.InPlacePass]:
-    return [InlineMapFunctionsPass(), ExpandSequenceMapPass()]
+    passes: list[ir.passes.InPlacePass] = [InlineMapFunctionsPass()]
+    if options.strategy != "expand":
+        auto = options.strategy == "auto"
+        passes.append(FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto))
+    return [*passes, ExpandSequenceMapPass()]
 
 
 def _check_promises(model: ir.Model, promises: Promises) -> None:

@@ -51,7 +51,7 @@ def to_text(proto: onnx.ModelProto, name: str) -> str:
     text = onnx.printer.to_text(proto)
     try:
         lost = _essence(onnx.parser.parse_model(text)) != _essence(proto)
-    except onnx.parser.ParseError:
+    except (onnx.parser.ParseError, ValueError):  # text that is not read, or tensors cut short
         lost = True
     if lost:
         raise ModelError(f"cannot write {name}: ONNX text cannot hold this model, use .onnx")

@@ -32,7 +32,9 @@ class Check:
 
     @property
     def verified(self) -> int:
-        """How many feeds proved something."""
+        """How many feeds proved something; none where the model draws random numbers."""
+        if any(case.is_random for case in self.cases):
+            return 0
         return sum(case.verdict == "equal" for case in self.cases)
 
     @property
@@ -70,7 +72,7 @@ class Check:
             )
         reason = next((case.message for case in self.cases if case.message), "no feed was tried")
         return (
-            f"not verified: the model before ran on none of {len(self.cases)} feeds ({reason})"
+            f"not verified: none of {len(self.cases)} feeds proves anything ({reason})"
             f"{only_after}; give inputs it accepts with --inputs, or skip this with --no-verify"
         )
 

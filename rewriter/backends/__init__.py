@@ -66,17 +66,17 @@ def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") 
             elsewhere than asked.
     """
     if backend not in BACKENDS:
-        raise BackendError(f"There is no backend {backend!r}; say one of {', '.join(BACKENDS)}.")
+        raise BackendError(f"there is no backend {backend!r}; say one of {', '.join(BACKENDS)}")
     chosen = BACKENDS[backend]
     reason = chosen.missing()
     if reason:
-        raise BackendError(f"The backend {backend!r} cannot be used: {reason}.", is_limit=True)
+        raise BackendError(f"the backend {backend!r} cannot be used: {reason}", is_limit=True)
     taken = models.take(model)
     proto = protos.to_proto(taken.model)
     if taken.folder is None and any(map(uses_external_data, protos.all_tensors(proto))):
         raise BackendError(
-            "The model's weights lie in other files and it is not known where; give the model as "
-            "a path, or load it with rewriter.load.",
+            "the model's weights lie in other files and it is not known where; give the model as "
+            "a path, or load it with rewriter.load",
             is_limit=True,
         )
     return chosen.open(proto, taken.folder, device)

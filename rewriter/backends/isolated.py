@@ -33,7 +33,7 @@ def run(model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]) -
     Raises:
         BackendError: The model fails, or ends the process.
     """
-    child = subprocess.run(  # noqa: S603 - our own code and interpreter
+    child = subprocess.run(
         [sys.executable, "-c", _START],
         input=pickle.dumps((model, folder, device, feeds)),
         capture_output=True,
@@ -43,9 +43,9 @@ def run(model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]) -
     if child.returncode != 0:
         how = f"signal {-child.returncode}" if child.returncode < 0 else "an error of its own"
         raise BackendError(
-            f"onnxruntime fails: it ended its process by {how} on inputs without elements."
+            f"onnxruntime fails: it ended its process by {how} on inputs without elements"
         )
-    outputs, message = pickle.loads(child.stdout)  # noqa: S301 - written by our own child
+    outputs, message = pickle.loads(child.stdout)
     if message:
         raise BackendError(message)
     return dict(outputs)
@@ -55,7 +55,7 @@ def main() -> None:
     """Run the model that stands on standard input; the entry of the child process."""
     from rewriter.backends.onnxruntime import OnnxruntimeSession
 
-    data, folder, device, feeds = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our parent
+    data, folder, device, feeds = pickle.load(sys.stdin.buffer)
     outputs: dict[str, Any] = {}
     message = ""
     try:

@@ -62,7 +62,7 @@ def provider_of(device: str) -> str:
     known = ", ".join(_PROVIDERS)
     raise BackendError(
         f"{device!r} is no device of onnxruntime; say one of {known}, or the full name of an "
-        "execution provider."
+        "execution provider"
     )
 
 
@@ -79,7 +79,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     """
     reason = missing()
     if reason:
-        raise BackendError(f"Cannot run on onnxruntime: {reason}.", is_limit=True)
+        raise BackendError(f"cannot run on onnxruntime: {reason}", is_limit=True)
     return OnnxruntimeSession(model, folder, device)
 
 
@@ -141,7 +141,7 @@ def _create(data: bytes, folder: Path | None, provider: str) -> Any:
         return onnxruntime.InferenceSession(data, options, enable_fallback=False)
     if provider not in onnxruntime.get_available_providers():
         remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
-        raise BackendError(f"This onnxruntime has no {provider}: {remedy}.", is_limit=True)
+        raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
     chain = [provider, _PROVIDERS["cpu"]]
     return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
 
@@ -161,7 +161,7 @@ def _require_provider(session: Any, provider: str) -> None:
     if actual != provider:
         raise BackendError(
             f"{provider} was asked for and onnxruntime runs on {actual} instead: its libraries, "
-            "driver or device are missing; install them, or ask for that device.",
+            "driver or device are missing; install them, or ask for that device",
             is_limit=True,
         )
     if provider == _PROVIDERS["cpu"]:
@@ -170,7 +170,7 @@ def _require_provider(session: Any, provider: str) -> None:
     if placed and provider not in placed:
         raise BackendError(
             f"{provider} takes no node of this model, all of it would run on "
-            f"{', '.join(sorted(set(placed)))}; ask for that device.",
+            f"{', '.join(sorted(set(placed)))}; ask for that device",
             is_limit=True,
         )
 
@@ -178,11 +178,11 @@ def _require_provider(session: Any, provider: str) -> None:
 def _check_types(name: str, value: Any) -> None:
     for item in value if isinstance(value, list) else [value]:
         dtype = np.asarray(item).dtype
-        # The types of ml_dtypes are foreign to numpy itself.
-        if dtype.kind == "V" or not dtype.isbuiltin and dtype.kind not in "OUST":
+        # 2: registered from outside numpy, as the types of ml_dtypes are.
+        if dtype.isbuiltin == 2:
             raise BackendError(
                 f"onnxruntime takes no {dtype} arrays (input {name!r}); run on the backend "
-                "'reference'.",
+                "'reference'",
                 is_limit=True,
             )
 
@@ -200,5 +200,7 @@ def _holds(graph: onnx.GraphProto, operators: set[str]) -> bool:
 
 
 def _plain(error: BaseException) -> str:
-    """Return onnxruntime's message without its prefix of codes."""
-    return re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", one_line(error))
+    """Return onnxruntime's message without its codes and the places in its source."""
+    text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
+    text = re.sub(r"/onnxruntime_src/\S+:\d+ .*?\) (?=[A-Z])", "", text, flags=re.DOTALL)
+    return one_line(RuntimeError(text))

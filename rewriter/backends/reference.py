@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
-from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 
 from passes.errors import RewriteError
 from rewriter.backends.session import BackendError, Session, one_line
@@ -21,16 +20,8 @@ __all__ = ["DEVICES", "missing", "open_session"]
 
 DEVICES = ("cpu",)
 
-# What an operator without (full) implementation ends in, as opposed to inputs that do not fit.
-_LIMITS = (
-    RuntimeImplementationError,
-    RuntimeContextError,
-    NotImplementedError,
-    TypeError,
-    AttributeError,
-    NameError,
-    ImportError,
-)
+# What inputs that do not fit end in. Anything else says that an operator is not (fully) known.
+_BLAMES_INPUTS = (RewriteError, ValueError, IndexError, ArithmeticError)
 
 
 def missing() -> str:
@@ -50,7 +41,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
         BackendError: The evaluator does not know an operator of the model.
     """
     if device not in DEVICES:
-        raise BackendError(f"The reference evaluator runs on cpu, not on {device!r}.", True)
+        raise BackendError(f"the reference evaluator runs on cpu, not on {device!r}", True)
     return _ReferenceSession(_with_weights(model, folder))
 
 
@@ -60,7 +51,7 @@ class _ReferenceSession:
         try:
             self._evaluator = ReferenceEvaluator(model)
         except Exception as error:
-            message = f"The reference evaluator cannot take the model: {one_line(error)}"
+            message = f"the reference evaluator cannot take the model: {one_line(error)}"
             raise BackendError(message, is_limit=True) from error
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,8 +64,8 @@ class _ReferenceSession:
         except Exception as error:
             kind = "" if isinstance(error, RewriteError) else f"{type(error).__name__}: "
             raise BackendError(
-                f"The reference evaluator fails: {kind}{one_line(error)}",
-                is_limit=isinstance(error, _LIMITS),
+                f"the reference evaluator fails: {kind}{one_line(error)}",
+                is_limit=not isinstance(error, _BLAMES_INPUTS),
             ) from error
         return dict(zip(self._outputs, results, strict=True))
 
@@ -87,6 +78,6 @@ def _with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProt
     try:
         load_external_data_for_model(loaded, str(folder))
     except Exception as error:
-        message = f"The weights in {folder} cannot be read: {one_line(error)}"
+        message = f"the weights in {folder} cannot be read: {one_line(error)}"
         raise BackendError(message, is_limit=True) from error
     return loaded

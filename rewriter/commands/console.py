@@ -8,7 +8,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 __all__ = ["Console"]
@@ -21,10 +21,14 @@ class Console:
     """The output of one run of the command line.
 
     Attributes:
+        words: The command line after ``seqmap``.
         record: What ``--json`` prints at the end; commands add to it as they go.
     """
 
-    def __init__(self, command: str, *, as_json: bool, quiet: bool, verbose: bool) -> None:
+    def __init__(
+        self, words: Sequence[str], command: str, *, as_json: bool, quiet: bool, verbose: bool
+    ) -> None:
+        self.words = words
         self.record: dict[str, Any] = {"command": command}
         self._as_json = as_json
         self._quiet = quiet

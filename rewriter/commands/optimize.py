@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
+import onnx_ir as ir
+
 from passes.errors import RewriteError
-from rewriter import models, pipeline
+from passes.names import make_names_unique
+from rewriter import models, pipeline, protos, weights
 from rewriter.commands import options, reports, verifying
 from rewriter.commands.console import Console
 from rewriter.targets import TargetError
@@ -49,6 +54,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         _check_place(args.output)
     with console.progress("reading"):
         model = models.load(args.input)
+    if not args.dry_run:
+        _check_weights(model, args)
     try:
         with console.progress("rewriting"):
             result = pipeline.rewrite(model, **options.rewrite_options(args))
@@ -63,7 +70,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
             args,
             console,
             cases=args.verify,
-            mismatch=args.output.with_name(f"{args.output.name}.mismatch"),
+            beside=args.output,
+            passes=_after_each_pass(model, args),
         )
         if status:
             return status
@@ -75,6 +83,33 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     console.record["output"] = str(args.output)
     console.say(f"written to {args.output}")
     return 0
+
+
+def _after_each_pass(model: ir.Model, args: argparse.Namespace) -> Iterator[tuple[str, ir.Model]]:
+    """Rewrite once more, keeping the model after each pass."""
+    found: list[tuple[str, ir.Model]] = []
+
+    def keep(name: str, changed: ir.Model) -> None:
+        copy = models.take(changed).model
+        make_names_unique(copy)  # the pipeline does so at its end; runtimes insist on it
+        found.append((name, copy))
+
+    pipeline.rewrite(model, **options.rewrite_options(args), on_pass=keep)
+    yield from found
+
+
+def _check_weights(model: ir.Model, args: argparse.Namespace) -> None:
+    """Refuse a place where the model would not find its weights before any work is done."""
+    if not any(True for _ in weights.external_tensors(model)):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # writing warns again
+        weights.place(
+            protos.to_proto(model),
+            weights.folders(model),
+            args.output.absolute(),
+            args.copy_weights,
+        )
 
 
 def _check_place(output: Path) -> None:

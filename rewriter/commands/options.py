@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriter.backends import BACKENDS
+from rewriter.pipeline import STRATEGIES
 from rewriter.targets import REQUIREMENTS, TARGETS
 
 __all__ = [
@@ -32,14 +33,18 @@ def add_rewrite_options(parser: argparse.ArgumentParser) -> None:
     """Add what decides how a model is rewritten."""
     group = parser.add_argument_group("rewrite")
     group.add_argument(
-        "--strategy", choices=("auto", "fuse", "expand"), default="auto", help="default: auto"
+        "--strategy",
+        choices=STRATEGIES,
+        default="auto",
+        metavar="WAY",
+        help=f"{', '.join(STRATEGIES)}; default: auto",
     )
     group.add_argument(
         "--target",
         choices=tuple(TARGETS),
         default="onnxruntime",
         metavar="NAME",
-        help=f"{', '.join(TARGETS)}",
+        help=f"{', '.join(TARGETS)}; default: onnxruntime",
     )
     group.add_argument(
         "--uniform",
@@ -125,6 +130,7 @@ def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentPar
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed."""
     group = parser.add_argument_group("output")
+    group.add_argument("-h", "--help", action="help", help="print this")
     group.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     volume = group.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="print the last line only")

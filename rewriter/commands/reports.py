@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
-from passes.errors import RewriteError
+from rewriter import files
 from rewriter.commands.console import Console
 from rewriter.report import Report
 
@@ -15,7 +14,7 @@ __all__ = ["add_report_option", "deliver_report"]
 _WRITERS = {".json": Report.to_json, ".md": Report.to_markdown, ".html": Report.to_html}
 
 
-def add_report_option(parser: argparse.ArgumentParser) -> None:
+def add_report_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     """Add ``--report``."""
     parser.add_argument(
         "--report",
@@ -29,7 +28,7 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     """Print the report, record it for ``--json``, and write it where ``--report`` says.
 
     Raises:
-        RewriteError: The file cannot be written.
+        ModelError: The file cannot be written.
     """
     console.record["report"] = report.to_dict()
     console.say(report.to_text())
@@ -37,16 +36,7 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
         console.warn(warning)
     if args.report is None:
         return
-    text = _WRITERS[args.report.suffix](report)
-    draft = args.report.with_name(f".{args.report.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(args.report)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise RewriteError(
-            f"cannot write the report {args.report}: {error.strerror}; choose another place"
-        ) from error
+    files.write(_WRITERS[args.report.suffix](report).encode(), args.report)
 
 
 def _report_path(text: str) -> Path:

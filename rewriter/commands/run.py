@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rewriter import backends, models
+from rewriter import backends, files, models
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
-from rewriter.feed_files import write_outputs
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
@@ -42,9 +42,28 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     for name, value in outputs.items():
         console.say(f"{name}: {_line(value)}")
     if args.save is not None:
-        write_outputs(args.save, outputs)
+        files.write(_npz(outputs), args.save)
         console.say(f"written to {args.save}")
     return 0
+
+
+def _npz(outputs: dict[str, Any]) -> bytes:
+    arrays: dict[str, Any] = {}
+    for number, value in enumerate(outputs.values()):
+        if isinstance(value, list):
+            arrays[f"out__{number}__len"] = np.array(len(value), np.int64)
+            arrays |= {f"out__{number}__{i}": _plain(item) for i, item in enumerate(value)}
+        elif value is not None:
+            arrays[f"out__{number}"] = _plain(value)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _plain(value: Any) -> np.ndarray[Any, Any]:
+    """Return the array in a form that npz holds without pickle."""
+    array = np.asarray(value)
+    return array.astype(np.str_) if array.dtype.kind == "O" else array
 
 
 def _describe(value: Any) -> dict[str, Any]:

@@ -40,14 +40,15 @@ def accepted_feed(
         return given, _outputs(sessions, given)
     maker = FeedMaker(model, args.seed)
     (kind,) = maker.kinds(1)
-    for attempt in range(maker.attempts):
+    attempts = maker.attempts(kind, None)
+    for attempt in attempts:
         feed = maker.draw(kind, attempt).values
         try:
             return feed, _outputs(sessions, feed)
         except BackendError as error:
             last = error
     raise RewriteError(
-        f"the model ran on none of {maker.attempts} drawn inputs (the last: {last}); give inputs "
+        f"the model ran on none of {len(attempts)} drawn inputs (the last: {last}); give inputs "
         "that it accepts with --inputs"
     )
 

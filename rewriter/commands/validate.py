@@ -36,5 +36,5 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         args,
         console,
         cases=args.cases,
-        mismatch=args.after.with_name(f"{args.after.name}.mismatch"),
+        beside=args.after,
     )

@@ -34,12 +34,12 @@ class Lifted:
     def feeds(
         self, samples: Sequence[Sample], count: int
     ) -> dict[str, np.ndarray | list[np.ndarray]]:
-        """Feed the first ``count`` samples."""
+        """Feed the first ``count`` samples, as copies: onnxruntime may write to what it is fed."""
         fed: dict[str, np.ndarray | list[np.ndarray]] = {}
         for name, given in self.sequences.items():
-            fed[given] = [sample[name] for sample in samples[:count]]
+            fed[given] = [sample[name].copy() for sample in samples[:count]]
         for name, given in self.tensors.items():
-            fed[given] = samples[0][name]
+            fed[given] = samples[0][name].copy()
         return fed
 
 

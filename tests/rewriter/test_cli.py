@@ -33,6 +33,13 @@ agraph (seq(float[L]) xs) => (seq(float[M]) ys)
   [ragged] ys = SequenceMap (xs) <body = b (float[L] p) => (float[M] q) { q = Unique (p) }>
 }
 """
+TWO = HEADER + """
+agraph (seq(float[L]) xs, seq(float[L]) zs) => (seq(float[L]) ys)
+{
+  [sums] ys = SequenceMap (xs, zs) <body = b (float[L] p, float[L] r) => (float[L] q)
+    { q = Add (p, r) }>
+}
+"""
 PLAIN = HEADER + "agraph (float[N] x) => (float[N] y) { y = Relu (x) }"
 LAST_LINE = re.compile(r"(passed|failed) (\w+) in \d+\.\d s")
 
@@ -128,7 +135,7 @@ class TestOptimize:
         np.savez(feeds, in__x=np.ones((3, 4), np.float32), in__bias=np.ones(4, np.float32))
         out = tmp_path / "out.onnx"
         assert seqmap("optimize", rows, out, "--inputs", feeds) == 0
-        assert "verified on 1 input" in capsys.readouterr().out
+        assert "verified on 1 of 1 feeds" in capsys.readouterr().out
 
     def test_promises_are_recorded(self, ragged: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.onnx"
@@ -233,7 +240,7 @@ class TestVerification:
         assert {"before.onnx", "after.onnx"} <= set(names)
         assert any(name.endswith(".npz") for name in names)
         commands = [p.read_text() for p in folder.iterdir() if p.suffix in ("", ".txt", ".sh")]
-        assert any("seqmap optimize" in command for command in commands)
+        assert any(f"seqmap optimize {rows} {out}\n" in command for command in commands)
 
     def test_a_mismatch_leaves_an_older_out_alone(
         self, rows: Path, monkeypatch: pytest.MonkeyPatch
@@ -324,12 +331,13 @@ class TestExplain:
         assert json.loads(capsys.readouterr().out)["report"] == explained
         assert len(explained["maps"]) == 1
 
-    def test_prints_where_what_and_why(self, ragged: Path, capsys: Capture) -> None:
-        assert seqmap("explain", ragged, "--strategy", "expand") == 0
+    def test_prints_where_what_and_why(self, tmp_path: Path, capsys: Capture) -> None:
+        assert seqmap("explain", write(tmp_path / "in.onnxtxt", TWO), "--strategy", "expand") == 0
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == "maps (strategy expand):"
-        assert lines[1].startswith("  ragged (SequenceMap)  expanded: ")
-        assert "remedy: " in lines[2]
+        assert lines[1].startswith("  sums (SequenceMap)  expanded: ")
+        assert lines[2].startswith("      surplus-ignored: ")
+        assert "; remedy: " in lines[2]
 
 
 class TestValidate:
@@ -494,7 +502,7 @@ class TestBadInput:
     def test_unwritable_report(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
         report = tmp_path / "none" / "report.md"
         assert seqmap("explain", rows, "--report", report) == 1
-        assert f"cannot write the report {report}: No such file" in capsys.readouterr().err
+        assert f"cannot write {report}: no such file" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("words", "message"),

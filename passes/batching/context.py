@@ -1,0 +1,233 @@
+"""What a batching rule works with: operands, new nodes, and the few moves all rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched, Layout
+from passes.builder import Builder
+from passes.decisions import Code, Decline
+from passes.graphs import constant_value
+from passes.typing import ValueType
+
+__all__ = ["Context", "Operand", "Output", "Rule"]
+
+Operand = Batched | None
+"""An input of a node as a rule sees it; None where the node leaves it out."""
+
+
+class Output:
+    """An output of a rule: a stacked or a shared value (None: an output nobody asked for)."""
+
+    def __init__(self, value: ir.Value, layout: Layout) -> None:
+        self.value = value
+        self.layout = layout
+
+
+Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
+"""``rule(ctx, node, operands) -> outputs``, one for each output of the node, or `Decline`.
+
+Every operand is shared or stacked and at least one is stacked. Dimensions and ranks are those of
+one sample. The rule records nodes with ``ctx.op``; the batch axis is axis 0.
+"""
+
+
+class Context:
+    """The surroundings of one node while its rule runs.
+
+    Attributes:
+        builder: Records the new nodes.
+        opset: Version of ONNX's operators in the model.
+        may_be_empty: Whether there may be no samples where the new nodes run.
+        batch: Number of samples as an int64 vector ``[1]``.
+        nested: Batches a graph inside the node: ``nested(graph, bindings, builder)`` records its
+            nodes and returns its outputs; it raises `Decline` where one of them declines.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        opset: int,
+        batch: Callable[[], ir.Value],
+        *,
+        may_be_empty: bool,
+        nested: Callable[
+            [ir.Graph, Mapping[ir.Value, Batched], Builder], list[Batched]
+        ],
+    ) -> None:
+        self.builder = builder
+        self.opset = opset
+        self.may_be_empty = may_be_empty
+        self.nested = nested
+        self._batch = batch
+
+    @property
+    def batch(self) -> ir.Value:
+        """The number of samples as an int64 vector ``[1]``."""
+        return self._batch()
+
+    # New nodes.
+
+    def op(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> ir.Value:
+        """Record a node with one output and return it."""
+        return self.builder.op(op_type, inputs, attributes)
+
+    def ints(self, *numbers: int) -> ir.Value:
+        """Return a constant int64 vector."""
+        return self.builder.ints(*numbers)
+
+    def same(
+        self,
+        node: ir.Node,
+        inputs: Sequence[ir.Value | None],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> list[Output]:
+        """Record the node's own operator on other inputs; every output is stacked.
+
+        Args:
+            node: The node of the body.
+            inputs: The new inputs.
+            attributes: Changes to its attributes; None removes one.
+        """
+        changed = {**node.attributes, **(attributes or {})}
+        new = self.builder.node(
+            node.op_type, inputs, changed, outputs=len(node.outputs), domain=node.domain
+        )
+        for old, out in zip(node.outputs, new.outputs, strict=True):
+            if old.name == "":
+                out.name = ""
+        return [self.stacked(out) for out in new.outputs]
+
+    # Results.
+
+    def stacked(self, value: ir.Value) -> Output:
+        """Mark a value ``[B, *s]`` as an output of the rule."""
+        return Output(value, Layout.STACKED)
+
+    def shared(self, value: ir.Value) -> Output:
+        """Mark a value that is the same for every sample as an output of the rule."""
+        return Output(value, Layout.SHARED)
+
+    # Operands.
+
+    def operand(self, operands: Sequence[Operand], index: int, name: str = "") -> Batched:
+        """Return an operand that must be there."""
+        found = self.optional(operands, index)
+        if found is None:
+            raise Decline(Code.NO_RULE, f"operand {name or index} is left out")
+        return found
+
+    def optional(self, operands: Sequence[Operand], index: int) -> Operand:
+        """Return an operand, or None where the node leaves it out."""
+        return operands[index] if index < len(operands) else None
+
+    def constant(self, operand: Operand) -> np.ndarray | None:
+        """Return the value of a shared operand that is a small constant, or None."""
+        if operand is None or not operand.is_shared:
+            return None
+        return constant_value(operand.value)
+
+    def require_shared(self, operand: Operand, name: str) -> ir.Value | None:
+        """Return the value of an operand that the batched form needs shared.
+
+        Raises:
+            Decline: It is stacked.
+        """
+        if operand is None:
+            return None
+        if not operand.is_shared:
+            raise Decline(Code.BATCHED_OPERAND, f"its {name} differs from sample to sample")
+        return operand.value
+
+    # Moves of the batch axis.
+
+    def unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+        """Insert axes of size 1; no axes give the value itself."""
+        if not axes:
+            return value
+        if self.opset >= 13:
+            return self.op("Unsqueeze", [value, self.ints(*axes)])
+        return self.op("Unsqueeze", [value], {"axes": list(axes)})
+
+    def squeeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+        """Remove axes of size 1; no axes give the value itself."""
+        if not axes:
+            return value
+        if self.opset >= 13:
+            return self.op("Squeeze", [value, self.ints(*axes)])
+        return self.op("Squeeze", [value], {"axes": list(axes)})
+
+    def padded_rank(self, operand: Batched, rank: int) -> ir.Value:
+        """Return an operand that aligns with batched operands of sample rank ``rank``.
+
+        A stacked operand of a smaller rank gains axes of size 1 behind the batch axis. A shared
+        one aligns from the right as it is.
+        """
+        if operand.is_shared or operand.rank >= rank:
+            return operand.value
+        return self.unsqueeze(operand.value, range(1, rank - operand.rank + 1))
+
+    def batched_shape(self, value: ir.Value) -> ir.Value:
+        """Return ``[B, *shape(value)]`` of a shared value as an int64 vector."""
+        return self.op("Concat", [self.batch, self.op("Shape", [value])], {"axis": 0})
+
+    def expanded(self, operand: Batched) -> ir.Value:
+        """Return an operand as ``[B, *s]``: a shared one is repeated for every sample."""
+        if operand.is_stacked:
+            return operand.value
+        return self.op("Expand", [operand.value, self.batched_shape(operand.value)])
+
+    def axis(self, axis: int, rank: int) -> int:
+        """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``."""
+        return axis + 1 if axis >= 0 else axis + rank + 1
+
+    def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
+        """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
+        if self.opset >= 15:
+            attributes = {"start": start, "end": end}
+            return self.op("Shape", [value], attributes)
+        last = np.iinfo(np.int64).max if end is None else end
+        whole = self.op("Shape", [value])
+        return self.op("Slice", [whole, self.ints(start), self.ints(int(last))])
+
+    def merged(self, value: ir.Value) -> ir.Value:
+        """Merge the batch axis of ``[B, N, ...]`` into the next one: ``[B * N, ...]``.
+
+        The size of the first axis is computed: a -1 could not be resolved where another
+        dimension is 0.
+        """
+        size = self.op("ReduceProd", [self.shape(value, 0, 2)], {"keepdims": 1})
+        target = self.op("Concat", [size, self.shape(value, 2)], {"axis": 0})
+        return self.reshape(value, target)
+
+    def unmerged(self, value: ir.Value, like: ir.Value) -> ir.Value:
+        """Split the first axis of ``[B * N, ...]`` as the first two of ``like`` are."""
+        target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
+        return self.reshape(value, target)
+
+    def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
+        """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""
+        if self.opset >= 14:
+            return self.op("Reshape", [value, target], {"allowzero": 1})
+        return self.op("Reshape", [value, target])
+
+    def attribute(self, node: ir.Node, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute of a node, or a default."""
+        found = node.attributes.get(name)
+        if found is None:
+            return default
+        value = found.value
+        return value.decode() if isinstance(value, bytes) else value
+
+    def typed(self, value: ir.Value, dtype: ir.DataType, *dims: int) -> Batched:
+        """Describe a new shared value, for use as an operand."""
+        return Batched(Layout.SHARED, value, ValueType(ir.TensorType(dtype), dims))

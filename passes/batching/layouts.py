@@ -1,0 +1,77 @@
+"""What a value of a body is, seen over all samples."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+import onnx_ir as ir
+
+from passes.decisions import Code, Decline
+from passes.typing import ValueType
+
+__all__ = ["Batched", "Layout"]
+
+
+class Layout(enum.Enum):
+    """How the samples of one value of a body are held."""
+
+    SHARED = "shared"
+    STACKED = "stacked"
+    PER_SAMPLE = "per-sample"
+
+
+@dataclasses.dataclass(frozen=True)
+class Batched:
+    """A value of the body over all samples.
+
+    Attributes:
+        layout: How it is held.
+        value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Per-sample: the value of
+            the body itself, which no graph outside has.
+        type: Element type and dimensions of one sample.
+        stage: How many loops must have run before the value is there. For a per-sample value:
+            in which loop it is computed.
+        rounding: Whether batching may have changed it by rounding.
+    """
+
+    layout: Layout
+    value: ir.Value
+    type: ValueType
+    stage: int = 0
+    rounding: bool = False
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether all samples have this one value."""
+        return self.layout is Layout.SHARED
+
+    @property
+    def is_stacked(self) -> bool:
+        """Whether the samples are rows of one tensor."""
+        return self.layout is Layout.STACKED
+
+    @property
+    def dtype(self) -> ir.DataType | None:
+        """The element type, if known."""
+        return None if self.type.type is None else self.type.type.dtype
+
+    @property
+    def dims(self) -> tuple[int | str | None, ...]:
+        """The dimensions of one sample.
+
+        Raises:
+            Decline: The rank is unknown.
+        """
+        if self.type.dims is None:
+            raise Decline(Code.UNKNOWN_RANK, f"nothing tells the rank of '{self.value.name}'")
+        return self.type.dims
+
+    @property
+    def rank(self) -> int:
+        """The rank of one sample.
+
+        Raises:
+            Decline: It is unknown.
+        """
+        return len(self.dims)

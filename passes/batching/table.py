@@ -1,0 +1,151 @@
+"""Every operator of ONNX and its batching rule: one table, one row per family and opset range.
+
+Each operator is a row with a rule, or a row that says why it can never be batched, or a function
+that is opened so that the nodes of its body are batched instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from passes.batching.context import Rule
+from passes.decisions import Code
+
+__all__ = ["Never", "Row", "find", "never", "register", "rows"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The rule of one operator for a range of opsets.
+
+    Attributes:
+        op_type: The operator.
+        rule: The rule.
+        family: Name of the family that the rule belongs to.
+        since: First opset of the model for which the rule holds.
+        until: Last one, None if it still holds.
+        rounding: Whether batching may change results by rounding.
+        discrete: Whether a rounding difference in an operand can change the result by more.
+        total: Whether the operator yields a result for all operand values of fitting shapes,
+            so that it may run where it would not have run.
+        domain: Domain of the operator.
+    """
+
+    op_type: str
+    rule: Rule
+    family: str
+    since: int = 1
+    until: int | None = None
+    rounding: bool = False
+    discrete: bool = False
+    total: bool = False
+    domain: str = ""
+
+    def holds_at(self, opset: int) -> bool:
+        """Whether the row is for models of this opset."""
+        return self.since <= opset and (self.until is None or opset <= self.until)
+
+
+@dataclasses.dataclass(frozen=True)
+class Never:
+    """An operator that cannot be batched.
+
+    Attributes:
+        op_type: The operator.
+        code: Why.
+        reason: What exactly, in one clause.
+        domain: Domain of the operator.
+    """
+
+    op_type: str
+    code: Code
+    reason: str
+    domain: str = ""
+
+
+_NEWEST = 1 << 30
+
+_rows: dict[tuple[str, str], list[Row]] = {}
+_never: dict[tuple[str, str], Never] = {}
+
+
+def _key(domain: str, op_type: str) -> tuple[str, str]:
+    return ("" if domain == "ai.onnx" else domain, op_type)
+
+
+def register(
+    op_types: str,
+    rule: Rule,
+    *,
+    family: str | None = None,
+    since: int = 1,
+    until: int | None = None,
+    rounding: bool = False,
+    discrete: bool = False,
+    total: bool = False,
+    domain: str = "",
+) -> None:
+    """Add a row to the table for each of some operators.
+
+    Args:
+        op_types: Names, separated by spaces.
+        rule: The rule; see `passes.batching.context.Rule`.
+        family: Name of the family, by default the name of the rule.
+        since: First opset of the model for which the rule holds.
+        until: Last one.
+        rounding: See `Row`.
+        discrete: See `Row`.
+        total: See `Row`.
+        domain: Domain of the operators, for operators that are not ONNX's own.
+
+    Raises:
+        ValueError: A row for one of the operators holds at one of the opsets already.
+    """
+    for op_type in op_types.split():
+        row = Row(
+            op_type,
+            rule,
+            family or rule.__name__.replace("_", " "),
+            since,
+            until,
+            rounding,
+            discrete,
+            total,
+            domain,
+        )
+        known = _rows.setdefault(_key(domain, op_type), [])
+        for other in known:
+            if other.since <= (until or _NEWEST) and since <= (other.until or _NEWEST):
+                raise ValueError(f"{op_type} has two rules at opset {max(since, other.since)}")
+        known.append(row)
+
+
+def never(op_types: str, code: Code, reason: str, *, domain: str = "") -> None:
+    """Enter operators that can never be batched, with the reason."""
+    for op_type in op_types.split():
+        _never[_key(domain, op_type)] = Never(op_type, code, reason, domain)
+
+
+def find(node: ir.Node, opset: int) -> Row | Never | None:
+    """Return what the table says of a node, None if nothing.
+
+    Args:
+        node: A node of a body.
+        opset: Version of ONNX's operators in the model.
+    """
+    key = _key(node.domain, node.op_type)
+    for row in _rows.get(key, ()):
+        if row.holds_at(opset):
+            return row
+    return _never.get(key)
+
+
+def rows() -> Iterator[Row | Never]:
+    """Yield the whole table, by operator."""
+    for key in sorted({*_rows, *_never}):
+        yield from _rows.get(key, ())
+        if key in _never:
+            yield _never[key]

@@ -1,0 +1,293 @@
+"""Walks a body once and rebuilds it outside, one rule per node.
+
+A node whose operands are all shared is recorded once. A node with a stacked operand goes through
+its rule. A node that declines, or that reads a value which is only there sample by sample, stays
+in a loop; what it yields is stacked again, as a scan output, where its shape is proven equal, and
+what follows is batched.
+
+Work is laid out in stages: ``stage 0, loop 0, stage 1, loop 1, ...``. A node stands in the first
+stage that has all it reads, so that there are as few loops as the dependencies allow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.batching import rules, table
+from passes.batching.context import Context, Operand
+from passes.batching.layouts import Batched, Layout
+from passes.builder import Builder
+from passes.decisions import Code, Decline, Reason
+from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs
+from passes.typing import Typings, ValueType
+
+__all__ = ["Walk", "WalkOptions"]
+
+assert rules
+
+
+@dataclasses.dataclass(frozen=True)
+class WalkOptions:
+    """The surroundings of a walk.
+
+    Attributes:
+        opset: Version of ONNX's operators in the model.
+        batch: Number of samples, int64 ``[1]``.
+        may_be_empty: Whether there may be no samples where the new nodes run.
+        relies_on_declared: Whether declared element types hold where the new nodes run.
+        exact: Keep per-sample what rounding could change by more than rounding.
+        paths: Names the nodes for messages.
+    """
+
+    opset: int
+    batch: ir.Value
+    may_be_empty: bool
+    relies_on_declared: bool
+    exact: bool
+    paths: Mapping[ir.Node, str]
+
+
+class Walk:
+    """One walk over a body.
+
+    Attributes:
+        env: Every value of the body that was reached.
+        stages: The nodes of each stage.
+        loops: The nodes of the body that stay in each loop, in order.
+        promoted: Per-sample values that are read as stacked: a placeholder for each, to be
+            replaced by the scan output of its loop.
+        reasons: Why nodes stayed in a loop.
+        demoted: Nodes that must stay in a loop too, so that a value which differs in shape need
+            not be carried from one loop to a later one; walk again with them kept.
+        fused: How many nodes were batched.
+        hoisted: Shared nodes that could fail, and now run once even if there are no samples.
+        flips: Discrete nodes that a rounding one feeds.
+    """
+
+    def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
+        self.env: dict[ir.Value, Batched] = {}
+        self.stages: list[Builder] = []
+        self.loops: list[list[ir.Node]] = []
+        self.promoted: dict[ir.Value, ir.Value] = {}
+        self.reasons: list[Reason] = []
+        self.demoted: set[ir.Node] = set()
+        self.fused = 0
+        self.hoisted: list[ir.Node] = []
+        self.flips: list[ir.Node] = []
+        self._typings = typings
+        self._typing = typings.declared if options.relies_on_declared else typings.proven
+        self._options = options
+        self._origin = origin
+        self._sources: set[ir.Value] = set()
+
+    def stage(self, index: int) -> Builder:
+        """Return the builder of a stage."""
+        while len(self.stages) <= index:
+            self.stages.append(Builder(self._origin))
+            self.loops.append([])
+        return self.stages[index]
+
+    def type_of(self, value: ir.Value) -> ValueType:
+        """Return what is known of a value of the body where the new nodes run."""
+        known = self._typing[value]
+        return known if known.type is not None else self._typings.declared[value]
+
+    def bind(
+        self, value: ir.Value, layout: Layout, to: ir.Value | None = None, stage: int = 0
+    ) -> None:
+        """Enter an input of the body; a per-sample one can be read in every loop."""
+        if layout is Layout.PER_SAMPLE:
+            self._sources.add(value)
+        self.env[value] = Batched(layout, to or value, self.type_of(value), stage)
+
+    def read(self, value: ir.Value) -> Batched:
+        """Return a value of the body; one that it does not compute itself is shared."""
+        if value not in self.env:
+            self.env[value] = Batched(Layout.SHARED, value, self.type_of(value))
+        return self.env[value]
+
+    def is_stackable(self, value: ir.Value) -> bool:
+        """Whether a value has one shape for all samples, so that a loop can stack it.
+
+        Where nothing has checked the declared types, a declared number counts only beside a
+        dimension that is proven: a type that is declared throughout may as well be the first
+        example of an exporter.
+        """
+        dims = self._typings.equal_dims(value)
+        known = self._typings.declared[value].type
+        if dims is None or None in dims or not isinstance(known, ir.TensorType):
+            return False
+        if self._options.relies_on_declared or not dims:
+            return True
+        if value in self._sources:
+            return False
+        proven = self._typings.proven
+        return any(proven.is_one_number(d) for d in proven.dims(value) or ())
+
+    def run(self, nodes: Iterable[ir.Node], kept: frozenset[ir.Node] = frozenset()) -> None:
+        """Walk over the nodes of a body.
+
+        Args:
+            nodes: The nodes, in order.
+            kept: Nodes that stay in a loop whatever their rules say.
+        """
+        for node in nodes:
+            self._visit(node, kept)
+
+    def _visit(self, node: ir.Node, kept: frozenset[ir.Node]) -> None:
+        inputs = [None if v is None else self.read(v) for v in node.inputs]
+        captured = [self.read(v) for _, g in subgraphs(node) for v in captured_values(g)]
+        operands = [x for x in (*inputs, *captured) if x is not None]
+        said = table.find(node, self._options.opset)
+        try:
+            if isinstance(said, table.Never) and said.code is Code.RANDOM:
+                raise Decline(said.code, said.reason)
+            if node in kept:
+                self._keep(node, operands)
+            elif all(x.is_shared for x in operands):
+                self._hoist(node, operands, said)
+            else:
+                self._batch(node, inputs, operands, said)
+        except Decline as decline:
+            path = self._options.paths.get(node, node.name or node.op_type)
+            self.reasons.append(Reason(decline.code, path, node.op_type, decline.detail))
+            self._keep(node, operands)
+
+    def _hoist(
+        self, node: ir.Node, operands: Sequence[Batched], said: table.Row | table.Never | None
+    ) -> None:
+        """Record a node whose operands are all shared."""
+        stage = max((x.stage for x in operands), default=0)
+        values: dict[ir.Value, ir.Value | None] = {
+            old: x.value for old, x in self.env.items() if x.is_shared
+        }
+        self.stage(stage).nodes.append(copy_node(node, values))
+        self._typings.copy(values)
+        if node.op_type != "Constant" and not (isinstance(said, table.Row) and said.total):
+            self.hoisted.append(node)
+        rounding = any(x.rounding for x in operands)
+        for old in node.outputs:
+            new = values[old]
+            assert new is not None
+            self.env[old] = Batched(Layout.SHARED, new, self.type_of(old), stage, rounding)
+
+    def _batch(
+        self,
+        node: ir.Node,
+        inputs: Sequence[Operand],
+        operands: Sequence[Batched],
+        said: table.Row | table.Never | None,
+    ) -> None:
+        """Run the rule of a node."""
+        for x in operands:
+            if x.layout is Layout.PER_SAMPLE and not self.is_stackable(x.value):
+                raise Decline(Code.RAGGED, f"it reads '{x.value.name}', which differs in shape")
+        if said is None:
+            name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
+            raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")
+        if isinstance(said, table.Never):
+            raise Decline(said.code, said.reason)
+        rounding = any(x.rounding for x in operands)
+        if said.discrete and rounding:
+            self.flips.append(node)
+            if self._options.exact:
+                raise Decline(Code.EXACT, "what feeds it may round differently when batched")
+        given = [None if x is None else self._promote(x) for x in inputs]
+        stage = max(self._stage_when_stacked(x) for x in operands)
+        builder = self.stage(stage)
+        mark = builder.mark()
+        try:
+            outputs = said.rule(self._context(builder), node, given)
+        except Decline:
+            builder.rollback(mark)
+            raise
+        self.fused += 1
+        for old, new in zip(node.outputs, outputs, strict=True):
+            if new is not None:
+                type_ = self.type_of(old)
+                self.env[old] = Batched(
+                    new.layout, new.value, type_, stage, rounding or said.rounding
+                )
+
+    def _stage_when_stacked(self, operand: Batched) -> int:
+        return operand.stage + (operand.layout is Layout.PER_SAMPLE)
+
+    def _promote(self, operand: Batched) -> Batched:
+        """Return an operand as shared or stacked."""
+        if operand.layout is not Layout.PER_SAMPLE:
+            return operand
+        inner = operand.value
+        if inner not in self.promoted:
+            dtype = operand.dtype
+            type_ = None if dtype is None else ir.TensorType(dtype)
+            self.promoted[inner] = ir.Value(name=inner.name, type=type_)
+        return dataclasses.replace(
+            operand,
+            layout=Layout.STACKED,
+            value=self.promoted[inner],
+            stage=operand.stage + 1,
+        )
+
+    def _context(self, builder: Builder) -> Context:
+        return Context(
+            builder,
+            self._options.opset,
+            lambda: self._options.batch,
+            may_be_empty=self._options.may_be_empty,
+            nested=self._nested,
+        )
+
+    def _nested(
+        self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
+    ) -> list[Batched]:
+        """Batch all nodes of a graph inside a node; see `Context.nested`."""
+        inner = Walk(self._typings, self._options, self._origin)
+        inner.env = {**self.env, **bindings}
+        for value, x in list(inner.env.items()):
+            promoted = self._promote(x) if x.layout is Layout.PER_SAMPLE and (
+                self.is_stackable(x.value)
+            ) else x
+            inner.env[value] = dataclasses.replace(promoted, stage=0)
+        inner.stages, inner.loops = [builder], [[]]
+        inner.run(graph)
+        if inner.reasons or any(inner.loops):
+            first = inner.reasons[0]
+            raise Decline(first.code, f"inside of it, {first.op_type}: {first.detail}")
+        self.hoisted.extend(inner.hoisted)
+        self.flips.extend(inner.flips)
+        return [inner.read(v) for v in graph.outputs]
+
+    def _keep(self, node: ir.Node, operands: Sequence[Batched]) -> None:
+        """Leave a node in the first loop that has all it reads."""
+        index = max((x.stage for x in operands), default=0)
+        self.stage(index)
+        self.loops[index].append(node)
+        for x in operands:
+            if x.layout is Layout.PER_SAMPLE and x.stage < index and x.value not in self._sources:
+                if self.is_stackable(x.value):
+                    self._promote(x)
+                else:
+                    self._demote_between(node, x.stage)
+        rounding = any(x.rounding for x in operands)
+        for value in node.outputs:
+            type_ = self.type_of(value)
+            self.env[value] = Batched(Layout.PER_SAMPLE, value, type_, index, rounding)
+
+    def _demote_between(self, node: ir.Node, stage: int) -> None:
+        """Demote what a node reads of later stages than ``stage``, down to that stage."""
+        pending = [node]
+        while pending:
+            reader = pending.pop()
+            for value in (*reader.inputs, *(
+                v for _, g in subgraphs(reader) for v in captured_values(g)
+            )):
+                producer = None if value is None else value.producer()
+                if value is None or producer is None or value not in self.env:
+                    continue
+                x = self.env[value]
+                if x.stage > stage and producer not in self.demoted:
+                    self.demoted.add(producer)
+                    pending.append(producer)

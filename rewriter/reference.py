@@ -1,0 +1,187 @@
+"""The judge: onnx's reference evaluator, where it departs from the specification put right."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+from onnx.reference import ReferenceEvaluator as OnnxEvaluator
+from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeContextError
+
+from rewriter import files, graphsurgeon, models, protos
+from rewriter.reference_loops import LOOP_OPERATORS
+from rewriter.reference_ops import (
+    SEQUENCE_OPERATORS,
+    EvaluationError,
+    Operator,
+    Value,
+    bind_attributes,
+)
+
+__all__ = ["EvaluationError", "ReferenceEvaluator"]
+
+# Under this name results go that a node leaves out; no value can have it.
+_OMITTED = "\0"
+
+
+class ReferenceEvaluator(OnnxEvaluator):
+    """Runs a model node by node in numpy, by the words of the specification.
+
+    It is onnx's evaluator with these put right:
+
+    1. SequenceMap, SequenceAt, SequenceInsert, SequenceErase, ConcatFromSequence and
+       SplitToSequence; Optional and what reads it; If, Loop, and Scan of opset 9 and later.
+    2. A body reads of the enclosing graphs what it captures and nothing else.
+    3. Model-local functions: in any order, with overloads, defaults of attributes, and calls
+       that leave out inputs or attributes.
+    4. A result that a node leaves out is not an input that another one leaves out.
+    5. Function operators whose definition depends on the types of their inputs.
+
+    A value is an ``ndarray``, a list of them for a sequence, None for an absent optional.
+    """
+
+    def __init__(
+        self,
+        proto: Any,
+        opsets: dict[str, int] | None = None,
+        functions: Iterable[onnx.FunctionProto] | None = None,
+        verbose: int = 0,
+        new_ops: Sequence[type[OpRun]] | None = None,
+    ) -> None:
+        """Make a model ready to run.
+
+        Args:
+            proto: A model: a path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or an
+                ``onnx_graphsurgeon.Graph``; or a part of one, as onnx's evaluator takes it.
+            opsets: Needed with an ``onnx.GraphProto`` only.
+            functions: The model-local functions that a part of a model may call.
+            verbose: How much is printed, as onnx's evaluator has it.
+            new_ops: Operators that take the place of those known.
+
+        Raises:
+            EvaluationError: If weights are missing, or a node can never run.
+            ModelError: If the file cannot be read.
+            NotImplementedError: If an operator is not known.
+        """
+        source = proto = _message(proto)
+        if isinstance(source, onnx.ModelProto):
+            source, opsets, functions = proto.graph, _opsets(proto), proto.functions
+        self._functions = {(f.domain, f.name, f.overload): f for f in functions or ()}
+        super().__init__(source, opsets, None, verbose, [*(new_ops or ()), *_OPERATORS])
+        self.proto_ = proto
+
+    def retrieve_external_data(self, initializer: onnx.TensorProto) -> np.ndarray:
+        """Refuse weights that were not read."""
+        raise EvaluationError(
+            f"the weights {initializer.name!r} lie in another file: give the path of the model"
+        )
+
+    def _init(self) -> None:
+        # From here the functions reach the evaluators of the bodies.
+        self.functions_ = self._functions
+        super()._init()
+        for node in self.rt_nodes_:
+            if "" in node.onnx_node.output:
+                node.onnx_node = _with_all_outputs(node.onnx_node)
+            constant = getattr(node, "cst", None)
+            if isinstance(constant, np.ndarray) and constant.dtype.kind == "U":
+                node.cst = constant.astype(object)  # the type that all other strings have
+
+    def _load_impl(self, node: onnx.NodeProto, input_types: Any = None) -> Any:
+        if node.domain == "ai.onnx":
+            node = _in_default_domain(node)
+        function = self._functions.get((node.domain, node.op_type, node.overload))
+        if function is not None and (node.domain, node.op_type) not in self.new_ops_:
+            body = type(self)(
+                _bound(function, node),
+                functions=self._functions.values(),
+                verbose=self.verbose,
+                new_ops=list(self.new_ops_.values()),
+            )
+            return functools.partial(_Call, body)
+        try:
+            return super()._load_impl(node, input_types)
+        except RuntimeContextError:
+            if input_types is not None:
+                raise
+            return functools.partial(OpFunctionContextDependant, parent=self)
+
+
+class _Call(Operator):
+    """A call of a model-local function, its attributes already in the nodes."""
+
+    op_schema = None  # onnx would take that of any operator of the same name
+
+    def __init__(
+        self, body: ReferenceEvaluator, onnx_node: onnx.NodeProto, run_params: dict[str, Any]
+    ) -> None:
+        super().__init__(onnx_node, run_params)
+        self._body = body
+
+    def _run(self, *inputs: Value, **_: Any) -> tuple[Value, ...]:
+        names = self._body.input_names
+        if len(inputs) > len(names):
+            raise self.error(f"the function has {len(names)} inputs, the call {len(inputs)}")
+        feeds = dict(zip(names, inputs, strict=False))
+        return tuple(self._body.run(None, dict.fromkeys(names) | feeds, attributes={}))
+
+
+_OPERATORS: tuple[type[OpRun], ...] = (*SEQUENCE_OPERATORS, *LOOP_OPERATORS)
+
+
+def _message(model: Any) -> Any:
+    """Return the message of a model, with its weights."""
+    if isinstance(model, str | os.PathLike):
+        proto, folder = files.read(model), Path(model).absolute().parent
+    elif isinstance(model, ir.Model):
+        proto, folder = protos.to_proto(model), models.folder_of(model)
+    elif graphsurgeon.is_graph(model):
+        proto, folder = graphsurgeon.to_proto(model), None
+    else:
+        return model
+    if folder is not None and any(map(uses_external_data, protos.all_tensors(proto))):
+        load_external_data_for_model(proto, str(folder))
+    return proto
+
+
+def _opsets(proto: onnx.ModelProto) -> dict[str, int]:
+    return {_domain(opset.domain): opset.version for opset in proto.opset_import}
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name  # two names of one domain
+
+
+def _in_default_domain(node: onnx.NodeProto) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.domain = ""
+    return copy
+
+
+def _with_all_outputs(node: onnx.NodeProto) -> onnx.NodeProto:
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    copy.output[:] = [name or _OMITTED for name in node.output]
+    return copy
+
+
+def _bound(function: onnx.FunctionProto, call: onnx.NodeProto) -> onnx.FunctionProto:
+    """Return a copy of a function that holds the attributes of a call."""
+    copy = onnx.FunctionProto()
+    copy.CopyFrom(function)
+    given: Mapping[str, onnx.AttributeProto] = {
+        attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)
+    }
+    bind_attributes(copy.node, given)
+    del copy.attribute[:], copy.attribute_proto[:]
+    for opset in copy.opset_import:
+        opset.domain = _domain(opset.domain)
+    return copy

@@ -1,0 +1,66 @@
+"""The lifted suite under expansion: each sample must give what it gives alone.
+
+By default a fixed tenth of the table; ``pytest -m full tests/lifted`` runs all of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from tests.lifted.cases import WAYS, case_names, share
+from tests.lifted.outcome import judge
+
+
+def _table() -> list[Any]:
+    """All cases, those outside of the fixed tenth under the marker ``full``."""
+    table = []
+    for strategy in ("expand", "plain"):
+        for way in WAYS:
+            for name in case_names(way):
+                case = f"{strategy}-{way}-{name.removeprefix('test_')}"
+                marks = [] if share(case, 10) else [pytest.mark.full]
+                table.append(pytest.param(name, way, strategy, id=case, marks=marks))
+    return table
+
+
+@pytest.mark.parametrize(("name", "way", "strategy"), _table())
+def test_every_sample_gives_what_it_gives_alone(name: str, way: str, strategy: str) -> None:
+    outcome = judge(name, way, strategy)
+    if outcome.status == "unusable":
+        pytest.skip("no engine runs the single model")
+    assert (outcome.status, outcome.detail) == ("right", "")
+    assert outcome.rewritten == outcome.single, outcome.refusal
+
+
+def test_onnxruntime_overwrites_the_captured_mean_of_a_batch_normalization() -> None:
+    """The trap behind `ONNXRUNTIME_DEFECTS`; when this fails, upstream has mended it."""
+    model = onnx.parser.parse_model(
+        """
+        <ir_version: 10, opset_import: ["": 18]>
+        captures (seq(float[2,1,2]) xs, float[1] mean) => (seq(float[1]) means) {
+            count = SequenceLength (xs)
+            true = Constant <value = bool {1}> ()
+            none = SequenceEmpty ()
+            means = Loop (count, true, none) <body = step (int64 i, bool go, seq(float[1]) so_far)
+                => (bool go_on, seq(float[1]) with_this) {
+                go_on = Identity (go)
+                x = SequenceAt (xs, i)
+                one = Constant <value = float[1] {1.0}> ()
+                y, running_mean, running_var =
+                    BatchNormalization <training_mode = 1> (x, one, one, mean, one)
+                with_this = SequenceInsert (so_far, running_mean)
+            }>
+        }
+        """
+    )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    x = np.ones((2, 1, 2), np.float32)
+    first, second = session.run(None, {"xs": [x, x], "mean": np.zeros(1, np.float32)})[0]
+    assert first != second

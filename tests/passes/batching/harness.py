@@ -1,0 +1,275 @@
+"""Proves a batching rule: the fused map against the body run alone for each sample."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime
+
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.graphs import all_graphs
+from passes.names import make_names_unique
+
+__all__ = ["Case", "Operand", "constant", "decline_of", "mapped", "prove", "shared"]
+
+Array = np.ndarray[Any, Any]
+onnxruntime.set_default_logger_severity(4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operand:
+    """An operand of a case: `mapped`, `shared` (a graph input) or `constant`."""
+
+    kind: str
+    samples: tuple[Array, ...]
+
+    def of(self, sample: int) -> Array:
+        """Return the value of one sample."""
+        return self.samples[sample if self.kind == "mapped" else 0]
+
+    @property
+    def dtype(self) -> ir.DataType:
+        """The element type."""
+        array = self.samples[0]
+        return ir.DataType.STRING if array.dtype == object else ir.DataType.from_numpy(array.dtype)
+
+
+MOST = 3
+
+
+def mapped(first: Any, *others: Any, dtype: Any = np.float32, seed: int = 0) -> Operand:
+    """Make an operand that differs per sample.
+
+    Args:
+        first: A shape (tuple), for which random numbers are drawn; or the array of sample 0.
+        others: The arrays of samples 1 and 2.
+        dtype: Element type of drawn numbers.
+        seed: Seed of drawn numbers.
+    """
+    if isinstance(first, tuple):
+        rng = np.random.default_rng(seed)
+        draws = [rng.standard_normal(first) * 3 for _ in range(MOST)]
+        if np.dtype(dtype) == np.bool_:
+            draws = [d > 0 for d in draws]
+        return Operand("mapped", tuple(np.asarray(d).astype(dtype) for d in draws))
+    arrays = tuple(np.asarray(a) for a in (first, *others))
+    assert len(arrays) == MOST, f"give {MOST} samples"
+    return Operand("mapped", arrays)
+
+
+def shared(array: Any) -> Operand:
+    """Make an operand that is one run-time value for all samples."""
+    return Operand("shared", (np.asarray(array),))
+
+
+def constant(array: Any) -> Operand:
+    """Make an operand that is a constant of the model."""
+    return Operand("constant", (np.asarray(array),))
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One sample of a rule.
+
+    Attributes:
+        name: Id of the test.
+        nodes: The nodes of the body as ONNX text; they read the operands by name.
+        operands: The operands by name; the first mapped one gives the number of samples.
+        outputs: The values that the body returns.
+        opset: Version of ONNX's operators.
+        symbolic: Declare the dimensions of the samples as symbols.
+        rtol: Tolerance; 0 with atol 0 asks for identical bits.
+        atol: Tolerance.
+        loops: How many loops are expected; 0 means that every node is batched.
+        inside: Loops that stand in the body and are batched themselves.
+    """
+
+    name: str
+    nodes: str
+    operands: Mapping[str, Operand]
+    outputs: Sequence[str] = ("y",)
+    opset: int = 18
+    symbolic: bool = False
+    rtol: float = 1e-5
+    atol: float = 1e-6
+    loops: int = 0
+    inside: int = 0
+
+    def __str__(self) -> str:
+        """Return the id of the test."""
+        return self.name
+
+
+def _declared(name: str, operand: Operand, *, stacked: bool, symbolic: bool) -> str:
+    dims: list[str] = [str(d) for d in operand.samples[0].shape]
+    if symbolic:
+        dims = [f"{name}_{i}" for i in range(len(dims))]
+    if stacked:
+        dims = ["B", *dims]
+    shape = f"[{','.join(dims)}]" if dims else ""
+    return f"{_TEXT.get(operand.dtype, operand.dtype.name.lower())}{shape} {name}"
+
+
+_TEXT = {ir.DataType.FLOAT: "float", ir.DataType.DOUBLE: "double"}
+
+
+def _header(case: Case) -> str:
+    return f'<ir_version: 10, opset_import: ["" : {case.opset}]>\n'
+
+
+def _with_constants(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
+    for name, operand in case.operands.items():
+        if operand.kind == "constant":
+            tensor = onnx.numpy_helper.from_array(operand.samples[0], name)
+            proto.graph.initializer.append(tensor)
+    return proto
+
+
+
+
+def single_model(case: Case) -> onnx.ModelProto:
+    """Return the body as a model of its own."""
+    inputs = ", ".join(
+        _declared(n, o, stacked=False, symbolic=False)
+        for n, o in case.operands.items()
+        if o.kind != "constant"
+    )
+    outputs = ", ".join(f"float[] {n}" for n in case.outputs)
+    text = f"{_header(case)}g ({inputs}) => ({outputs}) {{ {case.nodes} }}"
+    return _with_constants(_parse_untyped(text), case)
+
+
+def map_model(case: Case) -> onnx.ModelProto:
+    """Return the model that maps the body over stacked tensors and stacks the results."""
+    graph_inputs, body_inputs, splits = [], [], []
+    for name, operand in case.operands.items():
+        if operand.kind == "constant":
+            continue
+        if operand.kind == "shared":
+            graph_inputs.append(_declared(name, operand, stacked=False, symbolic=case.symbolic))
+            continue
+        stacked = _declared(f"{name}_all", operand, stacked=True, symbolic=case.symbolic)
+        graph_inputs.append(stacked)
+        splits.append(f"{name}_seq = SplitToSequence<axis=0, keepdims=0>({name}_all)")
+        body_inputs.append(name)
+    maps = ", ".join(f"{n}_seq" for n in body_inputs)
+    outs = ", ".join(f"{n}_out" for n in case.outputs)
+    joins = "\n".join(
+        f"{n}_all_out = ConcatFromSequence<axis=0, new_axis=1>({n}_out)" for n in case.outputs
+    )
+    untyped_in = ", ".join(f"float[] {n}" for n in body_inputs)
+    untyped_out = ", ".join(f"float[] {n}" for n in case.outputs)
+    results = ", ".join(f"float[] {n}_all_out" for n in case.outputs)
+    newline = "\n"
+    text = f"""{_header(case)}g ({", ".join(graph_inputs)}) => ({results}) {{
+        {newline.join(splits)}
+        {outs} = SequenceMap({maps}) <body = b ({untyped_in}) => ({untyped_out}) {{ {case.nodes} }}>
+        {joins} }}"""
+    proto = _parse_untyped(text)
+    body = next(n for n in proto.graph.node if n.op_type == "SequenceMap").attribute[0].g
+    for value in (*body.input, *body.output):
+        value.ClearField("type")
+    return _with_constants(proto, case)
+
+
+def _parse_untyped(text: str) -> onnx.ModelProto:
+    """Parse a model and take the element types of its outputs from inference."""
+    proto = onnx.parser.parse_model(text)
+    for value in proto.graph.output:
+        value.ClearField("type")
+    return proto
+
+
+def run_model(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]:
+    """Run a model on onnxruntime, or on the reference where onnxruntime refuses it."""
+    given = {i.name for i in proto.graph.input}
+    feeds = {k: v for k, v in feeds.items() if k in given}
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
+    except Exception:  # noqa: BLE001 (onnxruntime's errors share no base class)
+        from rewriter.reference import ReferenceEvaluator
+
+        return list(ReferenceEvaluator(proto).run(None, dict(feeds)))
+    return list(session.run(None, dict(feeds)))
+
+
+def _output_types(case: Case) -> dict[str, onnx.TypeProto]:
+    proto = single_model(case)
+    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    types = {o.name: o.type for o in inferred.graph.output}
+    for type_ in types.values():
+        type_.tensor_type.ClearField("shape")
+    return types
+
+
+def _typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
+    types = _output_types(case)
+    for value in proto.graph.output:
+        value.type.CopyFrom(types[value.name.removesuffix("_all_out")])
+    return proto
+
+
+def fused_model(case: Case) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
+    """Return the fused model and the pass that made it."""
+    model = ir.from_proto(_typed_outputs(map_model(case), case))
+    fuse = FuseSequenceMapPass()
+    fuse(model)
+    ExpandSequenceMapPass()(model)
+    make_names_unique(model)
+    return ir.to_proto(model), fuse
+
+
+def _loops(proto: onnx.ModelProto) -> int:
+    graphs = all_graphs(ir.from_proto(proto))
+    return sum(n.op_type in ("Loop", "Scan", "SequenceMap") for g in graphs for n in g)
+
+
+def decline_of(case: Case) -> list[tuple[str, str]]:
+    """Return operator and code of each node that stayed per-sample."""
+    _, fuse = fused_model(case)
+    decisions = [*fuse.decisions, *fuse.declined.values()]
+    return [(r.op_type, r.code.value) for d in decisions for r in d.reasons if r.op_type]
+
+
+def prove(case: Case, batch: int) -> None:
+    """Assert that the fused map equals the body run alone, for the first ``batch`` samples."""
+    proto, fuse = fused_model(case)
+    said = [d.reasons for d in (*fuse.decisions, *fuse.declined.values())]
+    assert _loops(proto) == case.loops + case.inside, f"loops are left: {said}"
+    single = _typed_outputs(single_model(case), case)
+    wanted = [
+        run_model(single, {n: o.of(k) for n, o in case.operands.items() if o.kind != "constant"})
+        for k in range(max(batch, 1))
+    ]
+    feeds = {}
+    for name, operand in case.operands.items():
+        if operand.kind == "mapped":
+            rows = [operand.of(k) for k in range(batch)]
+            empty = np.empty((0, *operand.samples[0].shape), operand.samples[0].dtype)
+            feeds[f"{name}_all"] = np.stack(rows) if rows else empty
+        elif operand.kind == "shared":
+            feeds[name] = operand.of(0)
+    outputs = run_model(proto, feeds)
+    for position, (name, got) in enumerate(zip(case.outputs, outputs, strict=True)):
+        shape = (batch, *wanted[0][position].shape)
+        assert got.shape == shape, f"{name}: shape {got.shape}, wanted {shape}"
+        assert got.dtype == np.asarray(wanted[0][position]).dtype, f"{name}: {got.dtype}"
+        for k in range(batch):
+            _assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")
+
+
+def _assert_equal(got: Array, want: Array, case: Case, where: str) -> None:
+    if want.dtype.kind in "fc":
+        np.testing.assert_allclose(got, want, rtol=case.rtol, atol=case.atol, err_msg=where)
+    elif want.dtype.kind == "V":
+        np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32), where)
+    else:
+        np.testing.assert_array_equal(got, want, err_msg=where)

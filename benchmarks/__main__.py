@@ -11,7 +11,6 @@ import pathlib
 import platform
 import statistics
 from collections.abc import Iterator
-from typing import Any
 
 import onnx
 import onnxruntime
@@ -36,11 +35,11 @@ def main() -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--strategy", nargs="+", default=["expand"], help="default: expand")
+    parser.add_argument("--strategy", nargs="+", default=["expand", "auto"], help="default: both")
     parser.add_argument("--only", help="cases and sweeps whose name holds this; writes nothing")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
     parser.add_argument("--rounds", type=int, default=31, help="runs of each model")
-    parser.add_argument("--seconds", type=float, default=20.0, help="most seconds for one model")
+    parser.add_argument("--seconds", type=float, default=10.0, help="most seconds for one model")
     return parser.parse_args()
 
 
@@ -137,7 +136,8 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _rewritten(case: Case, strategy: Strategy) -> onnx.ModelProto:
-    model: Any = rewrite(case.given, strategy=strategy, **case.promises).model
+    model = rewrite(case.given, strategy=strategy, **case.promises).model
+    assert isinstance(model, onnx.ModelProto)
     return model
 
 

@@ -14,7 +14,7 @@ from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.expand import LoopPlan, plan_loop, write_results
 from passes.fused_body import FusedBody, walk_body
-from passes.graphs import default_opset, node_paths
+from passes.graphs import default_opset, graphs_inside, node_paths
 from passes.guards import Guards
 from passes.prepare import prepare
 from passes.promises import Promises
@@ -350,15 +350,12 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         maps = find_sequence_maps(model)
         if not maps:
             return ir.passes.PassResult(model, modified)
-        facts = _Model(
-            type_both_ways(model),
-            default_opset(model),
-            self._promises,
-            self._exact,
-            node_paths(model),
-        )
+        facts = self._facts(model)
         guards: dict[ir.Graph, Guards] = {}
+        changed: set[ir.Graph] = set()
         for graph, node in maps:
+            if changed & set(graphs_inside(node)):
+                facts, changed = self._facts(model), set()
             site = read_sequence_map(node, graph, facts.paths[node], facts.typings.declared)
             plan = plan_fusion(site, facts)
             if isinstance(plan, Decision):
@@ -366,5 +363,10 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
                 continue
             apply_fusion(plan, facts, guards.setdefault(graph, Guards()))
             self.decisions.append(plan.decision)
+            changed.add(graph)
             modified = True
         return ir.passes.PassResult(model, modified)
+
+    def _facts(self, model: ir.Model) -> _Model:
+        typings, opset = type_both_ways(model), default_opset(model)
+        return _Model(typings, opset, self._promises, self._exact, node_paths(model))

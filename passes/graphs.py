@@ -15,6 +15,7 @@ __all__ = [
     "copy_node",
     "copy_nodes",
     "default_opset",
+    "graphs_inside",
     "is_default_domain",
     "node_paths",
     "subgraphs",
@@ -48,6 +49,12 @@ def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
         yield node
         for _, graph in subgraphs(node):
             yield from walk_nodes(graph)
+
+
+def graphs_inside(node: ir.Node) -> Iterator[ir.Graph]:
+    """Yield every graph inside of a node, at any depth."""
+    for _, graph in subgraphs(node):
+        yield from _with_subgraphs(graph)
 
 
 def _with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:

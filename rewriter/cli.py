@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from passes.errors import RewriteError
-from rewriter.commands import bench, demo, explain, optimize, run, validate
+from rewriter.commands import bench, demo, explain, ops, optimize, run, validate
 from rewriter.commands.console import Console
 from rewriter.commands.options import add_output_options
+from rewriter.models import ModelWarning
 from rewriter.targets import TargetError
 
 __all__ = ["main"]
@@ -29,6 +30,7 @@ _COMMANDS: dict[str, ModuleType] = {
     "validate": validate,
     "run": run,
     "bench": bench,
+    "ops": ops,
     "demo": demo,
 }
 _STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.perf_counter()
     try:
         with console.logging(), warnings.catch_warnings():
+            warnings.simplefilter("always", ModelWarning)
             warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
             status = _execute(args, console)
         console.finish(status, time.perf_counter() - started)
@@ -76,7 +79,7 @@ def _execute(args: argparse.Namespace, console: Console) -> int:
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
-        console.error("interrupted; nothing was written")
+        console.error("interrupted")
         return 130
     except Exception:
         traceback.print_exc()
@@ -89,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="seqmap",
         description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
         epilog=_STATUSES,
+        formatter_class=_OneLineHelp,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in _COMMANDS.items():

@@ -17,13 +17,8 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 
 from rewriter import files, graphsurgeon, models, protos
 from rewriter.reference_loops import LOOP_OPERATORS
-from rewriter.reference_ops import (
-    SEQUENCE_OPERATORS,
-    EvaluationError,
-    Operator,
-    Value,
-    bind_attributes,
-)
+from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
+from rewriter.reference_sequences import SEQUENCE_OPERATORS
 
 __all__ = ["EvaluationError", "ReferenceEvaluator"]
 
@@ -83,16 +78,41 @@ class ReferenceEvaluator(OnnxEvaluator):
             f"the weights {initializer.name!r} lie in another file: give the path of the model"
         )
 
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        feed_inputs: dict[str, Value],
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Run the model once.
+
+        Args:
+            output_names: Which outputs, None for all.
+            feed_inputs: A value for every input; a list of arrays for a sequence, None for an
+                absent optional.
+            args: What onnx's evaluator takes.
+            kwargs: The same.
+
+        Returns:
+            A list of the outputs asked for.
+
+        Raises:
+            EvaluationError: If the specification makes an error of these values.
+        """
+        feeds = {
+            name: np.asarray(value) if np.isscalar(value) else value
+            for name, value in feed_inputs.items()
+        }
+        return super().run(output_names, feeds, *args, **kwargs)
+
     def _init(self) -> None:
         # From here the functions reach the evaluators of the bodies.
-        self.functions_ = self._functions
+        self.functions_: dict[Any, Any] = self._functions
         super()._init()
         for node in self.rt_nodes_:
             if "" in node.onnx_node.output:
                 node.onnx_node = _with_all_outputs(node.onnx_node)
-            constant = getattr(node, "cst", None)
-            if isinstance(constant, np.ndarray) and constant.dtype.kind == "U":
-                node.cst = constant.astype(object)  # the type that all other strings have
 
     def _load_impl(self, node: onnx.NodeProto, input_types: Any = None) -> Any:
         if node.domain == "ai.onnx":
@@ -133,11 +153,16 @@ class _Call(Operator):
         return tuple(self._body.run(None, dict.fromkeys(names) | feeds, attributes={}))
 
 
-_OPERATORS: tuple[type[OpRun], ...] = (*SEQUENCE_OPERATORS, *LOOP_OPERATORS)
+_OPERATORS: tuple[type[OpRun], ...] = (
+    *BASIC_OPERATORS,
+    *SEQUENCE_OPERATORS,
+    *LOOP_OPERATORS,
+)
 
 
 def _message(model: Any) -> Any:
     """Return the message of a model, with its weights."""
+    folder: Path | None
     if isinstance(model, str | os.PathLike):
         proto, folder = files.read(model), Path(model).absolute().parent
     elif isinstance(model, ir.Model):
@@ -180,8 +205,29 @@ def _bound(function: onnx.FunctionProto, call: onnx.NodeProto) -> onnx.FunctionP
     given: Mapping[str, onnx.AttributeProto] = {
         attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)
     }
-    bind_attributes(copy.node, given)
+    _bind(copy.node, given)
     del copy.attribute[:], copy.attribute_proto[:]
     for opset in copy.opset_import:
         opset.domain = _domain(opset.domain)
     return copy
+
+
+def _bind(nodes: Sequence[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto]) -> None:
+    """Put the attributes of a call in place of the references to them, in bodies too.
+
+    Args:
+        nodes: The nodes of a function; they are changed.
+        given: The attributes; a reference to one that is not given is dropped, so that the
+            operator's own default holds.
+    """
+    for node in nodes:
+        for attribute in list(node.attribute):
+            if attribute.ref_attr_name:
+                name, source = attribute.name, given.get(attribute.ref_attr_name)
+                if source is None:
+                    node.attribute.remove(attribute)
+                else:
+                    attribute.CopyFrom(source)
+                    attribute.name = name
+            elif attribute.type == onnx.AttributeProto.GRAPH:
+                _bind(attribute.g.node, given)

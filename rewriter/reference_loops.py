@@ -57,9 +57,9 @@ class Loop(ControlFlow):
         if step or not scans:
             return (*states, *(_stack(self, scan, 0) for scan in scans))
         types = [
-            type_of(np.array(0, np.int64)),
-            type_of(np.array(True)),
-            *(type_of(state, sizes=False) for state in states),
+            _type_of(np.array(0, np.int64)),
+            _type_of(np.array(True)),
+            *(_type_of(state, sizes=False) for state in states),
         ]
         elements = _element_types(self, body, types, outer)[-len(scans) :]
         return (*states, *(_nothing(self, element, 0) for element in elements))
@@ -98,12 +98,12 @@ class Scan(ControlFlow):
                 f"{len(inputs)} inputs do not fit num_scan_inputs={num_scan_inputs} "
                 f"and a body of {len(names)} inputs"
             )
-        states, tensors = list(inputs[:carried]), inputs[carried:]
+        states = list(inputs[:carried])
         out = len(body.output_names) - carried
-        tensors = [
+        tensors: list[np.ndarray] = [
             self._lead(tensor, axis, backward)
             for tensor, axis, backward in zip(
-                tensors,
+                inputs[carried:],
                 scan_input_axes or [0] * num_scan_inputs,
                 scan_input_directions or [0] * num_scan_inputs,
                 strict=True,
@@ -130,10 +130,8 @@ class Scan(ControlFlow):
                 for scan, axis, back in zip(scans, axes, backward, strict=True)
             )
             return (*states, *stacked)
-        types = [
-            *map(type_of, states),
-            *(type_of(np.empty(t.shape[1:], t.dtype)) for t in tensors),
-        ]
+        slices = (np.empty(tensor.shape[1:], tensor.dtype) for tensor in tensors)
+        types = [_type_of(value) for value in (*states, *slices)]
         elements = _element_types(self, body, types, outer)[carried:]
         return (*states, *(_nothing(self, e, a) for e, a in zip(elements, axes, strict=True)))
 
@@ -177,10 +175,10 @@ def _nothing(operator: ControlFlow, element: onnx.TypeProto.Tensor, axis: int) -
     return np.empty(shape, dtype)
 
 
-def type_of(value: Value, sizes: bool = True) -> onnx.TypeProto | None:
+def _type_of(value: Value, sizes: bool = True) -> onnx.TypeProto | None:
     """Return the type of a value, with or without its dimensions; None if it has no type."""
     if isinstance(value, list):
-        inner = type_of(value[0], sizes=False) if value else None
+        inner = _type_of(value[0], sizes=False) if value else None
         return None if inner is None else onnx.helper.make_sequence_type_proto(inner)
     if not isinstance(value, np.ndarray):
         return None
@@ -218,7 +216,7 @@ def _element_types(
         if type_ is not None:
             declared.type.CopyFrom(type_)
     for name, value in captured.items():
-        type_ = type_of(value)
+        type_ = _type_of(value)
         if (
             isinstance(value, np.ndarray)
             and value.dtype.kind == "i"
@@ -229,3 +227,9 @@ def _element_types(
             model.graph.input.add(name=name).type.CopyFrom(type_)
     inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
     return [output.type.tensor_type for output in inferred.graph.output]
+
+
+def _may_be_shape(value: Value) -> bool:
+    return (
+        isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.size <= _LARGEST_SHAPE
+    )

@@ -119,9 +119,11 @@ def _blocks(record: Record) -> list[_Block]:
     blocks = [_Block(_maps_heading(record), [_map_item(entry) for entry in record["maps"]])]
     if promises := _promise_items(record["promises"]):
         blocks.append(_Block("promises", promises))
-    for title in ("assumptions", "warnings"):
-        if record[title]:
-            blocks.append(_Block(title, [_Item(line) for line in record[title]]))
+    blocks += [
+        _Block(title, [_Item(line) for line in record[title]])
+        for title in ("assumptions", "warnings")
+        if record[title]
+    ]
     blocks.append(_Block("operators", rows=_operator_rows(record["operators"])))
     blocks.append(_target_block(record))
     return blocks

@@ -200,9 +200,7 @@ def _decision_dict(decision: Decision) -> dict[str, Any]:
 def _promises_dict(promises: Promises) -> dict[str, Any]:
     return {
         "uniform": sorted(promises.uniform),
-        "input_shapes": {
-            name: list(dims) for name, dims in sorted(promises.input_shapes.items())
-        },
+        "input_shapes": {name: list(dims) for name, dims in sorted(promises.input_shapes.items())},
         "trust_types": promises.trust_types,
     }
 

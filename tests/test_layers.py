@@ -22,7 +22,11 @@ ALLOWED = {
 ALONE = {
     "onnxruntime": {"rewriter/backends/onnxruntime.py"},
     "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
-    "onnx.reference": {"rewriter/backends/reference.py", "rewriter/reference.py"},
+    "onnx.reference": {
+        "rewriter/backends/reference.py",
+        "rewriter/reference.py",
+        "rewriter/reference_ops.py",
+    },
 }
 
 

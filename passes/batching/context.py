@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx_ir as ir
@@ -14,7 +14,7 @@ from passes.decisions import Code, Decline
 from passes.graphs import constant_value
 from passes.typing import ValueType
 
-__all__ = ["Context", "Operand", "Output", "Rule"]
+__all__ = ["Context", "Operand", "Output", "Rule", "Surroundings"]
 
 Operand = Batched | None
 """An input of a node as a rule sees it; None where the node leaves it out."""
@@ -36,6 +36,26 @@ one sample. The rule records nodes with ``ctx.op``; the batch axis is axis 0.
 """
 
 
+class Surroundings(Protocol):
+    """The walk that a context belongs to."""
+
+    def type_of(self, value: ir.Value) -> ValueType:
+        """See `Context.type_of`."""
+
+    def read_batched(self, value: ir.Value) -> Batched:
+        """See `Context.read`."""
+
+    def nested(
+        self,
+        graph: ir.Graph,
+        bindings: Mapping[ir.Value, Batched],
+        builder: Builder,
+        batch: ir.Value,
+        may_be_empty: bool,
+    ) -> list[Batched]:
+        """See `Context.nested`."""
+
+
 class Context:
     """The surroundings of one node while its rule runs.
 
@@ -44,8 +64,6 @@ class Context:
         opset: Version of ONNX's operators in the model.
         may_be_empty: Whether there may be no samples where the new nodes run.
         batch: Number of samples as an int64 vector ``[1]``.
-        nested: Batches a graph inside the node: ``nested(graph, bindings, builder)`` records its
-            nodes and returns its outputs; it raises `Decline` where one of them declines.
     """
 
     def __init__(
@@ -55,15 +73,58 @@ class Context:
         batch: Callable[[], ir.Value],
         *,
         may_be_empty: bool,
-        nested: Callable[
-            [ir.Graph, Mapping[ir.Value, Batched], Builder], list[Batched]
-        ],
+        surroundings: Surroundings,
     ) -> None:
         self.builder = builder
         self.opset = opset
         self.may_be_empty = may_be_empty
-        self.nested = nested
         self._batch = batch
+        self._surroundings = surroundings
+
+    def type_of(self, value: ir.Value) -> ValueType:
+        """Return what is known of a value of the body."""
+        return self._surroundings.type_of(value)
+
+    def read(self, value: ir.Value) -> Batched:
+        """Return how a value of the body is held: shared or stacked."""
+        return self._surroundings.read_batched(value)
+
+    def nested(
+        self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
+    ) -> list[Batched]:
+        """Record all nodes of a graph inside the node, batched, and return its outputs.
+
+        Args:
+            graph: A graph that the node owns.
+            bindings: What its inputs are; further entries replace values that it captures.
+            builder: Where the nodes go.
+
+        Raises:
+            Decline: One of the nodes declines.
+        """
+        empty = self.may_be_empty
+        return self._surroundings.nested(graph, bindings, builder, self.batch, empty)
+
+    def inside(self, builder: Builder) -> Context:
+        """Return the same context for a graph inside of this one."""
+        return Context(
+            builder,
+            self.opset,
+            self._batch,
+            may_be_empty=self.may_be_empty,
+            surroundings=self._surroundings,
+        )
+
+    def with_dummy(self) -> Context:
+        """Return the same context with one sample more, so that there is one at least."""
+        batch = self.op("Add", [self.batch, self.ints(1)])
+        return Context(
+            self.builder,
+            self.opset,
+            lambda: batch,
+            may_be_empty=False,
+            surroundings=self._surroundings,
+        )
 
     @property
     def batch(self) -> ir.Value:

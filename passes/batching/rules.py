@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from passes.batching import control, sequences
 from passes.batching.elementwise import broadcasting, elementwise
-from passes.batching.table import register
+from passes.batching.table import never, register
+from passes.decisions import Code
 
 register(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
@@ -19,3 +21,23 @@ register(
     "Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True
 )
 register("Div Mod Pow BitShift", broadcasting)
+
+# Control flow, and sequences inside of a body.
+register("If", control.branch, family="control flow", since=11)
+register("Loop", control.loop, family="control flow", since=13)
+register("Scan", control.scan, family="control flow", since=9)
+register("SequenceConstruct", sequences.construct, family="sequence")
+register("SequenceAt", sequences.at, family="sequence")
+register("SequenceErase", sequences.erase, family="sequence")
+register("SequenceInsert", sequences.insert, family="sequence")
+register("SequenceLength", sequences.length, family="sequence")
+register("ConcatFromSequence", sequences.concatenate, family="sequence")
+register("SplitToSequence", sequences.split, family="sequence")
+register("SequenceEmpty", elementwise, family="sequence", total=True)
+register("Optional OptionalGetElement", elementwise, family="optional")
+register("OptionalHasElement", sequences.has_element, family="optional")
+never(
+    "SequenceMap",
+    Code.SEQUENCE_IN_BODY,
+    "it is a map itself, and was not fused before the map around it",
+)

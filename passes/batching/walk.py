@@ -19,7 +19,7 @@ import onnx_ir as ir
 from passes.batching import rules, table
 from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched, Layout
-from passes.builder import Builder
+from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline, Reason
 from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs
 from passes.typing import Typings, ValueType
@@ -82,6 +82,7 @@ class Walk:
         self._options = options
         self._origin = origin
         self._sources: set[ir.Value] = set()
+        self._scratch: list[Builder] = []
 
     def stage(self, index: int) -> Builder:
         """Return the builder of a stage."""
@@ -199,10 +200,13 @@ class Walk:
         stage = max(self._stage_when_stacked(x) for x in operands)
         builder = self.stage(stage)
         mark = builder.mark()
+        self._scratch = []
         try:
             outputs = said.rule(self._context(builder), node, given)
         except Decline:
             builder.rollback(mark)
+            for scratch in self._scratch:
+                drop_uses(scratch.nodes)
             raise
         self.fused += 1
         for old, new in zip(node.outputs, outputs, strict=True):
@@ -237,23 +241,33 @@ class Walk:
             self._options.opset,
             lambda: self._options.batch,
             may_be_empty=self._options.may_be_empty,
-            nested=self._nested,
+            surroundings=self,
         )
 
-    def _nested(
-        self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
+    def read_batched(self, value: ir.Value) -> Batched:
+        """Return a value of the body as shared or stacked."""
+        return self._promote(self.read(value))
+
+    def nested(
+        self,
+        graph: ir.Graph,
+        bindings: Mapping[ir.Value, Batched],
+        builder: Builder,
+        batch: ir.Value,
+        may_be_empty: bool,
     ) -> list[Batched]:
         """Batch all nodes of a graph inside a node; see `Context.nested`."""
-        inner = Walk(self._typings, self._options, self._origin)
-        inner.env = {**self.env, **bindings}
-        for value, x in list(inner.env.items()):
-            promoted = self._promote(x) if x.layout is Layout.PER_SAMPLE and (
-                self.is_stackable(x.value)
-            ) else x
-            inner.env[value] = dataclasses.replace(promoted, stage=0)
-        inner.stages, inner.loops = [builder], [[]]
+        options = dataclasses.replace(self._options, batch=batch, may_be_empty=may_be_empty)
+        inner = Walk(self._typings, options, self._origin)
+        for value, x in {
+            **{v: self.read_batched(v) for v in captured_values(graph)},
+            **bindings,
+        }.items():
+            inner.env[value] = dataclasses.replace(x, stage=0)
+        inner.stages, inner.loops, inner.promoted = [builder], [[]], self.promoted
+        self._scratch.append(builder)
         inner.run(graph)
-        if inner.reasons or any(inner.loops):
+        if any(inner.loops):
             first = inner.reasons[0]
             raise Decline(first.code, f"inside of it, {first.op_type}: {first.detail}")
         self.hoisted.extend(inner.hoisted)
@@ -271,6 +285,8 @@ class Walk:
                     self._promote(x)
                 else:
                     self._demote_between(node, x.stage)
+            if x.is_stacked and isinstance(x.type.type, ir.SequenceType):
+                self._demote_between(node, -1)
         rounding = any(x.rounding for x in operands)
         for value in node.outputs:
             type_ = self.type_of(value)

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from rewriter.backends import isolated
-from rewriter.backends.session import BackendError, Session, has_nothing, one_line
+from rewriter.backends.session import BackendError, Session, as_arrays, has_nothing, one_line
 
 __all__ = ["DEVICES", "missing", "open_session", "provider_of"]
 
@@ -106,10 +106,11 @@ class OnnxruntimeSession:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        feeds = as_arrays(feeds)
         for name, value in feeds.items():
             _check_types(name, value)
         if self._is_fragile and has_nothing(feeds):
-            return isolated.run(*self._source, dict(feeds))
+            return isolated.run(*self._source, feeds)
         return self.run_here(feeds)
 
     def run_here(self, feeds: Mapping[str, Any]) -> dict[str, Any]:

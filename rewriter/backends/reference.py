@@ -12,7 +12,7 @@ import onnx
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from passes.errors import RewriteError
-from rewriter.backends.session import BackendError, Session, one_line
+from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 from rewriter.protos import all_tensors
 from rewriter.reference import ReferenceEvaluator
 
@@ -60,7 +60,7 @@ class _ReferenceSession:
             # Logarithms of negative numbers and the like are values here, not news.
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                results = self._evaluator.run(None, dict(feeds))
+                results = self._evaluator.run(None, as_arrays(feeds))
         except Exception as error:
             kind = "" if isinstance(error, RewriteError) else f"{type(error).__name__}: "
             raise BackendError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 
-__all__ = ["BackendError", "Session", "has_nothing", "one_line"]
+__all__ = ["BackendError", "Session", "as_arrays", "has_nothing", "one_line"]
 
 
 class BackendError(RewriteError):
@@ -40,6 +40,18 @@ class Session(Protocol):
             BackendError: The model fails on these inputs.
         """
         ...
+
+
+def as_arrays(feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the feeds with arrays for what numpy can make arrays of, such as its scalars."""
+
+    def made(value: Any) -> Any:
+        return None if value is None else np.asarray(value)
+
+    return {
+        name: [made(item) for item in value] if isinstance(value, list) else made(value)
+        for name, value in feeds.items()
+    }
 
 
 def has_nothing(feeds: Mapping[str, Any]) -> bool:

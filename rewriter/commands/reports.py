@@ -32,8 +32,6 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     """
     console.record["report"] = report.to_dict()
     console.say(report.to_text())
-    for warning in report.warnings:
-        console.warn(warning)
     if args.report is None:
         return
     files.write(_WRITERS[args.report.suffix](report).encode(), args.report)

@@ -6,17 +6,16 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-import onnx_ir as ir
-
 from passes.errors import RewriteError
 from rewriter.backends import BackendError, Session
 from rewriter.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.models import AnyModel
 
 __all__ = ["accepted_feed"]
 
 
 def accepted_feed(
-    model: ir.Model, args: argparse.Namespace, sessions: Sequence[Session]
+    model: AnyModel, args: argparse.Namespace, sessions: Sequence[Session]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read the feed that ``--inputs`` names, or draw one that every session runs.
 

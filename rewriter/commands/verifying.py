@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
-
 from rewriter import validation
 from rewriter.commands.console import Console
 from rewriter.judging import Case
+from rewriter.models import AnyModel
 
 __all__ = ["verify"]
+
+logger = logging.getLogger(__name__)
 
 NOT_VERIFIED = 3
 """The exit status when models differ, or nothing could be compared."""
 
 
 def verify(
-    before: ir.Model,
-    after: ir.Model,
+    before: AnyModel,
+    after: AnyModel,
     args: argparse.Namespace,
     console: Console,
     *,
@@ -57,6 +59,9 @@ def verify(
             rtol=args.rtol,
             passes=passes,
         )
+    for case in check.cases:
+        detail = f": {case.message}" if case.message else ""
+        logger.info("%s: %s (%s)%s", case.description, case.verdict, case.engine, detail)
     console.record["verification"] = {
         "ok": check.ok,
         "verified": check.verified,

@@ -1,0 +1,151 @@
+"""If, Loop, Scan and sequences inside of a body."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import Case, decline_of, mapped, prove, shared
+
+_LOOP = """
+  n = Constant<value_int=3>() t = Constant<value=bool {1}>()
+  y, z = Loop(n, t, %s) <body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] s2, float[2] step) {
+    c2 = Identity(c) s2 = Add(s, %s) step = Mul(s, s2) }>
+"""
+_SCAN = """
+  y, z = Scan(%s) <num_scan_inputs=1%s, body = b (float[3] s, float[3] e) =>
+    (float[3] s2, float[3] step) { s2 = Add(s, e) step = Mul(s2, %s) }>
+"""
+
+CASES = [
+    Case(
+        "if on a shared condition",
+        "y = If(c) <then_branch = t () => (float[3] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[3] b) { b = Relu(x) }>",
+        {"x": mapped((3,)), "c": shared(np.array(True))},
+    ),
+    Case(
+        "if with one shared result",
+        "y = If(c) <then_branch = t () => (float[3] a) { a = Neg(w) }, "
+        "else_branch = e () => (float[3] b) { b = Relu(x) }>",
+        {"x": mapped((3,)), "c": shared(np.array(True)), "w": shared(np.ones(3, np.float32))},
+    ),
+    Case(
+        "if on a condition per sample",
+        "y = If(c) <then_branch = t () => (float[3] a) { a = Neg(x) }, "
+        "else_branch = e () => (float[3] b) { b = Relu(x) }>",
+        {"x": mapped((3,)), "c": mapped(np.array(True), np.array(False), np.array(True))},
+    ),
+    Case(
+        "if on a condition per sample of shape [1]",
+        "y = If(c) <then_branch = t () => (float a) { a = Neg(x) }, "
+        "else_branch = e () => (float b) { b = Relu(x) }>",
+        {"x": mapped(()), "c": mapped(np.array([True]), np.array([False]), np.array([True]))},
+    ),
+    Case(
+        "loop from a stacked state",
+        _LOOP % ("x", "x"),
+        {"x": mapped((2,))},
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "loop whose state becomes stacked",
+        _LOOP % ("w", "x"),
+        {"x": mapped((2,)), "w": shared(np.ones(2, np.float32))},
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "loop that never runs",
+        (_LOOP % ("x", "x")).replace("value_int=3", "value_int=0"),
+        {"x": mapped((2,))},
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "loop that collects a sequence",
+        """ n = Constant<value_int=3>() t = Constant<value=bool {1}>() e = SequenceEmpty<dtype=1>()
+        q = Loop(n, t, e) <body = b (int64 i, bool c, seq(float[2]) s) => (bool c2, seq(float[2]) s2) {
+        c2 = Identity(c) f = Cast<to=1>(i) v = Add(x, f) s2 = SequenceInsert(s, v) }>
+        y = ConcatFromSequence<axis=0>(q) k = SequenceLength(q) z = Cast<to=1>(k)""",
+        {"x": mapped((2,))},
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "scan",
+        _SCAN % ("w, x", "", "v"),
+        {
+            "x": mapped((4, 3)),
+            "w": shared(np.ones(3, np.float32)),
+            "v": mapped((3,), seed=1),
+        },
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "scan along the last axis, backwards, from a stacked state",
+        _SCAN
+        % (
+            "w, x",
+            ", scan_input_axes=[-1], scan_output_axes=[1], scan_input_directions=[1]",
+            "w",
+        ),
+        {"x": mapped((3, 4)), "w": mapped((3,), seed=2)},
+        outputs=("y", "z"),
+        inside=1,
+    ),
+    Case(
+        "sequence of stacked elements",
+        """q = SequenceConstruct(x, w) i = Constant<value_int=1>() a = SequenceAt(q, i)
+        p = SequenceInsert(q, a, i) r = SequenceErase(p, i)
+        y = ConcatFromSequence<axis=0, new_axis=1>(r) z = ConcatFromSequence<axis=-1>(q)""",
+        {"x": mapped((3,)), "w": shared(np.ones(3, np.float32))},
+        outputs=("y", "z"),
+    ),
+    Case(
+        "split inside of a body",
+        """q = SplitToSequence<axis=0, keepdims=0>(x) i = Constant<value_int=-1>()
+        y = SequenceAt(q, i)""",
+        {"x": mapped((4, 3))},
+    ),
+    Case(
+        "nested map",
+        """q = SplitToSequence<axis=0, keepdims=0>(x)
+        m = SequenceMap(q) <body = b (float[] e) => (float[] f) { f = Mul(e, w) }>
+        y = ConcatFromSequence<axis=0, new_axis=1>(m)""",
+        {"x": mapped((4, 3)), "w": mapped((3,), seed=3)},
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
+    prove(case, batch)
+
+
+def test_trip_count_per_sample_declines() -> None:
+    case = Case(
+        "trips",
+        (_LOOP % ("x", "x")).replace("n = Constant<value_int=3>()", ""),
+        {"n": mapped(np.array(1), np.array(2), np.array(3)), "x": mapped((2,))},
+        outputs=("y", "z"),
+    )
+    assert ("Loop", "control-flow") in decline_of(case)
+
+
+def test_branch_that_can_fail_declines() -> None:
+    case = Case(
+        "fails",
+        "y = If(c) <then_branch = t () => (float[3] a) { a = Gather(w, k) }, "
+        "else_branch = e () => (float[3] b) { b = Relu(x) }>",
+        {
+            "x": mapped((3,)),
+            "k": mapped(np.array([0, 1, 2])[:1].repeat(3), np.array([1] * 3), np.array([0] * 3)),
+            "c": mapped(np.array(True), np.array(False), np.array(True)),
+            "w": shared(np.ones(3, np.float32)),
+        },
+    )
+    assert ("If", "control-flow") in decline_of(case)

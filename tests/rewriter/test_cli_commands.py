@@ -1,0 +1,166 @@
+"""The subcommands beside ``optimize``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from passes.batching import table
+from passes.decisions import Code
+from rewriter.commands import ops
+from tests.rewriter.cli_models import (
+    LAST_LINE,
+    RAGGED,
+    ROWS,
+    TWO,
+    WRONG,
+    last_line,
+    seqmap,
+    write,
+)
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return write(tmp_path / "rows.onnx", ROWS)
+
+
+@pytest.fixture
+def ragged(tmp_path: Path) -> Path:
+    return write(tmp_path / "ragged.onnx", RAGGED)
+
+
+class TestExplain:
+    @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+    @pytest.mark.parametrize("text", [ROWS, RAGGED], ids=["rows", "ragged"])
+    def test_agrees_with_optimize_and_touches_nothing(
+        self, tmp_path: Path, capsys: Capture, text: str, strategy: str
+    ) -> None:
+        source = write(tmp_path / "in.onnx", text)
+        bytes_before, stat_before = source.read_bytes(), source.stat()
+        words = ("--strategy", strategy, "--json")
+        assert seqmap("explain", source, *words) == 0
+        explained = json.loads(capsys.readouterr().out)["report"]
+        assert source.read_bytes() == bytes_before
+        assert source.stat().st_mtime_ns == stat_before.st_mtime_ns
+        assert os.listdir(tmp_path) == ["in.onnx"]
+        assert seqmap("optimize", source, tmp_path / "out.onnx", "--no-verify", *words) == 0
+        assert json.loads(capsys.readouterr().out)["report"] == explained
+        assert len(explained["maps"]) == 1
+
+    def test_prints_where_what_and_why(self, tmp_path: Path, capsys: Capture) -> None:
+        assert seqmap("explain", write(tmp_path / "in.onnxtxt", TWO), "--strategy", "expand") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == "maps (strategy expand):"
+        assert lines[1].startswith("  sums (SequenceMap)  expanded: ")
+        assert lines[2].startswith("      surplus-ignored: ")
+        assert "; remedy: " in lines[2]
+
+
+class TestValidate:
+    def test_equal(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
+        out = tmp_path / "out.onnx"
+        assert seqmap("optimize", rows, out, "--no-verify", "-q") == 0
+        assert seqmap("validate", rows, out, "--seed", "3", "--cases", "4") == 0
+        assert last_line(capsys.readouterr().out) == ("passed", "validate")
+
+    def test_different(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
+        wrong = write(tmp_path / "wrong.onnx", WRONG)
+        assert seqmap("validate", rows, wrong) == 3
+        printed = capsys.readouterr()
+        assert last_line(printed.out) == ("failed", "validate")
+        assert (tmp_path / "wrong.onnx.mismatch").is_dir()
+        assert "output 'y'" in printed.err
+
+    def test_tolerance(self, rows: Path, tmp_path: Path) -> None:
+        wrong = write(tmp_path / "wrong.onnx", WRONG)
+        assert seqmap("validate", rows, wrong, "--atol", "1e9") == 0
+
+
+class TestRun:
+    def test_prints_each_output_and_saves_them(
+        self, rows: Path, tmp_path: Path, capsys: Capture
+    ) -> None:
+        feeds, saved = tmp_path / "feeds.npz", tmp_path / "outputs.npz"
+        np.savez(feeds, in__x=-np.eye(4, dtype=np.float32), in__bias=np.ones(4, np.float32))
+        assert seqmap("run", rows, "--inputs", feeds, "--save", saved) == 0
+        printed = capsys.readouterr().out
+        assert "y: float32[4,4]" in printed
+        assert last_line(printed) == ("passed", "run")
+        with np.load(saved) as outputs:
+            np.testing.assert_array_equal(outputs["out__0"], 1 - np.eye(4, dtype=np.float32))
+
+    def test_draws_inputs_from_the_seed(self, ragged: Path, capsys: Capture) -> None:
+        assert seqmap("run", ragged, "--seed", "2", "--json") == 0
+        first = json.loads(capsys.readouterr().out)
+        assert seqmap("run", ragged, "--seed", "2", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["outputs"] == first["outputs"]
+        assert first["outputs"]["ys"]["kind"] == "sequence"
+
+    def test_backends_agree(self, rows: Path, tmp_path: Path) -> None:
+        found = []
+        for backend in ("reference", "onnxruntime"):
+            saved = tmp_path / f"{backend}.npz"
+            assert seqmap("run", rows, "--backend", backend, "--save", saved) == 0
+            with np.load(saved) as outputs:
+                found.append(outputs["out__0"])
+        np.testing.assert_allclose(*found, rtol=1e-5, atol=1e-6)
+
+
+class TestBench:
+    def test_prints_medians_and_their_ratio(self, rows: Path, capsys: Capture) -> None:
+        assert seqmap("bench", rows, "--repeats", "3", "--json") == 0
+        record = json.loads(capsys.readouterr().out)
+        assert record["repeats"] == 3
+        assert record["before_ms"] > 0
+        assert record["ratio"] == pytest.approx(record["before_ms"] / record["after_ms"], rel=0.1)
+
+    def test_a_model_that_is_refused_as_given(self, tmp_path: Path, capsys: Capture) -> None:
+        text = ROWS.replace("q = Relu (s)", "q = HardSwish (s)")
+        assert seqmap("bench", write(tmp_path / "in.onnx", text), "--repeats", "3") == 0
+        assert "refused" in capsys.readouterr().out
+
+
+class TestOps:
+    def test_lists_every_row_of_the_table(self, capsys: Capture) -> None:
+        assert seqmap("ops", "--json") == 0
+        listed = json.loads(capsys.readouterr().out)["operators"]
+        assert len(listed) == len(list(table.rows()))
+        relu = next(entry for entry in listed if entry["operator"] == "Relu")
+        assert (relu["rule"], relu["rounding"], relu["discrete"]) == ("elementwise", False, False)
+
+    def test_prints_the_rows_of_an_operator(self, capsys: Capture) -> None:
+        assert seqmap("ops", "Relu", "Floor") == 0
+        assert capsys.readouterr().out.splitlines()[:-1] == [
+            "Floor  elementwise, opset from 1, exact, discrete",
+            "Relu   elementwise, opset from 1, exact",
+        ]
+
+    def test_says_what_can_never_be_batched_and_why(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        row = table.Never("Unique", Code.DATA_DEPENDENT, "its length depends on the values", "my")
+        monkeypatch.setattr(ops, "rows", lambda: iter([row]))
+        assert seqmap("ops") == 0
+        line = "my::Unique  never: its length depends on the values (data-dependent-shape)"
+        assert capsys.readouterr().out.splitlines()[0] == line
+
+    def test_an_operator_without_a_row(self, capsys: Capture) -> None:
+        assert seqmap("ops", "Relu", "Abracadabra") == 1
+        assert "no rule is listed for Abracadabra;" in capsys.readouterr().err
+
+
+class TestDemo:
+    def test_quiet(self, capsys: Capture) -> None:
+        assert seqmap("demo", "-q") == 0
+        assert LAST_LINE.fullmatch(capsys.readouterr().out.strip())
+
+    def test_json(self, capsys: Capture) -> None:
+        assert seqmap("demo", "--json") == 0
+        assert "before -> after" in json.loads(capsys.readouterr().out)["text"]

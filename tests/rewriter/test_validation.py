@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon
+import onnx_ir as ir
+import pytest
+
+from passes.errors import RewriteError
+from passes.promises import Promises
+from rewriter.backends import onnxruntime as runtime
+from rewriter.pipeline import rewrite
+from rewriter.validation import find_broken_pass, validate, write_mismatch
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
+
+
+def model(signature: str, body: str, header: str = HEADER) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"{header} g {signature} {{ {body} }}")
+
+
+def mapped(op: str, header: str = HEADER) -> onnx.ModelProto:
+    return model(
+        "(seq(float[N]) xs) => (seq(float[N]) ys)",
+        f"ys = SequenceMap <body = b (float[N] x) => (float[N] y) {{ y = {op}(x) }}> (xs)",
+        header,
+    )
+
+
+def verdicts(check):
+    return [case.verdict for case in check.cases]
+
+
+RELU, ABS = mapped("Relu"), mapped("Abs")
+JOINED = "(seq(float[N]) xs) => (float[M] y)"
+# The one fails on an empty sequence, the other gives no rows.
+JOIN = model(JOINED, "y = ConcatFromSequence <axis = 0> (xs)")
+JOIN_ALL = model(
+    JOINED,
+    "z = Constant <value = float[0] {}> () s = SequenceInsert(xs, z)"
+    "y = ConcatFromSequence <axis = 0> (s)",
+)
+
+
+class TestVerdicts:
+    def test_equal(self):
+        check = validate(RELU, rewrite(RELU, strategy="expand").model)
+        assert check.ok
+        assert check.verified == 8
+        assert check.max_abs_error == 0
+        assert verdicts(check) == ["equal"] * 8
+        assert {case.engine for case in check.cases} == {"reference and onnxruntime"}
+        assert check.summary == "verified on 8 of 8 feeds, largest difference 0.0e+00"
+
+    def test_differs(self):
+        check = validate(RELU, ABS)
+        assert not check.ok
+        assert check.mismatch.description == "length 5 ragged"
+        assert check.max_abs_error > 0
+        assert check.summary.startswith("differs on length 5 ragged: on reference, output 'ys'[")
+
+    def test_defined_only_after_is_reported_apart(self):
+        check = validate(JOIN, JOIN_ALL)
+        assert check.ok
+        assert [c.description for c in check.cases if c.verdict != "equal"] == ["length 0"]
+        assert verdicts(check)[3] == "defined only after"
+        assert "the sequence is empty" in check.cases[3].message
+        assert check.verified == 7
+        assert check.summary.endswith("; 1 defined only after the rewrite")
+
+    def test_defined_only_after_proves_nothing(self):
+        check = validate(JOIN, JOIN_ALL, inputs={"xs": []})
+        assert verdicts(check) == ["defined only after"]
+        assert (check.ok, check.verified) == (False, 0)
+
+    def test_defined_only_before_is_wrong(self):
+        check = validate(JOIN_ALL, JOIN)
+        assert not check.ok
+        assert verdicts(check)[3] == "differs"
+        assert "the model after fails" in check.mismatch.message
+
+    def test_nothing_valid_is_not_verified(self):
+        # No feed has the shapes that this needs.
+        never = model("(float[2] x, float[3] y) => (float[?] z)", "z = Add(x, y)")
+        check = validate(never, never, cases=2)
+        assert (check.ok, check.verified) == (False, 0)
+        assert verdicts(check) == ["before fails"] * 2
+        assert check.summary.startswith("not verified: none of 2 feeds proves anything (")
+        assert check.summary.endswith("--inputs, or skip this with --no-verify")
+
+    def test_no_cases_is_not_verified(self):
+        check = validate(RELU, RELU, cases=0)
+        assert (check.ok, check.verified) == (False, 0)
+        assert "no feed was tried" in check.summary
+
+    def test_random_is_not_verified(self):
+        random = model("(float[N] x) => (float[N] y)", "y = RandomNormalLike(x)")
+        check = validate(random, random)
+        assert (check.ok, check.verified) == (False, 0)
+        assert "two runs of the model before differ: it draws random numbers" in check.summary
+
+    @pytest.mark.parametrize("options", [{"atol": 0.2}, {"rtol": 0.2}], ids=["atol", "rtol"])
+    def test_tolerances(self, options):
+        near = model(
+            "(float[3] x) => (float[3] y)", "c = Constant <value_float = 1.1> () y = Mul(x, c)"
+        )
+        same = model("(float[3] x) => (float[3] y)", "y = Identity(x)")
+        inputs = {"x": np.float32([1, 1.5, -1])}
+        assert not validate(same, near, inputs).ok
+        check = validate(same, near, inputs, **options)
+        assert check.ok
+        assert check.max_abs_error == pytest.approx(0.15)
+        assert check.max_rel_error == pytest.approx(0.1)
+
+    def test_names_of_outputs_count(self):
+        other = model("(seq(float[N]) xs) => (seq(float[N]) zs)", "zs = Identity(xs)")
+        assert "the outputs are ['zs'] and should be ['ys']" in validate(RELU, other).summary
+
+
+class TestFeeds:
+    @pytest.mark.parametrize(
+        "graph",
+        [
+            pytest.param(
+                model("(float[A,B] x, float[C,D] y) => (float[A,D] z)", "z = MatMul(x, y)"),
+                id="sizes-that-have-to-agree",
+            ),
+            pytest.param(
+                model("(float[] x, float[] y) => (float[] z)", "z = Gemm(x, y)"), id="ranks"
+            ),
+            pytest.param(
+                model("(float[N,K] x, int64[2] s) => (float[] z)", "z = Tile(x, s)"),
+                id="counts-that-must-not-be-negative",
+            ),
+            pytest.param(
+                model(
+                    "(seq(float[N]) xs, seq(float[N]) ys) => (seq(float[N]) zs)",
+                    "zs = SequenceMap <body = b (float[N] x, float[N] y) => (float[N] z)"
+                    "{ z = Add(x, y) }> (xs, ys)",
+                ),
+                id="samples-that-have-to-fit",
+            ),
+            pytest.param(
+                model(
+                    "(seq(float[N,D]) xs, float[D,K] w) => (seq(float[N,K]) ys)",
+                    "ys = SequenceMap <body = b (float[N,D] x) => (float[N,K] y)"
+                    "{ y = MatMul(x, w) }> (xs)",
+                ),
+                id="a-symbol-shared-with-a-tensor",
+            ),
+            pytest.param(
+                model("(string[N] x) => (int64[N] y)", "y = Cast <to = 7> (x)"),
+                id="strings-that-have-to-be-numbers",
+            ),
+        ],
+    )
+    def test_redrawn_until_the_model_accepts_them(self, graph):
+        check = validate(graph, rewrite(graph, strategy="expand").model)
+        assert check.ok, check.summary
+        assert check.verified >= 4
+
+    @pytest.mark.parametrize(
+        "element_type",
+        [
+            *("bool", "string", "float16", "float", "double"),
+            *("complex64", "complex128", "int8", "int16", "int32", "int64"),
+            *("uint8", "uint16", "uint32", "uint64"),
+        ],
+    )
+    def test_every_element_type(self, element_type):
+        graph = model(
+            f"(seq({element_type}[N]) xs) => (seq({element_type}[M]) ys)",
+            f"ys = SequenceMap <body = b ({element_type}[N] x) => ({element_type}[M] y)"
+            "{ y = Concat <axis = 0> (x, x) }> (xs)",
+        )
+        check = validate(graph, rewrite(graph, strategy="expand").model)
+        assert check.verified == 8, check.summary
+
+    def test_a_seed_says_everything(self):
+        one, same, other = (validate(RELU, ABS, seed=seed).max_abs_error for seed in (1, 1, 2))
+        assert one == same != other
+
+    def test_given(self, tmp_path):
+        values = {"xs": [np.float32([1, 2])]}
+        wrong = {"xs": [np.float32([-1])]}
+        np.savez(tmp_path / "feeds.npz", in__xs__0=values["xs"][0])
+        assert [c.description for c in validate(RELU, ABS, values).cases] == ["given"]
+        assert verdicts(validate(RELU, ABS, tmp_path / "feeds.npz")) == ["equal"]
+        check = validate(RELU, ABS, [values, wrong])
+        assert [(c.description, c.verdict) for c in check.cases] == [
+            ("given 0", "equal"),
+            ("given 1", "differs"),
+        ]
+
+    def test_given_ones_have_to_fit(self):
+        with pytest.raises(RewriteError, match="the model has no input 'x'"):
+            validate(RELU, ABS, {"x": []})
+
+    def test_promises_of_either_model_are_kept(self):
+        carrier = ir.from_proto(RELU)
+        Promises(frozenset({"xs"})).write(carrier)
+        ragged = {"xs": [np.float32([1]), np.float32([1, 2])]}
+        for pair in ((RELU, carrier), (carrier, RELU)):
+            with pytest.raises(RewriteError, match="breaks the promise uniform"):
+                validate(*pair, ragged)
+            assert not any("ragged" in case.description for case in validate(*pair).cases)
+
+    def test_kinds_of_models(self, tmp_path):
+        relu = model("(float[N] x) => (float[N] y)", "y = Relu(x)")
+        onnx.save(relu, tmp_path / "relu.onnx")
+        given = [tmp_path / "relu.onnx", ir.from_proto(relu), onnx_graphsurgeon.import_onnx(relu)]
+        for other in given:
+            assert validate(relu, other).ok
+            assert validate(other, relu).ok
+
+
+class TestEngines:
+    def test_onnxruntime_judges_what_the_reference_does_not_know(self):
+        gelu = model(
+            "(seq(float[N]) xs) => (seq(float[N]) ys)",
+            "ys = SequenceMap <body = b (float[N] x) => (float[N] y)"
+            "{ y = com.microsoft.Gelu(x) }> (xs)",
+            '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>',
+        )
+        check = validate(gelu, rewrite(gelu, strategy="expand").model)
+        assert check.verified == 8
+        assert {c.engine for c in check.cases} == {"onnxruntime on the plain expansion"}
+        wrong = validate(gelu, RELU)
+        assert wrong.mismatch.engine == "onnxruntime on the plain expansion"
+
+    def test_the_reference_judges_what_onnxruntime_does_not_know(self):
+        relu = mapped("Relu", '<ir_version: 14, opset_import: ["" : 28]>')
+        check = validate(relu, rewrite(relu, strategy="expand").model)
+        assert check.verified == 8
+        assert {c.engine for c in check.cases} == {"reference"}
+        assert check.cases[0].message.startswith("it alone judged: onnxruntime refuses the model")
+
+    def test_what_onnxruntime_refuses_only_after_is_wrong(self):
+        # It refuses a SequenceMap with a function operator in its body, and runs the loop.
+        swish = mapped("HardSwish")
+        check = validate(swish, swish)
+        assert not check.ok
+        assert "on onnxruntime, the model after fails: onnxruntime refuses" in check.summary
+        assert validate(swish, rewrite(swish, strategy="expand").model).ok
+
+    def test_what_ends_the_process_after_is_wrong(self):
+        signature = "(float[S,B,1] x) => (float[B] n)"
+        axes = "a = Constant <value_ints = [0, 2]> ()"
+        before = model(signature, f"{axes} n = ReduceSum <keepdims = 0> (x, a)")
+        # The sum does not depend on the LSTM, but reads it, or it would be left out.
+        after = model(
+            signature,
+            f"{axes} r = ReduceSum <keepdims = 0> (x, a)"
+            "w = Constant <value = float[1,4,1] {0, 0, 0, 0}> ()"
+            "y = LSTM <hidden_size = 1> (x, w, w)"
+            "s = Size(y) f = CastLike(s, r) z = Sub(f, f) n = Add(r, z)",
+        )
+        check = validate(before, after, {"x": np.zeros((1, 0, 1), np.float32)})
+        assert "it ended its process by signal 6" in check.summary
+        assert validate(before, after, {"x": np.ones((2, 3, 1), np.float32)}).ok
+
+    @pytest.mark.parametrize(
+        ("scale", "verdict"), [(1, "equal"), (2, "differs")], ids=["right", "wrong"]
+    )
+    def test_engines_that_differ_are_compared_with_themselves(self, scale, verdict):
+        # With antialias the engines differ by a grey level.
+        def resize(factor):
+            return model(
+                "(uint8[1,1,37,41] x) => (uint8[] y)",
+                f"s = Constant <value = int64[4] {{1, 1, 13, 11}}> () k = Constant <value = uint8"
+                f" {{{factor}}}> () z = Resize <antialias = 1, mode = 'linear'> (x, , , s) "
+                "y = Mul(z, k)".replace("'", '"'),
+            )
+
+        check = validate(resize(1), resize(scale), cases=1)
+        assert verdicts(check) == [verdict]
+        if verdict == "equal":
+            assert check.cases[0].message.startswith("the engines differ, before and after alike")
+
+    def test_without_onnxruntime_the_reference_does_it_all(self, monkeypatch):
+        monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
+        check = validate(RELU, rewrite(RELU, strategy="expand").model)
+        assert check.verified == 8
+        assert {c.engine for c in check.cases} == {"reference"}
+        assert not validate(RELU, ABS).ok
+
+
+class TestBrokenPass:
+    STEPS = (("InlinePass", RELU), ("FusePass", ABS), ("ExpandPass", ABS))
+
+    def test_found(self):
+        feed = {"xs": [np.float32([-1])]}
+        assert find_broken_pass(RELU, self.STEPS, feed) == "FusePass"
+        assert find_broken_pass(RELU, self.STEPS[:1], feed) is None
+
+    def test_named_by_validate(self):
+        check = validate(RELU, ABS, passes=iter(self.STEPS))
+        assert check.broken_pass == "FusePass"
+        assert "differs on length 5 ragged, since the pass FusePass: " in check.summary
+
+    def test_not_asked_for_where_nothing_is_broken(self):
+        def steps():
+            pytest.fail("the passes were run again")
+            yield
+
+        assert validate(RELU, RELU_EXPANDED, passes=steps()).ok
+
+
+RELU_EXPANDED = rewrite(RELU, strategy="expand").model
+
+
+class TestMismatch:
+    def test_folder_can_be_judged_again(self, tmp_path):
+        check = validate(RELU, ABS)
+        folder = write_mismatch(
+            tmp_path / "out.onnx.mismatch",
+            RELU,
+            ABS,
+            check.mismatch.feed,
+            "seqmap optimize in.onnx out.onnx",
+            "FusePass",
+        )
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "after.onnx",
+            "before.onnx",
+            "command.txt",
+            "feeds.npz",
+        ]
+        again = validate(folder / "before.onnx", folder / "after.onnx", folder / "feeds.npz")
+        assert verdicts(again) == ["differs"]
+        text = (folder / "command.txt").read_text()
+        assert "\nseqmap optimize in.onnx out.onnx\n" in text
+        assert "\nseqmap validate before.onnx after.onnx --inputs feeds.npz\n" in text
+        assert text.endswith("# The first pass whose result differs: FusePass\n")
+
+    def test_no_pass_to_name(self, tmp_path):
+        folder = write_mismatch(tmp_path / "a", RELU, ABS, {"xs": []}, "seqmap validate a b")
+        assert "pass" not in (folder / "command.txt").read_text()
+
+    def test_weights_go_with_it(self, tmp_path):
+        source = tmp_path / "source"
+        source.mkdir()
+        path = source / "model.onnx"
+        scaled = model("(float[2] x) => (float[2] y)", "y = Mul(x, w)")
+        scaled.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([3, 4]), "w"))
+        onnx.save(scaled, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+        feed = {"x": np.float32([1, 2])}
+        folder = write_mismatch(tmp_path / "kept", path, path, feed, "seqmap optimize a b")
+        shutil.rmtree(source)
+        assert validate(folder / "before.onnx", folder / "after.onnx", folder / "feeds.npz").ok

@@ -12,6 +12,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.escape import SPLITTABLE, escape
 from passes.graphs import node_paths
 from passes.loops import Form, LoopBody, OutputPlan, write_loop
+from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, TensorSource
@@ -199,4 +200,5 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
                 plan = plan_loop(site, typings)
                 apply_loop(site, typings, plan)
                 self.decisions.append(plan.decision)
+        make_names_unique(model)
         return ir.passes.PassResult(model, True)

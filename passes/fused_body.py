@@ -87,6 +87,8 @@ class FusedBody:
         }
         plans |= {len(promoted) + i: wanted[o] for i, o in enumerate(outputs)}
         values = [*promoted, *(bodies[o] for o in outputs)]
+        if not values:
+            return {}
         body = self._loop_body(nodes, own, values)
         count = builder.op("Squeeze", [self.batch, builder.ints(0)])
         made = write_loop(builder, body, typings, plans, count)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, subgraphs
+from passes.graphs import all_graphs, captured_values, constant_value, subgraphs
 from passes.names import make_names_unique
 
 __all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
@@ -24,6 +24,7 @@ __all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways",
 logger = logging.getLogger(__name__)
 
 _LARGEST_DATA = 1024
+_LARGEST_SHOWN = 64
 _INFERENCE_PREFIX = "unk__"
 
 
@@ -101,7 +102,7 @@ class Typing:
         return isinstance(dim, int) or (isinstance(dim, str) and dim in self._symbols)
 
 
-def type_values(model: ir.Model, *, proven: bool = False) -> Typing:
+def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) -> Typing:
     """Infer the types of all values of a model, bodies and functions included.
 
     The names of the model's values are made unique first, since inference goes by name.
@@ -109,6 +110,7 @@ def type_values(model: ir.Model, *, proven: bool = False) -> Typing:
     Args:
         model: Any model; only names change.
         proven: Erase the dimensions of sequences and of all that was derived from them.
+        ranks: Keep their ranks even so; a rank that is only declared may be false too.
 
     Returns:
         The table. A value that inference could not type has what the model declares.
@@ -116,7 +118,8 @@ def type_values(model: ir.Model, *, proven: bool = False) -> Typing:
     make_names_unique(model)
     proto = _proto_without_data(model)
     if proven:
-        _erase(proto)
+        _erase(proto, ranks)
+    _show_constants(model.graph, proto.graph, {})
     inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     symbols = frozenset(
         dim.dim_param
@@ -187,36 +190,61 @@ def _proto_without_data(model: ir.Model) -> onnx.ModelProto:
             value.const_value = tensor
 
 
-def _erase(proto: onnx.ModelProto) -> None:
+def _show_constants(
+    graph: ir.Graph, proto: onnx.GraphProto, outer: dict[str, onnx.TensorProto]
+) -> None:
+    """Repeat small constants that a graph captures as initializers of its own.
+
+    ONNX's inference knows the type of a captured value but not its value, and so loses what a
+    constant outside says about shapes inside.
+    """
+    if outer:
+        captured = {v.name for v in captured_values(graph)}
+        proto.initializer.extend(t for name, t in outer.items() if name in captured)
+    known = dict(outer)
+    for value in (*graph.initializers.values(), *(out for node in graph for out in node.outputs)):
+        array = constant_value(value)
+        if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
+            known[value.name or ""] = onnx.numpy_helper.from_array(array, value.name)
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        attributes = {a.name: a for a in node_proto.attribute}
+        for name, inner in subgraphs(node):
+            if "[" not in name:
+                _show_constants(inner, attributes[name].g, known)
+
+
+def _erase(proto: onnx.ModelProto, ranks: bool) -> None:
     for value in proto.graph.input:
         if not value.type.HasField("tensor_type"):
-            _erase_dims(value.type)
+            _erase_dims(value.type, ranks)
     for value in (*proto.graph.output, *proto.graph.value_info):
-        _erase_dims(value.type)
-    _erase_nodes(proto.graph.node)
+        _erase_dims(value.type, ranks)
+    _erase_nodes(proto.graph.node, ranks)
     for function in proto.functions:
-        _erase_nodes(function.node)
+        _erase_nodes(function.node, ranks)
 
 
-def _erase_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
     for node in nodes:
         for attribute in node.attribute:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
                 for value in (*graph.input, *graph.output, *graph.value_info):
-                    _erase_dims(value.type)
-                _erase_nodes(graph.node)
+                    _erase_dims(value.type, ranks)
+                _erase_nodes(graph.node, ranks)
 
 
-def _erase_dims(type_: onnx.TypeProto) -> None:
-    """Forget the dimensions of a type, at any depth, and keep its rank."""
+def _erase_dims(type_: onnx.TypeProto, ranks: bool) -> None:
+    """Forget the dimensions of a type, at any depth."""
     match type_.WhichOneof("value"):
         case "tensor_type":
+            if not ranks:
+                type_.tensor_type.ClearField("shape")
             for dim in type_.tensor_type.shape.dim:
                 dim.Clear()
         case "sequence_type":
-            _erase_dims(type_.sequence_type.elem_type)
+            _erase_dims(type_.sequence_type.elem_type, ranks)
         case "optional_type":
-            _erase_dims(type_.optional_type.elem_type)
+            _erase_dims(type_.optional_type.elem_type, ranks)
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from passes.errors import RewriteError
 from passes.promises import Promises
 from rewriter import models
 from rewriter.feed_checks import check_feeds
@@ -76,6 +77,8 @@ class FeedMaker:
     """Makes feeds for one model, again and again when the model refuses one."""
 
     def __init__(self, model: Any, seed: int = 0, promises: Promises | None = None) -> None:
+        if seed < 0:
+            raise RewriteError(f"the seed is {seed}; give 0 or a positive number")
         graph = models.take(model).model
         self._seed = seed
         self._specs = [s for s in input_specs(graph, promises) if s.is_required or s.is_optional]

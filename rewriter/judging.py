@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
+
+import onnx_ir as ir
 
 from passes.errors import RewriteError
 from rewriter import models
@@ -210,9 +212,10 @@ def _plain_expansion(model: Any) -> Any:
     return taken.model
 
 
-def _all_nodes(model: Any) -> Any:
-    for graph in (model.graph, *model.functions.values()):
-        yield from graph.all_nodes()
+def _all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    yield from model.graph.all_nodes()
+    for function in model.functions.values():
+        yield from function.all_nodes()
 
 
 def _named(difference: Difference, engine: str) -> Difference:

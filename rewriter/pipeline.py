@@ -17,8 +17,9 @@ from passes.fuse import FuseSequenceMapPass
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.promises import Promises
+from passes.simplify import SimplifyBodiesPass
 from rewriter.checking import check
-from rewriter.models import AnyModel, give, take
+from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.report import Report, count_operators
 from rewriter.targets import REQUIREMENTS, TargetError, check_target, find_target, version_warnings
 
@@ -105,7 +106,7 @@ def rewrite(
     """
     taken = take(model)
     options = _options(strategy, uniform, input_shapes, trust_types, exact)
-    report = _run(taken.model, options, target, require, tensor_io, on_pass)
+    report = _run(taken, options, target, require, tensor_io, on_pass)
     if report.unreached:
         raise TargetError(report)
     return Result(give(taken, taken.model), report)
@@ -124,7 +125,7 @@ def explain(
 ) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
     options = _options(strategy, uniform, input_shapes, trust_types, exact)
-    return _run(take(model).model, options, target, require, tensor_io, None)
+    return _run(take(model), options, target, require, tensor_io, None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +153,7 @@ def _options(
 
 
 def _run(
-    model: ir.Model,
+    taken: Taken,
     options: _Options,
     target: str,
     require: Iterable[str],
@@ -166,6 +167,7 @@ def _run(
             raise RewriteError(
                 f"unknown requirement {name!r}: choose among {', '.join(REQUIREMENTS)}."
             )
+    model = taken.model
     _check_promises(model, options.promises)
     before = count_operators(model)
     decisions: list[Decision] = []
@@ -176,12 +178,12 @@ def _run(
         declined |= getattr(one, "declined", {})
         decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
         name = type(one).__name__
-        logger.info("%s: %s s, modified: %s", name, time.perf_counter() - start, result.modified)
+        logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
             on_pass(name, model)
     make_names_unique(model)
     options.promises.write(model)
-    check(model)
+    warnings = [*version_warnings(model, target), *_check(model, taken.original)]
     return Report(
         decisions=tuple(decisions),
         before=before,
@@ -192,14 +194,28 @@ def _run(
         require=required,
         unreached=tuple(check_target(model, target, required)),
         strategy=options.strategy,
-        warnings=tuple(version_warnings(model, target)),
+        warnings=tuple(warnings),
     )
+
+
+def _check(model: ir.Model, original: AnyModel) -> list[str]:
+    """Check the new model; what is wrong with the original too is a warning."""
+    try:
+        check(model)
+    except ModelError as error:
+        try:
+            check(take(original).model)
+        except ModelError:
+            return [f"the model was not valid before the rewrite: {error}"]
+        raise
+    return []
 
 
 def _passes(options: _Options) -> list[ir.passes.InPlacePass]:
     passes: list[ir.passes.InPlacePass] = [InlineMapFunctionsPass()]
     if options.strategy != "expand":
         auto = options.strategy == "auto"
+        passes.append(SimplifyBodiesPass())
         passes.append(FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto))
     return [*passes, ExpandSequenceMapPass()]
 

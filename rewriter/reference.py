@@ -19,6 +19,7 @@ from rewriter import files, graphsurgeon, models, protos
 from rewriter.reference_loops import LOOP_OPERATORS
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
 from rewriter.reference_sequences import SEQUENCE_OPERATORS
+from rewriter.reference_types import typed_graph
 
 __all__ = ["EvaluationError", "ReferenceEvaluator"]
 
@@ -66,8 +67,10 @@ class ReferenceEvaluator(OnnxEvaluator):
             NotImplementedError: If an operator is not known.
         """
         source = proto = _message(proto)
+        self._weights: list[Any] | None = None
         if isinstance(source, onnx.ModelProto):
-            source, opsets, functions = proto.graph, _opsets(proto), proto.functions
+            source, opsets, functions = typed_graph(proto), _opsets(proto), proto.functions
+            self._weights = [*proto.graph.initializer, *proto.graph.sparse_initializer]
         self._functions = {(f.domain, f.name, f.overload): f for f in functions or ()}
         super().__init__(source, opsets, None, verbose, [*(new_ops or ()), *_OPERATORS])
         self.proto_ = proto
@@ -109,6 +112,8 @@ class ReferenceEvaluator(OnnxEvaluator):
     def _init(self) -> None:
         # From here the functions reach the evaluators of the bodies.
         self.functions_: dict[Any, Any] = self._functions
+        if self._weights is not None:
+            self.inits_ = self._weights
         super()._init()
         for node in self.rt_nodes_:
             if "" in node.onnx_node.output:
@@ -172,7 +177,12 @@ def _message(model: Any) -> Any:
     else:
         return model
     if folder is not None and any(map(uses_external_data, protos.all_tensors(proto))):
-        load_external_data_for_model(proto, str(folder))
+        try:
+            load_external_data_for_model(proto, str(folder))
+        except (OSError, ValueError, onnx.checker.ValidationError) as error:
+            raise EvaluationError(
+                f"the weights in {folder} cannot be read: {protos.one_line(error)}"
+            ) from error
     return proto
 
 

@@ -9,11 +9,9 @@ import numpy as np
 import onnx
 
 from rewriter.reference_ops import ControlFlow, Value
+from rewriter.reference_types import element_types, type_of
 
 __all__ = ["LOOP_OPERATORS"]
-
-# Captured integers of so few elements are shapes and axes: inference is told their values.
-_LARGEST_SHAPE = 64
 
 
 class Loop(ControlFlow):
@@ -57,11 +55,11 @@ class Loop(ControlFlow):
         if step or not scans:
             return (*states, *(_stack(self, scan, 0) for scan in scans))
         types = [
-            _type_of(np.array(0, np.int64)),
-            _type_of(np.array(True)),
-            *(_type_of(state, sizes=False) for state in states),
+            type_of(np.array(0, np.int64)),
+            type_of(np.array(True)),
+            *(type_of(state, sizes=False) for state in states),
         ]
-        elements = _element_types(self, body, types, outer)[-len(scans) :]
+        elements = element_types(body, types, outer, self.functions())[1 + len(states) :]
         return (*states, *(_nothing(self, element, 0) for element in elements))
 
     def _truth(self, value: np.ndarray) -> np.ndarray:
@@ -131,8 +129,8 @@ class Scan(ControlFlow):
             )
             return (*states, *stacked)
         slices = (np.empty(tensor.shape[1:], tensor.dtype) for tensor in tensors)
-        types = [_type_of(value) for value in (*states, *slices)]
-        elements = _element_types(self, body, types, outer)[carried:]
+        types = [type_of(value) for value in (*states, *slices)]
+        elements = element_types(body, types, outer, self.functions())[carried:]
         return (*states, *(_nothing(self, e, a) for e, a in zip(elements, axes, strict=True)))
 
     def _lead(self, tensor: np.ndarray, axis: int, backward: int) -> np.ndarray:
@@ -173,63 +171,3 @@ def _nothing(operator: ControlFlow, element: onnx.TypeProto.Tensor, axis: int) -
         raise operator.error(f"axis {axis} is not one of a scan output of rank {len(shape) + 1}")
     shape.insert(axis % (len(shape) + 1), 0)
     return np.empty(shape, dtype)
-
-
-def _type_of(value: Value, sizes: bool = True) -> onnx.TypeProto | None:
-    """Return the type of a value, with or without its dimensions; None if it has no type."""
-    if isinstance(value, list):
-        inner = _type_of(value[0], sizes=False) if value else None
-        return None if inner is None else onnx.helper.make_sequence_type_proto(inner)
-    if not isinstance(value, np.ndarray):
-        return None
-    element = (
-        onnx.TensorProto.STRING
-        if value.dtype.kind in "OU"
-        else onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-    )
-    shape = value.shape if sizes else [None] * value.ndim
-    return onnx.helper.make_tensor_type_proto(element, shape)
-
-
-def _element_types(
-    operator: ControlFlow,
-    body: Any,
-    types: Sequence[onnx.TypeProto | None],
-    captured: Mapping[str, Value],
-) -> list[onnx.TypeProto.Tensor]:
-    """Infer what a body that is never run would give.
-
-    Args:
-        operator: The operator that owns the body.
-        body: The evaluator of the body.
-        types: A type for each input of the body, None to take the declared one.
-        captured: The values of the enclosing graphs that the body reads.
-
-    Returns:
-        A tensor type for each output of the body, as complete as ONNX's inference makes it.
-    """
-    model = onnx.ModelProto(ir_version=10, functions=operator.functions())
-    for domain, version in body.opsets.items():
-        model.opset_import.add(domain=domain, version=version)
-    model.graph.CopyFrom(body.proto_)
-    for declared, type_ in zip(model.graph.input, types, strict=True):
-        if type_ is not None:
-            declared.type.CopyFrom(type_)
-    for name, value in captured.items():
-        type_ = _type_of(value)
-        if (
-            isinstance(value, np.ndarray)
-            and value.dtype.kind == "i"
-            and value.size <= _LARGEST_SHAPE
-        ):
-            model.graph.initializer.append(onnx.numpy_helper.from_array(value, name))
-        elif type_ is not None:
-            model.graph.input.add(name=name).type.CopyFrom(type_)
-    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    return [output.type.tensor_type for output in inferred.graph.output]
-
-
-def _may_be_shape(value: Value) -> bool:
-    return (
-        isinstance(value, np.ndarray) and value.dtype.kind == "i" and value.size <= _LARGEST_SHAPE
-    )

@@ -56,6 +56,14 @@ class Surroundings(Protocol):
         """See `Context.nested`."""
 
 
+def _numbers(dims: Sequence[int | str | None]) -> list[int]:
+    return [d for d in dims if isinstance(d, int)]
+
+
+def _are_positive(dims: Sequence[int | str | None]) -> bool:
+    return all(isinstance(d, int) and d > 0 for d in dims)
+
+
 class Context:
     """The surroundings of one node while its rule runs.
 
@@ -251,6 +259,33 @@ class Context:
         """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``."""
         return axis + 1 if axis >= 0 else axis + rank + 1
 
+    def axis_attribute(self, node: ir.Node, rank: int, default: int | None = None) -> int:
+        """Return the axis of a stacked value that the ``axis`` of a node means.
+
+        Args:
+            node: The node of the body.
+            rank: Rank of a sample.
+            default: What the node means if it has no such attribute.
+
+        Raises:
+            Decline: A sample has no such axis; its stack might.
+        """
+        axis = self.attribute(node, "axis", default)
+        if axis is None or not -rank <= axis < rank:
+            raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
+        return self.axis(int(axis), rank)
+
+    def shifted_axes(self, axes: Batched, rank: int) -> ir.Value:
+        """Return shared axes of a sample, known at run time only, as axes of its stack.
+
+        The result is never negative: onnxruntime gets the shape of a reduction of no rows over
+        a negative axis wrong.
+        """
+        dtype = (axes.dtype or ir.DataType.INT64).numpy()
+        zero, one, wrap = (self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1))
+        shift = self.op("Where", [self.op("Less", [axes.value, zero]), wrap, one])
+        return self.op("Add", [axes.value, shift])
+
     def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
         """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
         if self.opset >= 15:
@@ -260,18 +295,36 @@ class Context:
         whole = self.op("Shape", [value])
         return self.op("Slice", [whole, self.ints(start), self.ints(int(last))])
 
-    def merged(self, value: ir.Value) -> ir.Value:
+    def merged(self, value: ir.Value, dims: Sequence[int | str | None] = ()) -> ir.Value:
         """Merge the batch axis of ``[B, N, ...]`` into the next one: ``[B * N, ...]``.
 
-        The size of the first axis is computed: a -1 could not be resolved where another
-        dimension is 0.
+        Args:
+            value: The stacked value.
+            dims: Dimensions of a sample, where they are known: numbers spare their computation.
         """
+        if dims and dims[0] == 1:
+            return self.squeeze(value, [1])
+        if dims and _are_positive(dims[1:]):
+            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims[1:]))])
+        # The size is computed: a -1 could not be resolved where another dimension is 0.
         size = self.op("ReduceProd", [self.shape(value, 0, 2)], {"keepdims": 1})
         target = self.op("Concat", [size, self.shape(value, 2)], {"axis": 0})
         return self.reshape(value, target)
 
-    def unmerged(self, value: ir.Value, like: ir.Value) -> ir.Value:
-        """Split the first axis of ``[B * N, ...]`` as the first two of ``like`` are."""
+    def unmerged(
+        self, value: ir.Value, like: ir.Value, dims: Sequence[int | str | None] = ()
+    ) -> ir.Value:
+        """Split the first axis of ``[B * N, ...]`` as the first two of ``like`` are.
+
+        Args:
+            value: The merged value.
+            like: A stacked value ``[B, N, ...]``.
+            dims: Dimensions of a sample of the result, where they are known.
+        """
+        if dims and dims[0] == 1:
+            return self.unsqueeze(value, [1])
+        if dims and _are_positive(dims):
+            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims))])
         target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
         return self.reshape(value, target)
 

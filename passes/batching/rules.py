@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.batching import control, sequences
+from passes.batching import control, pooling, reductions, sequences
 from passes.batching.elementwise import broadcasting, elementwise
 from passes.batching.table import never, register
 from passes.decisions import Code
@@ -41,3 +41,24 @@ never(
     Code.SEQUENCE_IN_BODY,
     "it is a map itself, and was not fused before the map around it",
 )
+
+# Reductions, scans and sorting along axes.
+register("ReduceMax ReduceMin", reductions.reduction)
+register(
+    "ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
+    "ReduceSumSquare",
+    reductions.reduction,
+    rounding=True,
+)
+register("ArgMax ArgMin", reductions.arg_extremum, discrete=True)
+register("CumSum", reductions.cumulation, since=11)
+register("CumProd", reductions.cumulation, since=26)
+register("GlobalAveragePool GlobalMaxPool GlobalLpPool", reductions.global_pool)
+register("TopK", reductions.top_k, since=10, discrete=True)
+
+# Pooling over windows and over regions of interest.
+register("AveragePool LpPool", pooling.pooling)
+register("MaxPool", pooling.max_pool, family="pooling")
+register("MaxUnpool", pooling.max_unpool, family="pooling")
+register("RoiAlign", pooling.roi_align, family="regions of interest")
+register("MaxRoiPool", pooling.max_roi_pool, family="regions of interest")

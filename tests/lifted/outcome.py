@@ -15,7 +15,7 @@ from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from rewriter.pipeline import rewrite
 from tests.lifted.build import Lifted, build
-from tests.lifted.cases import MAPPED, WAYS, Official, Role, official_cases, stable_hash
+from tests.lifted.cases import MAPPED, WAYS, Official, Role, nodes_of, official_cases, stable_hash
 from tests.lifted.judge import (
     Engine,
     difference,
@@ -147,7 +147,7 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
         return dataclasses.replace(outcome, status="refused", detail=str(error))
     except Exception as error:  # any other error is a defect, and the table must go on
         return _failed(outcome, error)
-    if any(node.op_type == "SequenceMap" for node in rewritten.graph.node):
+    if any(node.op_type == "SequenceMap" for node in nodes_of(rewritten.graph)):
         return dataclasses.replace(outcome, status="refused", detail="a SequenceMap is left")
     outcome = dataclasses.replace(outcome, loop_free=loop_free(prepared.official, rewritten))
     try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
 import json
 import queue
@@ -37,7 +38,8 @@ class _Worker:
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
             )
             assert self._process.stdout is not None
-            self._process.stdout.readline()  # it has collected the cases
+            if not self._process.stdout.readline():  # a line once it has collected the cases
+                raise RuntimeError(f"{' '.join(self._command)} did not start")
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -76,11 +78,9 @@ def judge_all(names: Iterable[str], way: str, strategy: str, jobs: int) -> list[
                 return
             outcomes.append(worker.judge(name))
 
-    threads = [threading.Thread(target=work) for _ in range(jobs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for finished in [pool.submit(work) for _ in range(jobs)]:
+            finished.result()
     return sorted(outcomes, key=lambda outcome: outcome.name)
 
 

@@ -5,36 +5,17 @@ By default a fixed tenth of the table; ``pytest -m full tests/lifted`` runs all 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
-from tests.lifted.cases import WAYS, case_names, share
-from tests.lifted.outcome import judge
+from tests.lifted.table import assert_right, table
 
 
-def _table() -> list[Any]:
-    """All cases, those outside of the fixed tenth under the marker ``full``."""
-    table = []
-    for strategy in ("expand", "plain"):
-        for way in WAYS:
-            for name in case_names(way):
-                case = f"{strategy}-{way}-{name.removeprefix('test_')}"
-                marks = [] if share(case, 10) else [pytest.mark.full]
-                table.append(pytest.param(name, way, strategy, id=case, marks=marks))
-    return table
-
-
-@pytest.mark.parametrize(("name", "way", "strategy"), _table())
+@pytest.mark.parametrize(("name", "way", "strategy"), table("expand", "plain"))
 def test_every_sample_gives_what_it_gives_alone(name: str, way: str, strategy: str) -> None:
-    outcome = judge(name, way, strategy)
-    if outcome.status == "unusable":
-        pytest.skip("no engine runs the single model")
-    assert (outcome.status, outcome.detail) == ("right", "")
-    assert outcome.rewritten == outcome.single, outcome.refusal
+    assert_right(name, way, strategy)
 
 
 def test_onnxruntime_overwrites_the_captured_mean_of_a_batch_normalization() -> None:

@@ -84,6 +84,10 @@ class TestMade:
                 assert item.dtype == (object if element_type == "string" else dtype)
         check_feeds(graph, feed.values)
 
+    def test_negative_seed(self):
+        with pytest.raises(RewriteError, match="the seed is -1; give 0 or a positive number"):
+            make_feeds(model("float[N] x"), seed=-1)
+
     def test_declared_numbers_are_kept(self):
         feeds = make_feeds(model("seq(float[2,3]) xs, float[4,N] x"))
         assert {shape for feed in feeds for shape in shapes(feed, "xs")} == {(2, 3)}

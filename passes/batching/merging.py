@@ -1,0 +1,93 @@
+"""The batch axis merged into the first axis of the samples, and taken out of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+
+__all__ = [
+    "merge",
+    "merging",
+    "sample_numbers",
+    "unmerge_outputs",
+    "volume",
+    "with_spare_sample",
+    "without_spare_sample",
+]
+
+
+def merge(ctx: Context, operand: Operand) -> ir.Value | None:
+    """Return an operand of samples ``[N, ...]`` as ``[B * N, ...]``, None for an omitted one.
+
+    A shared operand is repeated for every sample first.
+    """
+    return None if operand is None else ctx.merged(ctx.expanded(operand))
+
+
+def unmerge_outputs(ctx: Context, outputs: Sequence[Output], like: ir.Value) -> list[Output]:
+    """Return outputs ``[B * N, ...]`` as ``[B, N, ...]``, the sizes taken from ``like``."""
+    return [ctx.stacked(ctx.unmerged(out.value, like)) for out in outputs]
+
+
+def merging(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Every row of the first axis of all operands is by itself: ``[B, N, ...]`` is ``B * N`` rows.
+
+    The first operand is there, and every operand and output has the axis.
+    """
+    like = ctx.expanded(ctx.operand(operands, 0))
+    new = ctx.same(node, [ctx.merged(like), *(merge(ctx, x) for x in operands[1:])])
+    return unmerge_outputs(ctx, new, like)
+
+
+def volume(ctx: Context, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
+    """Return the product of dimensions ``start`` to ``end`` as an int64 vector ``[1]``."""
+    return ctx.op("ReduceProd", [ctx.shape(value, start, end)], {"keepdims": 1})
+
+
+def sample_numbers(ctx: Context, scale: ir.Value, rank: int) -> ir.Value:
+    """Return ``0, scale, 2 * scale, ...``, one for each sample, as int64 ``[B, 1, ..., 1]``.
+
+    Args:
+        ctx: The context.
+        scale: An int64 vector ``[1]``.
+        rank: How many axes of size 1 follow the batch axis.
+    """
+    zero, one = (ctx.builder.constant(np.array(n, np.int64)) for n in (0, 1))
+    numbers = ctx.op("Range", [zero, ctx.squeeze(ctx.batch, [0]), one])
+    return ctx.unsqueeze(ctx.op("Mul", [numbers, scale]), range(1, rank + 1))
+
+
+def with_spare_sample(ctx: Context, operand: Batched) -> ir.Value:
+    """Return an operand as ``[B + 1, *s]`` where there may be no samples, else as ``[B, *s]``.
+
+    The last sample is one of zeros. Some operators of onnxruntime end the process on an empty
+    batch; this one is never empty.
+    """
+    value = ctx.expanded(operand)
+    if not ctx.may_be_empty:
+        return value
+    dtype = operand.dtype or ir.DataType.FLOAT
+    text = dtype == ir.DataType.STRING
+    row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
+    if text:
+        empty = ctx.builder.constant(np.array([""], object))
+        spare = ctx.op("Expand", [empty, row])
+    else:
+        spare = ctx.op("ConstantOfShape", [row], {"value": _zero(dtype)})
+    return ctx.op("Concat", [value, spare], {"axis": 0})
+
+
+def _zero(dtype: ir.DataType) -> ir.TensorProtocol:
+    return ir.tensor(np.zeros(1, dtype.numpy()), dtype=dtype)
+
+
+def without_spare_sample(ctx: Context, value: ir.Value) -> ir.Value:
+    """Cut the spare sample of `with_spare_sample` off a result."""
+    if not ctx.may_be_empty:
+        return value
+    return ctx.op("Slice", [value, ctx.ints(0), ctx.ints(-1), ctx.ints(0)])

@@ -1,0 +1,201 @@
+"""Simplifies the bodies of maps before they are fused or expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.failing import cannot_fail
+from passes.folding import Folder
+from passes.graphs import captured_values, is_default_domain, subgraphs, walk_nodes
+from passes.merge import merge_maps
+from passes.prepare import prepare
+from passes.sequence_map import find_sequence_maps
+from passes.splice import remove_dead
+from passes.typing import Typing, type_values
+
+__all__ = ["SimplifyBodiesPass"]
+
+
+class SimplifyBodiesPass(ir.passes.InPlacePass):
+    """Simplify the body of every SequenceMap.
+
+    1. An If whose condition depends on rank or proven shape only becomes its branch.
+    2. Outputs of the map that nothing reads are dropped, with what only they needed.
+    3. Nodes that read nothing of the sample are hoisted out, unless they could fail: a map over
+       no samples never runs them.
+    4. A map that feeds a map becomes one map; the sequence between them is gone.
+    5. A map that yields its elements as they are becomes its first sequence.
+    """
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Simplify all bodies, those inside of others first."""
+        modified = prepare(model)
+        if not find_sequence_maps(model):
+            return ir.passes.PassResult(model, modified)
+        folder = Folder(type_values(model, proven=True, ranks=False))
+        for _, node in find_sequence_maps(model):
+            modified |= _fold_branches(node, folder)
+            modified |= _drop_unused_outputs(node)
+        typing = type_values(model, proven=True)
+        for graph, node in find_sequence_maps(model):
+            modified |= _hoist(graph, node, typing)
+        modified |= merge_maps(model)
+        for graph, node in find_sequence_maps(model):
+            modified |= _forward_elements(graph, node)
+        return ir.passes.PassResult(model, modified)
+
+
+def _body(node: ir.Node) -> ir.Graph | None:
+    attribute = node.attributes.get("body")
+    return None if attribute is None else attribute.as_graph()
+
+
+def _fold_branches(node: ir.Node, folder: Folder) -> bool:
+    """Replace each If of a body whose condition is known (1)."""
+    found = [
+        inner
+        for _, body in subgraphs(node)
+        for inner in walk_nodes(body)
+        if inner.op_type == "If" and is_default_domain(inner)
+    ]
+    folded = False
+    for inner in found:
+        condition = folder.value(inner.inputs[0])
+        if condition is None or inner.graph is None or condition.size != 1:
+            continue
+        name = "then_branch" if condition.reshape(()).item() else "else_branch"
+        _inline_branch(inner, inner.attributes[name].as_graph())
+        folded = True
+    return folded
+
+
+def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
+    graph = node.graph
+    assert graph is not None
+    outputs = list(branch.outputs)
+    branch.outputs.clear()
+    nodes = list(branch)
+    branch.remove(nodes)
+    graph.insert_before(node, nodes)
+    for old, new in zip(node.outputs, outputs, strict=True):
+        new.type = new.type or old.type
+        old.replace_all_uses_with(_own(graph, node, old, new), replace_graph_outputs=True)
+    remove_dead([node])
+
+
+def _own(graph: ir.Graph, node: ir.Node, old: ir.Value, new: ir.Value) -> ir.Value:
+    """Return a value that may be an output of ``graph`` in the place of ``old``.
+
+    An output must be computed in its graph, and stand there once.
+    """
+    producer = new.producer()
+    if not old.is_graph_output() or (
+        producer is not None and producer.graph is graph and not new.is_graph_output()
+    ):
+        return new
+    copied = ir.Node("", "Identity", [new], name=f"{node.name}/Identity")
+    copied.outputs[0].type, copied.outputs[0].shape = old.type, old.shape
+    graph.insert_before(node, copied)
+    return copied.outputs[0]
+
+
+def _drop_unused_outputs(node: ir.Node) -> bool:
+    """Drop the outputs of a map that nothing reads (2); the first one stays if none is read."""
+    body = _body(node)
+    if body is None or len(body.outputs) != len(node.outputs):
+        return False
+    unused = [i for i, v in enumerate(node.outputs) if not v.uses() and not v.is_graph_output()]
+    if not unused or len(unused) == len(node.outputs):
+        return _remove_dead_nodes(body)
+    kept = [i for i in range(len(node.outputs)) if i not in unused]
+    outputs = [body.outputs[i] for i in kept]
+    body.outputs.clear()
+    body.outputs.extend(outputs)
+    new = ir.Node(
+        node.domain,
+        node.op_type,
+        list(node.inputs),
+        list(node.attributes.values()),
+        num_outputs=len(kept),
+        name=node.name,
+        doc_string=node.doc_string,
+        metadata_props=dict(node.metadata_props),
+    )
+    graph = node.graph
+    assert graph is not None
+    graph.insert_before(node, new)
+    for i, value in zip(kept, new.outputs, strict=True):
+        old = node.outputs[i]
+        value.name, value.type, value.shape = old.name, old.type, old.shape
+        old.replace_all_uses_with(value, replace_graph_outputs=True)
+    node.attributes.pop("body")
+    graph.remove(node, safe=True)
+    _remove_dead_nodes(body)
+    return True
+
+
+def _remove_dead_nodes(body: ir.Graph) -> bool:
+    before = len(body)
+    remove_dead(list(reversed(list(body))))
+    return len(body) != before
+
+
+def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
+    """Move the nodes of a body that read nothing of the sample in front of the map (3)."""
+    body = _body(node)
+    if body is None:
+        return False
+    inside: set[ir.Value] = set(body.inputs)
+    moved = []
+    for inner in body:
+        captured = [v for _, g in subgraphs(inner) for v in captured_values(g)]
+        reads = {v for v in (*inner.inputs, *captured) if v is not None}
+        leaves = any(v.is_graph_output() for v in inner.outputs)
+        if reads & inside or leaves or subgraphs(inner) or not cannot_fail(inner, typing):
+            inside.update(inner.outputs)
+        else:
+            moved.append(inner)
+    if not any(inner.op_type != "Constant" for inner in moved):
+        return False
+    body.remove(moved)
+    graph.insert_before(node, moved)
+    return True
+
+
+def _forward_elements(graph: ir.Graph, node: ir.Node) -> bool:
+    """Replace outputs that are the element of the first sequence by that sequence (5)."""
+    body = _body(node)
+    if body is None or not body.inputs or len(body.outputs) != len(node.outputs):
+        return False
+    sequence = node.inputs[0]
+    forwarded = False
+    for inner, outer in zip(body.outputs, node.outputs, strict=True):
+        if sequence is None or _origin(inner) is not body.inputs[0]:
+            continue
+        if not outer.uses() and not outer.is_graph_output():
+            continue
+        copied = ir.Node("", "Identity", [sequence], name=f"{node.name}/Identity")
+        new = copied.outputs[0]
+        new.type, new.shape, name = outer.type, outer.shape, outer.name
+        graph.insert_before(node, copied)
+        outer.replace_all_uses_with(new, replace_graph_outputs=True)
+        outer.name, new.name = None, name
+        forwarded = True
+    if forwarded:
+        _drop_unused_outputs(node)
+        remove_dead([node])
+    return forwarded
+
+
+def _origin(value: ir.Value) -> ir.Value:
+    """Return what a value is, through Identity."""
+    node = value.producer()
+    while node is not None and node.op_type == "Identity" and is_default_domain(node):
+        source = node.inputs[0]
+        if source is None:
+            break
+        value, node = source, source.producer()
+    return value

@@ -1,0 +1,33 @@
+"""The table of lifted cases as pytest parameters, and the claim that each of them makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lifted.cases import WAYS, case_names, share
+from tests.lifted.outcome import judge
+
+__all__ = ["assert_right", "table"]
+
+
+def table(*strategies: str) -> list[Any]:
+    """List all cases in all ways, those outside of a fixed tenth under the marker ``full``."""
+    cases = []
+    for strategy in strategies:
+        for way in WAYS:
+            for name in case_names(way):
+                case = f"{strategy}-{way}-{name.removeprefix('test_')}"
+                marks = [] if share(case, 10) else [pytest.mark.full]
+                cases.append(pytest.param(name, way, strategy, id=case, marks=marks))
+    return cases
+
+
+def assert_right(name: str, way: str, strategy: str) -> None:
+    """Every sample gives what it gives alone, on the engine that runs it alone."""
+    outcome = judge(name, way, strategy)
+    if outcome.status == "unusable":
+        pytest.skip("no engine runs the single model")
+    assert (outcome.status, outcome.detail) == ("right", "")
+    assert outcome.rewritten == outcome.single, outcome.refusal

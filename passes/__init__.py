@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from passes.decisions import Code, Decision, Decline, Reason, Verdict
 from passes.errors import RewriteError
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
+from passes.simplify import SimplifyBodiesPass
+from passes.typing import TypeValuesPass
 
 __all__ = [
     "Code",
     "Decision",
     "Decline",
+    "ExpandSequenceMapPass",
+    "FuseSequenceMapPass",
+    "InlineMapFunctionsPass",
     "Promises",
     "Reason",
     "RewriteError",
+    "SimplifyBodiesPass",
+    "TypeValuesPass",
     "Verdict",
 ]

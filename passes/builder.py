@@ -123,11 +123,11 @@ class Builder:
         """Return a constant int64 vector."""
         return self.constant(np.array(numbers, np.int64))
 
-    def int(self, number: int) -> ir.Value:
+    def scalar(self, number: int) -> ir.Value:
         """Return a constant int64 scalar."""
         return self.constant(np.array(number, np.int64))
 
-    def bool(self, value: bool) -> ir.Value:
+    def flag(self, value: bool) -> ir.Value:
         """Return a constant boolean scalar."""
         return self.constant(np.array(value, np.bool_))
 

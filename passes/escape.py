@@ -5,10 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.loops import Form, Held
-from passes.site import Result
+from passes.loops import Form, Held, LoopBody, OutputPlan, write_loop
+from passes.site import Result, TensorSource
+from passes.typing import Typing, Typings
 
-__all__ = ["SPLITTABLE", "concatenated", "escape", "stacked"]
+__all__ = ["SPLITTABLE", "can_split", "concatenated", "escape", "stacked"]
 
 SPLITTABLE = frozenset(
     {
@@ -23,8 +24,27 @@ SPLITTABLE = frozenset(
 )
 """Element types for which onnxruntime has SplitToSequence."""
 
+_MOST_PIECES = 64
 
-def escape(builder: Builder, result: Result, held: Held, rank: int | None) -> ir.Value:
+
+def can_split(dtype: ir.DataType | None, count: int | None) -> bool:
+    """Whether a tensor is cut into a sequence without insertion.
+
+    Args:
+        dtype: Its element type, if known.
+        count: Number of elements of the sequence, if known.
+    """
+    return dtype in SPLITTABLE or (count is not None and 0 < count <= _MOST_PIECES)
+
+
+def escape(
+    builder: Builder,
+    result: Result,
+    held: Held,
+    rank: int | None,
+    dtype: ir.DataType | None,
+    count: int | None = None,
+) -> ir.Value:
     """Record how a result is read from what a map holds, and return it.
 
     Args:
@@ -32,6 +52,8 @@ def escape(builder: Builder, result: Result, held: Held, rank: int | None) -> ir
         result: What is wanted.
         held: What there is; a form that cannot give the result is never planned for it.
         rank: Rank of a sample, if known.
+        dtype: Element type of a sample, if known.
+        count: Number of samples, if known.
     """
     match held.form, result.kind:
         case Form.INSERTION, "sequence":
@@ -39,10 +61,16 @@ def escape(builder: Builder, result: Result, held: Held, rank: int | None) -> ir
         case Form.INSERTION, kind:
             attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
             return builder.op("ConcatFromSequence", [held.value], attributes)
+        case Form.BLOCKS, "sequence" if dtype not in SPLITTABLE:
+            assert count is not None
+            cut = builder.node("Split", [held.value, held.lengths], {"axis": held.axis}, outputs=count)
+            return builder.op("SequenceConstruct", cut.outputs)
         case Form.BLOCKS, "sequence":
             return builder.op("SplitToSequence", [held.value, held.lengths], {"axis": held.axis})
         case Form.BLOCKS, _:
             return held.value
+        case _, "sequence" if dtype not in SPLITTABLE:
+            return _unstacked(builder, held.value, dtype, count)
         case _, "sequence":
             return builder.op("SplitToSequence", [held.value], {"axis": 0, "keepdims": 0})
         case _, "stacked":
@@ -86,3 +114,20 @@ def concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.
     size = builder.op("ReduceProd", [merged], {"keepdims": 1})
     target = builder.op("Concat", [before, size, after], {"axis": 0})
     return builder.op("Reshape", [moved, target], {"allowzero": 1})
+
+
+def _unstacked(
+    builder: Builder, value: ir.Value, dtype: ir.DataType | None, count: int | None
+) -> ir.Value:
+    """Make a sequence of the rows of ``[B, *s]`` where SplitToSequence cannot.
+
+    A known, small number of rows are cut by Split; otherwise a Loop inserts them one by one.
+    """
+    if count is not None and can_split(dtype, count):
+        sizes = builder.ints(*[1] * count)
+        pieces = builder.node("Split", [value, sizes], {"axis": 0}, outputs=count).outputs
+        rows = [builder.op("Squeeze", [piece, builder.ints(0)]) for piece in pieces]
+        return builder.op("SequenceConstruct", rows)
+    body = LoopBody([], [value], [(value, TensorSource.of_stacked(value))], {})
+    plans = {0: OutputPlan(Form.INSERTION, dtype, None)}
+    return write_loop(builder, body, Typings(Typing(), Typing()), plans)[0].value

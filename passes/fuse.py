@@ -220,7 +220,9 @@ def _if_samples(
     """Run the fused body if there are samples, and under its guard if it has one."""
     site, typings = plan.site, model.typings
     count = sample_count(builder, site.elements[0][1], typings)
-    some = builder.op("Squeeze", [builder.op("Greater", [count, builder.int(0)]), builder.ints(0)])
+    some = builder.op(
+        "Squeeze", [builder.op("Greater", [count, builder.scalar(0)]), builder.ints(0)]
+    )
 
     def write_nothing(inner: Builder) -> Sequence[ir.Value]:
         return [_nothing(inner, site, result, typings) for result in site.results]

@@ -15,6 +15,7 @@ from passes.expand import plan_output
 from passes.graphs import captured_values, subgraphs
 from passes.loops import Form, Held, LoopBody, OutputPlan, write_loop
 from passes.site import ElementSource, MapSite, TensorSource
+from passes.stack import static_count
 from passes.typing import Typings
 
 __all__ = ["FusedBody", "walk_body"]
@@ -139,14 +140,15 @@ class FusedBody:
     ) -> ir.Value:
         result = self.site.results[index]
         value = self.site.body.outputs[result.output]
-        rank = typings.declared.rank(value)
+        rank, dtype = typings.declared.rank(value), typings.declared.dtype(value)
         if result.output in held:
-            return escape(builder, result, held[result.output], rank)
+            return escape(builder, result, held[result.output], rank, dtype)
         x = self.walk.read(value)
         if x.layout is Layout.PER_SAMPLE:
             x = dataclasses.replace(x, layout=Layout.STACKED, value=self.walk.promoted[value])
         stacked = x.value if x.is_stacked else self._repeated(builder, x)
-        return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank)
+        count = static_count(self.site.elements[0][1], typings)
+        return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
 
     def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
         shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})

@@ -168,9 +168,7 @@ def captured_values(graph: ir.Graph) -> list[ir.Value]:
     return list(captured)
 
 
-def _copy_attribute(
-    attribute: ir.Attr, values: dict[ir.Value, ir.Value | None]
-) -> ir.Attr:
+def _copy_attribute(attribute: ir.Attr, values: dict[ir.Value, ir.Value | None]) -> ir.Attr:
     if attribute.is_ref():
         return attribute
     if attribute.type == ir.AttributeType.GRAPH:
@@ -223,9 +221,7 @@ def copy_node(
     return new
 
 
-def copy_nodes(
-    nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]
-) -> list[ir.Node]:
+def copy_nodes(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
     """Copy nodes in order; see `copy_node`."""
     return [copy_node(node, values) for node in nodes]
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder, tensor_value
 
-__all__ = ["SHAPE_SIZE", "Guards"]
+__all__ = ["LARGEST_RANK", "STEP", "Guards"]
 
-SHAPE_SIZE = 8
-"""Shapes are compared as vectors of this size, filled up with -1; a larger rank counts as
-ragged."""
+LARGEST_RANK = 7
+"""Elements of a larger rank count as ragged."""
+
+STEP = 8
+"""Elements that one step of the guard's Loop reads: fewer steps cost less, but the last step reads
+the last element again until it is full."""
 
 _INT64 = ir.DataType.INT64
+_LARGEST_DIM = int(np.iinfo(np.int64).max)
 
 
 class Guards:
@@ -23,7 +27,7 @@ class Guards:
 
     def __init__(self) -> None:
         self._hidden: dict[ir.Value, ir.Value] = {}
-        self._shapes: dict[ir.Value, ir.Value] = {}
+        self._shapes: dict[tuple[ir.Value, int | None], ir.Value] = {}
 
     def hidden(self, builder: Builder, sequence: ir.Value) -> ir.Value:
         """Return a sequence of which onnxruntime does not know the declared element shape.
@@ -56,45 +60,35 @@ class Guards:
         Returns:
             A boolean scalar; true for an empty sequence.
         """
-        shapes = self._element_shapes(builder, sequence)
+        rank = None if dims is None else len(dims)
+        if (sequence, rank) not in self._shapes:
+            hidden = self.hidden(builder, sequence)
+            self._shapes[sequence, rank] = (
+                _padded_shapes(builder, hidden) if rank is None else _shapes(builder, hidden, rank)
+            )
+        shapes = self._shapes[sequence, rank]
         first = builder.op("Slice", [shapes, builder.ints(0), builder.ints(1), builder.ints(0)])
-        faults = [_count(builder, builder.op("Not", [builder.op("Equal", [shapes, first])]))]
-        last = builder.op(
-            "Slice",
-            [first, builder.ints(SHAPE_SIZE - 1), builder.ints(SHAPE_SIZE), builder.ints(1)],
+        differs = builder.op("Not", [builder.op("Equal", [shapes, first])])
+        low, high = _limits(dims)
+        below = builder.op("Less", [first, builder.ints(*low)])
+        above = builder.op("Greater", [first, builder.ints(*high)])
+        faults = builder.op(
+            "Add", [_count(builder, differs), _count(builder, builder.op("Or", [below, above]))]
         )
-        faults.append(_count(builder, builder.op("Greater", [last, builder.int(-1)])))
-        if dims is not None:
-            faults.append(_breaks(builder, first, dims))
-        total = faults[0]
-        for fault in faults[1:]:
-            total = builder.op("Add", [total, fault])
-        return builder.op("Equal", [total, builder.int(0)])
+        return builder.op("Equal", [faults, builder.scalar(0)])
 
-    def _element_shapes(self, builder: Builder, sequence: ir.Value) -> ir.Value:
-        """Record one Loop that collects the shapes of all elements: int64 ``[B, 8]``."""
-        if sequence in self._shapes:
-            return self._shapes[sequence]
-        hidden = self.hidden(builder, sequence)
-        index = tensor_value("i", _INT64, [])
-        condition = tensor_value("cond", ir.DataType.BOOL, [])
 
-        def write(inner: Builder) -> Sequence[ir.Value]:
-            element = inner.op("SequenceAt", [hidden, index])
-            fill = inner.constant(np.full(SHAPE_SIZE, -1, np.int64))
-            filled = inner.op("Concat", [inner.op("Shape", [element]), fill], {"axis": 0})
-            shape = inner.op("Slice", [filled, inner.ints(0), inner.ints(SHAPE_SIZE)])
-            shape.type, shape.shape = ir.TensorType(_INT64), ir.Shape([SHAPE_SIZE])
-            go_on = inner.op("Identity", [condition])
-            go_on.type, go_on.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([])
-            return [go_on, shape]
+def _limits(dims: tuple[int | str | None, ...] | None) -> tuple[list[int], list[int]]:
+    """Return the least and the largest row of shapes that is as relied on.
 
-        body = builder.subgraph("shapes", [index, condition], write)
-        count = builder.op("SequenceLength", [hidden])
-        shapes = builder.op("Loop", [count, builder.bool(True)], {"body": body})
-        shapes.type, shapes.shape = ir.TensorType(_INT64), ir.Shape([None, SHAPE_SIZE])
-        self._shapes[sequence] = shapes
-        return shapes
+    A row is a shape and a -1 behind it. An unknown dimension may be any number that is a
+    dimension, so at least 0. With an unknown rank only the last -1 is certain.
+    """
+    if dims is None:
+        return [-1] * (LARGEST_RANK + 1), [_LARGEST_DIM] * LARGEST_RANK + [-1]
+    low = [d if isinstance(d, int) else 0 for d in dims]
+    high = [d if isinstance(d, int) else _LARGEST_DIM for d in dims]
+    return [*low, -1], [*high, -1]
 
 
 def _count(builder: Builder, flags: ir.Value) -> ir.Value:
@@ -102,14 +96,68 @@ def _count(builder: Builder, flags: ir.Value) -> ir.Value:
     return builder.op("ReduceSum", [builder.op("Cast", [flags], {"to": 7})], {"keepdims": 0})
 
 
-def _breaks(builder: Builder, first: ir.Value, dims: Sequence[int | str | None]) -> ir.Value:
-    """Count where the first shape, ``[1, 8]`` or ``[0, 8]``, is not as relied on.
+def _loop(
+    builder: Builder,
+    steps: ir.Value,
+    width: int,
+    write_row: Callable[[Builder, ir.Value], ir.Value],
+) -> ir.Value:
+    """Record a Loop that collects one row of ``width`` numbers for each step."""
+    index = tensor_value("i", _INT64, [])
+    condition = tensor_value("cond", ir.DataType.BOOL, [])
 
-    An unknown dimension may be any number that is a dimension, so at least 0.
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        row = write_row(inner, index)
+        row.type, row.shape = ir.TensorType(_INT64), ir.Shape([width])
+        go_on = inner.op("Identity", [condition])
+        go_on.type, go_on.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([])
+        return [go_on, row]
+
+    body = builder.subgraph("shapes", [index, condition], write)
+    rows = builder.op("Loop", [steps, builder.flag(True)], {"body": body})
+    rows.type, rows.shape = ir.TensorType(_INT64), ir.Shape([None, width])
+    return rows
+
+
+def _cut(inner: Builder, parts: Sequence[ir.Value], width: int) -> ir.Value:
+    """Concatenate parts and cut the result to a width, filled up with -1."""
+    fill = inner.constant(np.full(width, -1, np.int64))
+    filled = inner.op("Concat", [*parts, fill], {"axis": 0})
+    return inner.op("Slice", [filled, inner.ints(0), inner.ints(width)])
+
+
+def _padded_shapes(builder: Builder, hidden: ir.Value) -> ir.Value:
+    """Record the shapes of all elements, filled up with -1: int64 ``[B, LARGEST_RANK + 1]``."""
+    width = LARGEST_RANK + 1
+
+    def write_row(inner: Builder, index: ir.Value) -> ir.Value:
+        element = inner.op("SequenceAt", [hidden, index])
+        return _cut(inner, [inner.op("Shape", [element])], width)
+
+    return _loop(builder, builder.op("SequenceLength", [hidden]), width, write_row)
+
+
+def _shapes(builder: Builder, hidden: ir.Value, rank: int) -> ir.Value:
+    """Record the shapes of all elements, a -1 behind each: int64 ``[N, rank + 1]``, ``N >= B``.
+
+    A step writes the shapes of `STEP` elements one behind the other. One of another rank shifts
+    what follows it, and then a row has its -1 elsewhere than at its end.
     """
-    low = [d if isinstance(d, int) else 0 for d in dims]
-    high = [d if isinstance(d, int) else np.iinfo(np.int64).max for d in dims]
-    fill = [-1] * (SHAPE_SIZE - len(dims))
-    below = builder.op("Less", [first, builder.ints(*low, *fill)])
-    above = builder.op("Greater", [first, builder.ints(*high, *fill)])
-    return _count(builder, builder.op("Or", [below, above]))
+    width = (rank + 1) * STEP
+    count = builder.op("SequenceLength", [hidden])
+    last = builder.op("Sub", [count, builder.scalar(1)])
+    missing = builder.op("Add", [last, builder.scalar(STEP)])
+    steps = builder.op("Div", [missing, builder.scalar(STEP)])
+
+    def write_row(inner: Builder, index: ir.Value) -> ir.Value:
+        start = inner.op("Mul", [index, inner.scalar(STEP)])
+        end_of_row = inner.ints(-1)
+        parts = []
+        for offset in range(STEP):
+            position = inner.op("Add", [start, inner.scalar(offset)])
+            element = inner.op("SequenceAt", [hidden, inner.op("Min", [position, last])])
+            parts += [inner.op("Shape", [element]), end_of_row]
+        return _cut(inner, parts, width)
+
+    rows = _loop(builder, steps, width, write_row)
+    return builder.op("Reshape", [rows, builder.ints(-1, rank + 1)])

@@ -7,6 +7,7 @@ from onnx_ir.passes.common import InlinePass
 
 from passes.errors import RewriteError
 from passes.graphs import is_default_domain, walk_nodes
+from passes.outer_outputs import connect_outer_outputs
 
 __all__ = ["InlineMapFunctionsPass"]
 
@@ -38,6 +39,7 @@ class InlineMapFunctionsPass(ir.passes.InPlacePass):
         chosen = _functions_with_sequences(model)
         if not chosen:
             return ir.passes.PassResult(model, False)
+        connect_outer_outputs(model)
         inliner = InlinePass(criteria=lambda function: function.identifier() in chosen)
         try:
             inliner(model)

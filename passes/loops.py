@@ -22,7 +22,7 @@ from passes.builder import Builder, tensor_value
 from passes.graphs import copy_nodes
 from passes.site import ElementSource, MapSite
 from passes.sources import PreparedSource, prepare_source
-from passes.typing import Typings
+from passes.typing import Typings, ValueType
 
 __all__ = ["Form", "Held", "LoopBody", "OutputPlan", "write_loop"]
 
@@ -122,10 +122,29 @@ def write_loop(
     ]
     writer = _Writer(body, typings, plans, sources)
     if count is None:
-        count = sources[0].count
+        count = sources[0].count(builder)
     if any(plan.form is Form.BLOCKS for plan in plans.values()):
-        return writer.write_in_blocks(builder, count)
-    return writer.write_single(builder, count)
+        held = writer.write_in_blocks(builder, count)
+    else:
+        held = writer.write_single(builder, count)
+    for i, one in held.items():
+        _enter_types(typings, plans[i], one)
+    return held
+
+
+def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:
+    """Tell what is known of the tensors that a loop gives: a later map may read them."""
+    if plan.form is Form.INSERTION or plan.dims is None or plan.dtype is None:
+        return
+    dims: list[int | str | None] = list(plan.dims)
+    if plan.form is Form.SCAN_OUTPUT:
+        dims.insert(0, None)
+    else:
+        dims[plan.axis] = None
+    for typing in (typings.declared, typings.proven):
+        typing.set(held.value, ValueType(ir.TensorType(plan.dtype), tuple(dims)))
+        if held.lengths is not None:
+            typing.set(held.lengths, ValueType(ir.TensorType(_INT64), (None,)))
 
 
 def _empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:
@@ -203,13 +222,16 @@ class _Writer:
             "Loop",
             [
                 count,
-                builder.bool(True),
+                builder.flag(True),
                 *(_empty_sequence(builder, self.plans[i].dtype) for i in inserted),
             ],
             {"body": body},
             outputs=len(self.plans),
         )
-        forms = [*((i, Form.INSERTION) for i in inserted), *((i, Form.SCAN_OUTPUT) for i in scanned)]
+        forms = [
+            *((i, Form.INSERTION) for i in inserted),
+            *((i, Form.SCAN_OUTPUT) for i in scanned),
+        ]
         held = {}
         for (i, form), value in zip(forms, loop.outputs, strict=True):
             self._type(value, i, form)
@@ -228,19 +250,22 @@ class _Writer:
         scanned = self._with_form(Form.SCAN_OUTPUT)
         inserted = self._with_form(Form.INSERTION)
         tensors = [*blocks, *scanned]
-        starts = builder.op("Range", [builder.int(0), count, builder.int(BLOCK)])
+        # Without samples there is one block of none, so that the shapes come out right.
+        end = builder.op("Max", [count, builder.scalar(1)])
+        starts = builder.op("Range", [builder.scalar(0), end, builder.scalar(BLOCK)])
         number = builder.op("Size", [starts])
         block_index = tensor_value("block", _INT64, [])
         condition = tensor_value("cond_block", _BOOL, [])
         whole = {i: _sequence_value("blocks", self.plans[i].dtype) for i in tensors}
         lengths = {i: _sequence_value("block_lengths", _INT64) for i in blocks}
         states = {i: _sequence_value("collected", self.plans[i].dtype) for i in inserted}
+        first = {i: self._first_element(builder, i, count) for i in blocks}
 
         def write(inner: Builder) -> list[ir.Value]:
             start = inner.op("Gather", [starts, block_index], {"axis": 0})
             left = inner.op("Sub", [count, start])
-            size = inner.op("Min", [left, inner.int(BLOCK)])
-            part = self._write_block(inner, start, size, states)
+            size = inner.op("Min", [left, inner.scalar(BLOCK)])
+            part = self._write_block(inner, start, size, first, states)
             return [
                 _condition(inner, condition),
                 *(_insert(inner, whole[i], part.tensors[i]) for i in tensors),
@@ -254,9 +279,9 @@ class _Writer:
             "Loop",
             [
                 number,
-                builder.bool(True),
-                *(self._first_block(builder, i) for i in tensors),
-                *(self._no_lengths(builder, i) for i in blocks),
+                builder.flag(True),
+                *(_empty_sequence(builder, self.plans[i].dtype) for i in tensors),
+                *(_empty_sequence(builder, _INT64) for _ in blocks),
                 *(_empty_sequence(builder, self.plans[i].dtype) for i in inserted),
             ],
             {"body": body},
@@ -279,39 +304,48 @@ class _Writer:
             held[i] = Held(Form.INSERTION, value)
         return held
 
-    def _first_block(self, builder: Builder, output: int) -> ir.Value:
-        """Start with a block of no samples where its shape is known: it makes B = 0 ordinary."""
+    def _first_element(self, builder: Builder, output: int, count: ir.Value) -> ir.Value:
+        """Return the sequence that each block starts with, so that a block of none has a shape.
+
+        It holds an element of length 0 along the axis. Where another dimension is no number, the
+        element is there only if there are no samples. Where it may differ by sample, a
+        concatenation is all that is wanted, and of nothing that is an error.
+        """
         plan = self.plans[output]
-        dims = self._block_dims(plan)
+        dims = None if plan.dims is None else list(plan.dims)
         if dims is None or plan.dtype is None:
             return _empty_sequence(builder, plan.dtype)
+        dims[plan.axis] = 0
+        if None in dims:
+            return _empty_sequence(builder, plan.dtype)
+        shape = [d if isinstance(d, int) else 0 for d in dims]
         dtype = plan.dtype
-        if dtype == ir.DataType.STRING:
-            block = builder.constant(np.empty(dims, object))
-        else:
-            block = builder.constant(np.empty(dims, dtype.numpy()))
-        sequence = builder.op("SequenceConstruct", [block])
+        array = np.empty(shape, object if dtype == ir.DataType.STRING else dtype.numpy())
+
+        def write_element(inner: Builder) -> list[ir.Value]:
+            sequence = inner.op("SequenceConstruct", [inner.constant(array)])
+            sequence.type = ir.SequenceType(ir.TensorType(dtype))
+            return [sequence]
+
+        if shape == dims:
+            return write_element(builder)[0]
+        branches = {
+            "then_branch": builder.subgraph("none", [], write_element),
+            "else_branch": builder.subgraph(
+                "some", [], lambda inner: [_empty_sequence(inner, dtype)]
+            ),
+        }
+        sequence = builder.op("If", [builder.op("Equal", [count, builder.scalar(0)])], branches)
         sequence.type = ir.SequenceType(ir.TensorType(dtype))
         return sequence
 
-    def _block_dims(self, plan: OutputPlan) -> tuple[int, ...] | None:
-        if plan.dims is None:
-            return None
-        dims = list(plan.dims)
-        if plan.form is Form.BLOCKS:
-            dims[plan.axis] = 0
-        else:
-            dims = [0, *dims]
-        numbers = tuple(d for d in dims if isinstance(d, int))
-        return numbers if len(numbers) == len(dims) else None
-
-    def _no_lengths(self, builder: Builder, output: int) -> ir.Value:
-        if self._block_dims(self.plans[output]) is None:
-            return _empty_sequence(builder, _INT64)
-        return builder.op("SequenceConstruct", [builder.ints()])
-
     def _write_block(
-        self, builder: Builder, start: ir.Value, size: ir.Value, states: Mapping[int, ir.Value]
+        self,
+        builder: Builder,
+        start: ir.Value,
+        size: ir.Value,
+        first: Mapping[int, ir.Value],
+        states: Mapping[int, ir.Value],
     ) -> _Block:
         blocks = self._with_form(Form.BLOCKS)
         scanned = self._with_form(Form.SCAN_OUTPUT)
@@ -324,7 +358,7 @@ class _Writer:
             sizes = []
             for i in blocks:
                 shape = inner.op("Shape", [outputs[i]])
-                axis = inner.int(self.plans[i].axis)
+                axis = inner.scalar(self.plans[i].axis)
                 length = inner.op("Gather", [shape, axis], {"axis": 0})
                 length.type, length.shape = ir.TensorType(_INT64), ir.Shape([])
                 sizes.append(length)
@@ -342,8 +376,8 @@ class _Writer:
             "Loop",
             [
                 size,
-                builder.bool(True),
-                *(_empty_sequence(builder, self.plans[i].dtype) for i in blocks),
+                builder.flag(True),
+                *first.values(),
                 *states.values(),
             ],
             {"body": body},
@@ -364,7 +398,8 @@ class _Writer:
 @dataclasses.dataclass(frozen=True)
 class _Block:
     """What the Loop over one block gives for each output: the tensor of the block, the lengths
-    of its samples, the sequences carried on."""
+    of its samples, the sequences carried on.
+    """
 
     tensors: dict[int, ir.Value]
     lengths: dict[int, ir.Value]

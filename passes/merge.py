@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graphs import captured_values, copy_nodes, graphs_inside, subgraphs
+from passes.graphs import captured_values, copy_nodes, subgraphs
 from passes.sequence_map import find_sequence_maps, is_sequence_map
 from passes.splice import remove_dead
 

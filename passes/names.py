@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.graphs import all_graphs
+from passes.outer_outputs import connect_outer_outputs
 
 __all__ = ["make_names_unique"]
 
@@ -34,15 +35,16 @@ def make_names_unique(model: ir.Model) -> bool:
     graph keep their names, and so does the first value of each other name.
 
     Returns:
-        Whether a name was changed.
+        Whether a name was changed, or an output connected that was bound to a value by its name
+        only.
     """
+    changed = connect_outer_outputs(model)
     graphs = list(all_graphs(model))
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
     taken = {value.name for graph in graphs for value in _values_of(graph) if value.name}
     taken_by_nodes = {node.name for graph in graphs for node in graph if node.name}
     seen = {value.name for value in fixed}
     seen_nodes: set[str] = set()
-    changed = False
     for graph in graphs:
         for value in list(_values_of(graph)):
             if value in fixed or (value.name == "" and not value.uses()):

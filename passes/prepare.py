@@ -19,10 +19,10 @@ def prepare(model: ir.Model) -> bool:
     whatever the map becomes, and a body can be copied without copying weights.
 
     Returns:
-        Whether the model was changed (its names apart).
+        Whether the model was changed.
     """
     changed = InlineMapFunctionsPass()(model).modified
-    make_names_unique(model)
+    changed |= make_names_unique(model)
     for node in walk_nodes(model.graph):
         if is_sequence_map(node):
             for _, body in subgraphs(node):

@@ -88,20 +88,18 @@ def read_sequence_map(
 
 
 def sequence_source(sequence: ir.Value, typing: Typing) -> ElementSource:
-    """Return the tensor that SplitToSequence cuts into a sequence, or the sequence itself."""
-    value: ir.Value | None = sequence
-    while value is not None:
-        node = value.producer()
-        if node is None or not is_default_domain(node):
+    """Return the tensor that SplitToSequence cuts into a sequence, or the sequence itself.
+
+    Identity in between is passed over.
+    """
+    node = sequence.producer()
+    while node is not None and is_default_domain(node) and node.inputs:
+        before = node.inputs[0]
+        if node.op_type != "Identity" or before is None:
             break
-        if node.op_type == "Identity":
-            value = node.inputs[0]
-            continue
-        if node.op_type == "SplitToSequence":
-            source = _split_source(node, typing)
-            if source is not None:
-                return source
-        break
+        sequence, node = before, before.producer()
+    if node is not None and is_default_domain(node) and node.op_type == "SplitToSequence":
+        return _split_source(node, typing) or SequenceSource(sequence)
     return SequenceSource(sequence)
 
 
@@ -124,7 +122,11 @@ def _results(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result]:
     """Yield how an output of a map is used: by concatenations, and as a sequence otherwise."""
     escapes = value.is_graph_output()
     for user, _ in value.uses():
-        if user.op_type == "ConcatFromSequence" and is_default_domain(user) and user.graph is graph:
+        if (
+            user.op_type == "ConcatFromSequence"
+            and is_default_domain(user)
+            and user.graph is graph
+        ):
             kind = "stacked" if user.attributes.get_int("new_axis", 0) else "concatenated"
             axis = user.attributes.get_int("axis", 0) or 0
             yield Result(output, kind, user.outputs[0], axis)  # type: ignore[arg-type]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graphs import constant_value, is_default_domain
+from passes.sequence_map import sequence_source
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing
 
@@ -22,11 +23,11 @@ class PreparedSource:
     """What a loop needs of an element source.
 
     Attributes:
-        count: Number of elements, an int64 scalar outside of the loop.
+        count: Records the number of elements, an int64 scalar: ``count(builder)``.
         read: Records the read of one element: ``read(builder, index)`` with an int64 scalar.
     """
 
-    count: ir.Value
+    count: Callable[[Builder], ir.Value]
     read: Callable[[Builder, ir.Value], ir.Value]
 
 
@@ -41,9 +42,9 @@ def prepare_source(
         dtype: Their element type.
     """
     if isinstance(source, SequenceSource):
-        prepared = _prepare_sequence(builder, source)
+        prepared = _prepare_sequence(source)
     elif source.split is None:
-        prepared = _prepare_slices_of_one(builder, source)
+        prepared = _prepare_slices_of_one(source)
     else:
         prepared = _prepare_slices(builder, source, source.split)
 
@@ -56,38 +57,46 @@ def prepare_source(
     return PreparedSource(prepared.count, read)
 
 
-def _prepare_sequence(builder: Builder, source: SequenceSource) -> PreparedSource:
+def _prepare_sequence(source: SequenceSource) -> PreparedSource:
+    def count(outer: Builder) -> ir.Value:
+        return outer.op("SequenceLength", [source.sequence])
+
     def read(inner: Builder, index: ir.Value) -> ir.Value:
         return inner.op("SequenceAt", [source.sequence, index])
 
-    return PreparedSource(builder.op("SequenceLength", [source.sequence]), read)
+    return PreparedSource(count, read)
 
 
 def _dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
-    return builder.op("Gather", [builder.op("Shape", [tensor]), builder.int(axis)], {"axis": 0})
+    return builder.op("Gather", [builder.op("Shape", [tensor]), builder.scalar(axis)], {"axis": 0})
 
 
-def _prepare_slices_of_one(builder: Builder, source: TensorSource) -> PreparedSource:
+def _prepare_slices_of_one(source: TensorSource) -> PreparedSource:
+    def count(outer: Builder) -> ir.Value:
+        return _dim(outer, source.tensor, source.axis)
+
     def read(inner: Builder, index: ir.Value) -> ir.Value:
         position = index
         if source.keepdims:
             position = inner.op("Unsqueeze", [index, inner.ints(0)])
         return inner.op("Gather", [source.tensor, position], {"axis": source.axis})
 
-    return PreparedSource(_dim(builder, source.tensor, source.axis), read)
+    return PreparedSource(count, read)
 
 
 def _prepare_slices(builder: Builder, source: TensorSource, split: ir.Value) -> PreparedSource:
     if source.split_is_scalar:
-        size = builder.op("Cast", [split, ], {"to": int(_INT64)})
+        size = builder.op("Cast", [split], {"to": int(_INT64)})
         dim = _dim(builder, source.tensor, source.axis)
-        starts = builder.op("Range", [builder.int(0), dim, size])
+        starts = builder.op("Range", [builder.scalar(0), dim, size])
         ends = builder.op("Add", [starts, size])
     else:
         sizes = builder.op("Cast", [split], {"to": int(_INT64)})
-        ends = builder.op("CumSum", [sizes, builder.int(0)])
+        ends = builder.op("CumSum", [sizes, builder.scalar(0)])
         starts = builder.op("Sub", [ends, sizes])
-    count = _dim(builder, starts, 0)
+
+    def count(outer: Builder) -> ir.Value:
+        return _dim(outer, starts, 0)
 
     def read(inner: Builder, index: ir.Value) -> ir.Value:
         position = inner.op("Unsqueeze", [index, inner.ints(0)])
@@ -102,19 +111,32 @@ def lengths_are_equal(site: MapSite, typing: Typing) -> bool:
     """Whether all sources of a site have one number of elements, by proof.
 
     They do if they are one value, slices along one axis of one tensor, slices along dimensions
-    that are one number (proven typing), or cut by one ``split``.
+    that are one number (proven typing), cut by one ``split``, constructed of as many tensors, or
+    results of maps over such.
     """
     keys = {_length_key(source, typing) for _, source in site.elements}
     return len(keys) == 1
 
 
 def _length_key(source: ElementSource, typing: Typing) -> object:
-    if isinstance(source, SequenceSource):
-        return source.sequence
+    """Return a number, or what stands for the unknown number of elements of a source."""
+    while isinstance(source, SequenceSource):
+        node = source.sequence.producer()
+        if node is None or not is_default_domain(node):
+            return source.sequence
+        if node.op_type == "SequenceConstruct":
+            return len(node.inputs)
+        mapped = node.inputs[0] if node.op_type == "SequenceMap" else None
+        if mapped is None:
+            return source.sequence
+        source = sequence_source(mapped, typing)
     dims = typing.dims(source.tensor)
     if source.split is not None:
         if source.split_is_scalar:
             size = constant_value(source.split)
+            dim = None if dims is None else dims[source.axis % len(dims)]
+            if size is not None and isinstance(dim, int):
+                return -(-dim // int(size))
             return source.tensor, source.axis, source.split if size is None else int(size)
         sizes = constant_value(source.split)
         return source.split if sizes is None else sizes.size

@@ -14,7 +14,7 @@ __all__ = ["remove_dead", "splice"]
 
 def splice(
     builder: Builder, node: ir.Node, replacements: Iterable[tuple[ir.Value, ir.Value]]
-) -> None:
+) -> dict[ir.Value, ir.Value]:
     """Insert what a builder recorded before a node, and replace values by new ones.
 
     A new value takes the name, type and shape of the value that it replaces. The node, and what
@@ -24,6 +24,9 @@ def splice(
         builder: The new nodes.
         node: Where they go; usually the node that they replace.
         replacements: Pairs of old and new value.
+
+    Returns:
+        For each old value the one that is read in its place.
     """
     graph = node.graph
     assert graph is not None
@@ -46,6 +49,7 @@ def splice(
         old.name = None
         new.name = name
     remove_dead([node, *(user for user in users if user is not None)])
+    return dict(pairs)
 
 
 def remove_dead(nodes: Iterable[ir.Node]) -> None:

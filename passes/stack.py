@@ -10,7 +10,7 @@ from passes.promises import Promises
 from passes.site import ElementSource, SequenceSource, TensorSource
 from passes.typing import Typings
 
-__all__ = ["is_promised", "is_proven_equal", "sample_count", "stack"]
+__all__ = ["is_promised", "is_proven_equal", "sample_count", "stack", "static_count"]
 
 
 def is_proven_equal(source: ElementSource, typings: Typings) -> bool:
@@ -55,6 +55,27 @@ def _even_size(source: TensorSource, typings: Typings) -> int | None:
     dim = dims[source.axis % len(dims)]
     number = int(size)
     return number if isinstance(dim, int) and number > 0 and dim % number == 0 else None
+
+
+def static_count(source: ElementSource, typings: Typings) -> int | None:
+    """Return the number of samples of a source if it is a constant."""
+    if isinstance(source, SequenceSource):
+        node = source.sequence.producer()
+        if node is None or node.op_type != "SequenceConstruct" or not is_default_domain(node):
+            return None
+        return len(node.inputs)
+    dims = typings.proven.dims(source.tensor)
+    if dims is None:
+        return None
+    dim = dims[source.axis % len(dims)]
+    if source.split is None:
+        return dim if isinstance(dim, int) else None
+    size = constant_value(source.split)
+    if size is None:
+        return None
+    if not source.split_is_scalar:
+        return int(size.size)
+    return -(-dim // int(size)) if isinstance(dim, int) and size > 0 else None
 
 
 def sample_count(builder: Builder, source: ElementSource, typings: Typings) -> ir.Value:

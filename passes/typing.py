@@ -61,15 +61,19 @@ class Typing:
         """Return what is known of a value."""
         return self._types.get(value, _UNKNOWN)
 
+    def items(self) -> Iterable[tuple[ir.Value, ValueType]]:
+        """Return all values that something is known of."""
+        return self._types.items()
+
     def set(self, value: ir.Value, type_: ValueType) -> None:
         """Enter what is known of a value."""
         self._types[value] = type_
 
     def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
-        """Give each new value the type of the old one."""
+        """Give each new value the type of the old one, which it computes anew."""
         for old, new in values.items():
-            if new is not None and old in self._types and new not in self._types:
-                self._types[new] = self._types[old]
+            if new is not None and old in self._types:
+                self._types[new] = _combined(self[new], self[old])
 
     def is_sequence(self, value: ir.Value) -> bool | None:
         """Whether the value is a sequence; None if its type is unknown."""
@@ -117,6 +121,8 @@ def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) ->
     """
     make_names_unique(model)
     proto = _proto_without_data(model)
+    for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
+        _stand_in(nodes)
     if proven:
         _erase(proto, ranks)
     _show_constants(model.graph, proto.graph, {})
@@ -181,13 +187,34 @@ def _proto_without_data(model: ir.Model) -> onnx.ModelProto:
         if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _LARGEST_DATA:
             kept[value] = tensor
             value.const_value = ir.ExternalTensor(
-                "absent", 0, 0, tensor.dtype, shape=tensor.shape, name=value.name or ""
+                "absent",
+                0,
+                0,
+                tensor.dtype,
+                shape=ir.Shape(tensor.shape.numpy()),
+                name=value.name or "",
             )
     try:
         return ir.to_proto(model)
     finally:
         for value, tensor in kept.items():
             value.const_value = tensor
+
+
+_LIKE_THEIR_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+"""Operators that ONNX's inference does not know; the result has the type of the first input."""
+
+
+def _stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Make Identity, for inference only, of nodes that it does not know, at any depth."""
+    for node in nodes:
+        if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
+            node.op_type = "Identity"
+            del node.input[1:]
+            del node.attribute[:]
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                _stand_in(graph.node)
 
 
 def _show_constants(
@@ -248,11 +275,24 @@ def _erase_dims(type_: onnx.TypeProto, ranks: bool) -> None:
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:
-    type_and_shape = ir.from_proto(proto)
-    dims: tuple[int | str | None, ...] | None = None
-    if type_and_shape.shape is not None:
-        dims = tuple(d if isinstance(d, int) else d.value for d in type_and_shape.shape)
-    return ValueType(type_and_shape.type, dims)
+    if proto.HasField("sequence_type") and not proto.sequence_type.elem_type.WhichOneof("value"):
+        return _UNKNOWN  # inference failed in the body of the map that yields the sequence
+    type_ = ir.serde.deserialize_type_proto_for_type(proto)
+    shape = ir.serde.deserialize_type_proto_for_shape(proto)
+    if shape is None:
+        return ValueType(type_, None)
+    return ValueType(type_, tuple(d if isinstance(d, int) else d.value for d in shape))
+
+
+def _without_zeros(known: ValueType) -> ValueType:
+    """Take an inferred dimension of 0 as unknown.
+
+    Inference of Attention gives 0 where it lacks a dimension, and a true 0 is rare.
+    """
+    if known.dims is None:
+        return known
+    dims = tuple(None if d == 0 else d for d in known.dims)
+    return dataclasses.replace(known, dims=dims)
 
 
 def _read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
@@ -265,7 +305,7 @@ def _read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None
     for value in graph.initializers.values():
         tensor = value.const_value
         if tensor is not None:
-            dims = tuple(int(d) for d in tensor.shape)
+            dims = tuple(tensor.shape.numpy())
             typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
     for value in graph.inputs:
         if value.name in types:
@@ -273,7 +313,8 @@ def _read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None
     for node, node_proto in zip(graph, proto.node, strict=True):
         for value, name in zip(node.outputs, node_proto.output, strict=False):
             if name in types:
-                typing.set(value, _value_type(types[name]))
+                known = _value_type(types[name])
+                typing.set(value, known if node.op_type == "Constant" else _without_zeros(known))
         attributes = {a.name: a for a in node_proto.attribute}
         for name, inner in subgraphs(node):
             if "[" not in name:
@@ -292,20 +333,17 @@ def _read_functions(
     merged: dict[ir.Value, ValueType] = {}
     while pending:
         graph, outer = pending.pop()
-        types = outer | {
-            v.name: v.type for v in (*graph.value_info, *graph.input, *graph.output)
-        }
+        types = outer | {v.name: v.type for v in (*graph.value_info, *graph.input, *graph.output)}
         for node in graph.node:
             for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    pending.append((attribute.g, types))
+                pending.extend([(attribute.g, types)] if attribute.HasField("g") else [])
             key = (node.domain, node.op_type, node.overload)
             if key not in protos:
                 continue
             body = _typed_call(proto, protos[key], node, types)
             table = Typing()
             _read_graph(table, model.functions[key].graph, body)
-            for value, type_ in table._types.items():  # noqa: SLF001
+            for value, type_ in table.items():
                 merged[value] = _agreed(merged[value], type_) if value in merged else type_
             pending.append((body, {}))
     for value, type_ in merged.items():
@@ -355,6 +393,14 @@ def _bind_attributes(
                 attribute.name = name
             else:
                 node.attribute.remove(attribute)
+
+
+def _combined(a: ValueType, b: ValueType) -> ValueType:
+    """Return what two inferences know together of one value."""
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return ValueType(a.type or b.type, b.dims if a.dims is None else a.dims)
+    dims = (x if isinstance(x, int) else y for x, y in zip(a.dims, b.dims, strict=True))
+    return ValueType(a.type or b.type, tuple(dims))
 
 
 def _agreed(a: ValueType, b: ValueType) -> ValueType:

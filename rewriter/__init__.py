@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 from passes.errors import RewriteError
+from rewriter import backend
+from rewriter.backends import run
 from rewriter.models import ModelError, ModelWarning, load, save
+from rewriter.pipeline import Result, explain, optimize, rewrite
+from rewriter.reference import ReferenceEvaluator
+from rewriter.report import Report
+from rewriter.targets import TargetError
+from rewriter.validation import Check, validate
 
-__all__ = ["ModelError", "ModelWarning", "RewriteError", "load", "save"]
+__all__ = [
+    "Check",
+    "ModelError",
+    "ModelWarning",
+    "ReferenceEvaluator",
+    "Report",
+    "Result",
+    "RewriteError",
+    "TargetError",
+    "backend",
+    "explain",
+    "load",
+    "optimize",
+    "rewrite",
+    "run",
+    "save",
+    "validate",
+]

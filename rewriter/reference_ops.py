@@ -43,6 +43,8 @@ class Operator(OpRun):
 
     def position(self, value: np.ndarray, first: int, last: int) -> int:
         """Return the position held by a tensor of one element, if it is in ``first..last``."""
+        if last < first:
+            raise self.error("the sequence is empty")
         position = self.integer(value, "the position")
         if not first <= position <= last:
             raise self.error(f"position {position} is outside of {first} to {last}")

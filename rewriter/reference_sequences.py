@@ -72,10 +72,9 @@ class SequenceErase(Operator):
 
     def _run(self, sequence: Value, position: np.ndarray | None = None) -> tuple[Value, ...]:
         n = len(self.sequence(sequence))
-        if not n:
-            raise self.error("the sequence is empty")
+        last = np.array(-1) if position is None else position
         result = list(sequence)
-        del result[-1 if position is None else self.position(position, -n, n - 1)]
+        del result[self.position(last, -n, n - 1)]
         return (result,)
 
 

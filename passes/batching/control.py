@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import table
 from passes.batching.context import Context, Operand, Output
+from passes.batching.failing import is_total
 from passes.batching.layouts import Batched, Layout
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline
@@ -70,10 +70,8 @@ def _picked(
 ) -> Sequence[Output]:
     for graph in graphs:
         for inner in walk_nodes(graph):
-            row = table.find(inner, ctx.opset)
-            fails = not (isinstance(row, table.Row) and row.total)
-            if fails and inner.op_type != "Constant":
-                detail = f"the condition differs from sample to sample and {inner.op_type} can fail"
+            if inner.op_type != "Constant" and not is_total(inner, ctx.opset, ctx.type_of):
+                detail = f"the condition is one per sample, and {inner.op_type} can fail"
                 raise Decline(Code.CONTROL_FLOW, detail)
     made = [ctx.nested(g, {}, ctx.builder) for g in graphs]
     outputs = []

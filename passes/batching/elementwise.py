@@ -7,8 +7,22 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.decisions import Code, Decline
 
-__all__ = ["broadcasting", "elementwise"]
+__all__ = [
+    "broadcasting",
+    "cast_like",
+    "clip",
+    "dropout",
+    "elementwise",
+    "one_sided_broadcasting",
+    "same_shape",
+]
+
+_WITHOUT_MAX = frozenset(
+    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.UINT8, ir.DataType.UINT16}
+)
+"""Element types that onnxruntime's Clip has and its Max and Min have not."""
 
 
 def elementwise(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -28,3 +42,60 @@ def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         return ctx.same(node, [present[0].value])
     rank = max(x.rank for x in present)
     return ctx.same(node, [None if x is None else ctx.padded_rank(x, rank) for x in operands])
+
+
+def one_sided_broadcasting(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """PRelu: the second operand aligns with the first, which has the shape of the result."""
+    data, slope = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "slope")
+    return ctx.same(node, [ctx.expanded(data), ctx.padded_rank(slope, data.rank)])
+
+
+def same_shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Operands of one shape, without broadcasting."""
+    return ctx.same(node, [None if x is None else ctx.expanded(x) for x in operands])
+
+
+def cast_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """CastLike: the second operand gives its element type only."""
+    data, target = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "target")
+    (new,) = ctx.same(node, [data.value, target.value])
+    return [new if data.is_stacked else ctx.shared(new.value)]
+
+
+def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Clip, whose bounds are attributes before opset 11 and scalars since.
+
+    Bounds that differ from sample to sample: Max, then Min, so that the upper one wins where
+    they cross.
+    """
+    data, bounds = ctx.operand(operands, 0, "input"), operands[1:3]
+    if all(x is None or x.is_shared for x in bounds):
+        return ctx.same(node, [data.value, *(None if x is None else x.value for x in bounds)])
+    widens = data.dtype in _WITHOUT_MAX
+    y = data.value
+    for op_type, x in zip(("Max", "Min"), bounds, strict=False):
+        if x is None:
+            continue
+        bound = ctx.padded_rank(x, data.rank)
+        if widens:
+            y, bound = (ctx.op("Cast", [v], {"to": int(ir.DataType.INT32)}) for v in (y, bound))
+        y = ctx.op(op_type, [y, bound])
+    if widens and data.dtype is not None:
+        y = ctx.op("Cast", [y], {"to": int(data.dtype)})
+    return [ctx.stacked(y)]
+
+
+def dropout(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Dropout in inference, where it drops nothing whatever its ratio is.
+
+    It trains only if an input says so, which it has since opset 12.
+    """
+    trains = ctx.optional(operands, 2)
+    known = ctx.constant(trains)
+    if trains is not None and (known is None or known.any()):
+        raise Decline(Code.RANDOM, "it drops elements of its own from every sample")
+    data = ctx.operand(operands, 0, "data")
+    new = ctx.same(node, [data.value])
+    return new if data.is_stacked else [ctx.shared(out.value) for out in new]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import onnx_ir as ir
 
 from passes.batching import table
 from passes.graphs import constant_value, is_default_domain
-from passes.typing import Typing
+from passes.typing import Typing, ValueType
 
-__all__ = ["cannot_fail"]
+__all__ = ["cannot_fail", "is_total"]
 
 _BY_TYPE = frozenset(
     {"Concat", "Constant", "Flatten", "Shape", "Size", "Slice", "Transpose", "Unsqueeze"}
@@ -17,6 +19,40 @@ _BY_TYPE = frozenset(
 
 _BY_SHAPE = frozenset({"ConstantOfShape", "Expand", "MatMul", "Reshape", "Squeeze", "Tile"})
 """Operators that inference checks whole once it knows all dimensions."""
+
+
+_BY_FLOATS = frozenset({"Div", "Mod", "Pow"})
+"""Operators that yield inf or NaN for floats where they may fail for integers."""
+
+
+def is_total(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]) -> bool:
+    """Whether a node yields a result for all operand values of fitting shapes.
+
+    Args:
+        node: The node.
+        opset: Version of ONNX's operators.
+        type_of: Tells what is known of a value.
+    """
+    row = table.find(node, opset)
+    if isinstance(row, table.Row) and row.total:
+        return True
+    if not is_default_domain(node) or not node.inputs or node.inputs[0] is None:
+        return False
+    known = type_of(node.inputs[0]).type
+    dtype = None if known is None else known.dtype
+    if dtype is None:
+        return False
+    if node.op_type in ("Cast", "CastLike"):
+        return dtype != ir.DataType.STRING
+    if node.op_type in _BY_FLOATS:
+        return dtype.is_floating_point() or _divides_by_constant(node)
+    return False
+
+
+def _divides_by_constant(node: ir.Node) -> bool:
+    """Whether the divisor is a constant of which no number can fail (the least one by -1 can)."""
+    divisor = constant_value(node.inputs[1])
+    return node.op_type != "Pow" and divisor is not None and bool((divisor > 0).all())
 
 
 def cannot_fail(node: ir.Node, typing: Typing) -> bool:
@@ -28,8 +64,7 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     """
     if not is_default_domain(node):
         return False
-    row = table.find(node, 1 << 20)
-    if isinstance(row, table.Row) and row.total:
+    if is_total(node, 1 << 20, typing.__getitem__):
         return True
     known = [typing.rank(v) is not None for v in (*node.inputs, *node.outputs) if v is not None]
     if node.op_type in _BY_TYPE:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 
-__all__ = ["arg_extremum", "cumulation", "global_pool", "reduction", "top_k"]
+__all__ = ["arg_extremum", "cumulation", "reduction", "top_k"]
 
 
 def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -94,17 +94,6 @@ def cumulation(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         return ctx.same(node, [data.value, ctx.shifted_axes(axis, data.rank)])
     shifted = np.array(ctx.axis(int(known.reshape(-1)[0]), data.rank), np.int64)
     return ctx.same(node, [data.value, ctx.builder.constant(shifted)])
-
-
-def global_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Pool the images of all samples as one longer list of images.
-
-    A reduction over the spatial axes would be shorter, but it rounds in another order and
-    treats NaN in another way.
-    """
-    data = ctx.operand(operands, 0, "X").value
-    (pooled,) = ctx.same(node, [ctx.merged(data)])
-    return [ctx.stacked(ctx.unmerged(pooled.value, data))]
 
 
 def top_k(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

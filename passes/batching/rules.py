@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
-from passes.batching import control, pooling, reductions, sequences
-from passes.batching.elementwise import broadcasting, elementwise
+from passes.batching import (
+    attention,
+    control,
+    convolution,
+    image,
+    indexing,
+    linear,
+    normalization,
+    pooling,
+    quantization,
+    recurrent,
+    reductions,
+    reshape,
+    sequences,
+    shapes,
+    slices,
+)
+from passes.batching.elementwise import (
+    broadcasting,
+    cast_like,
+    clip,
+    dropout,
+    elementwise,
+    one_sided_broadcasting,
+    same_shape,
+)
+from passes.batching.merging import merging
 from passes.batching.table import never, register
 from passes.decisions import Code
 
 register(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
     "Sigmoid Sin Sinh Sqrt Tan Tanh Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu "
-    "Shrink Softplus Softsign Swish ThresholdedRelu Identity IsInf IsNaN",
+    "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch",
     elementwise,
     total=True,
 )
-register("Ceil Floor Round Sign Cast BitCast", elementwise, discrete=True, total=True)
+register(
+    "Ceil Floor Round Sign BitCast Shrink ThresholdedRelu", elementwise, discrete=True, total=True
+)
+register("Cast", elementwise, discrete=True)
+register("CastLike", cast_like, family="elementwise", since=15, discrete=True)
 register("Add Sub Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor", broadcasting, total=True)
-register("Max Min Mean Sum Where", broadcasting, total=True)
+register("Max Min Mean Sum Where StringConcat", broadcasting, total=True)
 register(
     "Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True
 )
-register("Div Mod Pow BitShift", broadcasting)
+register("Div Pow BitShift", broadcasting)
+register("Mod", broadcasting, discrete=True)
+register("PRelu", one_sided_broadcasting, family="broadcasting", since=7, total=True)
+register("SwiGLU", same_shape, family="elementwise", since=28, total=True)
+register("Clip", clip, family="elementwise", since=6, total=True)
+register("Dropout", dropout, family="elementwise", since=7, total=True, draws=True)
+
+# Random numbers.
+never(
+    "RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial",
+    Code.RANDOM,
+    "it draws for every sample anew",
+)
 
 # Control flow, and sequences inside of a body.
 register("If", control.branch, family="control flow", since=11)
@@ -53,8 +94,24 @@ register(
 register("ArgMax ArgMin", reductions.arg_extremum, discrete=True)
 register("CumSum", reductions.cumulation, since=11)
 register("CumProd", reductions.cumulation, since=26)
-register("GlobalAveragePool GlobalMaxPool GlobalLpPool", reductions.global_pool)
+register("GlobalAveragePool GlobalMaxPool GlobalLpPool", merging)
 register("TopK", reductions.top_k, since=10, discrete=True)
+
+# Normalization.
+register("Softmax LogSoftmax LpNormalization", normalization.along_axis, total=True)
+register("Hardmax", normalization.along_axis, discrete=True)
+register("LayerNormalization", normalization.trailing_normalization, since=17, rounding=True)
+register("RMSNormalization", normalization.trailing_normalization, since=23, rounding=True)
+register("MeanVarianceNormalization", normalization.mean_variance_normalization, since=9)
+register("BatchNormalization", normalization.batch_normalization, since=9)
+register("InstanceNormalization", normalization.instance_normalization, since=6)
+register("GroupNormalization", normalization.group_normalization, since=18, rounding=True)
+register("LRN", merging)
+
+# Quantization.
+register("QuantizeLinear", quantization.quantization, since=10, discrete=True)
+register("DequantizeLinear", quantization.quantization, since=10)
+register("DynamicQuantizeLinear", quantization.dynamic_quantization, since=11, discrete=True)
 
 # Pooling over windows and over regions of interest.
 register("AveragePool LpPool", pooling.pooling)
@@ -62,3 +119,95 @@ register("MaxPool", pooling.max_pool, family="pooling")
 register("MaxUnpool", pooling.max_unpool, family="pooling")
 register("RoiAlign", pooling.roi_align, family="regions of interest")
 register("MaxRoiPool", pooling.max_roi_pool, family="regions of interest")
+
+# Images.
+register("Resize", image.resize, since=11, rounding=True)
+register("GridSample", image.grid_sample, since=16, discrete=True)
+register("AffineGrid", image.affine_grid, since=20)
+never(
+    "NonMaxSuppression",
+    Code.DATA_DEPENDENT,
+    "how many boxes are left depends on their scores",
+)
+never("ImageDecoder", Code.DATA_DEPENDENT, "the size of the image stands in the encoded bytes")
+
+# Recurrent networks.
+register("LSTM GRU RNN", recurrent.recurrent, rounding=True)
+
+# Shapes.
+register("Transpose", shapes.transpose, family="shape", total=True)
+register("Squeeze", shapes.squeeze, family="shape")
+register("Unsqueeze", shapes.unsqueeze, family="shape", total=True)
+register("Reshape", reshape.reshape, family="shape", since=5)
+register("Flatten", shapes.flatten, family="shape", since=9, total=True)
+register("Expand", shapes.expand, family="shape", since=8)
+register("Tile", shapes.tile, family="shape", since=6)
+register("Concat", shapes.concat, family="shape", since=4, total=True)
+register("Split", shapes.split, family="shape", since=2)
+register("Shape", shapes.shape, family="shape", total=True)
+register("Size", shapes.size, family="shape", total=True)
+register("EyeLike", shapes.eye_like, family="shape", since=9, total=True)
+register("Constant", elementwise, family="shape", total=True)
+never("ConstantOfShape", Code.DATA_DEPENDENT, "its shape differs from sample to sample")
+never("Range", Code.DATA_DEPENDENT, "the number of its elements may differ by sample")
+
+# Cutting, padding and reordering along axes.
+register("Slice", slices.slice_, family="slice", since=10)
+register("Pad", slices.pad, family="slice", since=11)
+register("CenterCropPad", slices.center_crop_pad, family="slice", since=18)
+register("Trilu", slices.trilu, family="slice", since=14, total=True)
+register("ReverseSequence", slices.reverse_sequence, family="slice", since=10)
+register("DepthToSpace", slices.blocks, family="slice", total=True)
+register("SpaceToDepth", slices.blocks, family="slice", total=True)
+register("Col2Im", slices.col2im, family="slice", since=18)
+
+# Reading and writing elements at positions.
+register("Gather", indexing.gather, family="indexing")
+register("GatherElements", indexing.gather_elements, family="indexing", since=11)
+register("GatherND", indexing.gather_nd, family="indexing", since=11)
+register("ScatterElements", indexing.scatter_elements, family="indexing", since=11)
+register("Scatter", indexing.scatter_elements, family="indexing", since=9, until=10)
+register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
+register("TensorScatter", merging, family="indexing", since=24)
+register("OneHot", indexing.one_hot, family="indexing", since=9)
+register("Compress", indexing.compress, family="indexing", since=9)
+never("NonZero", Code.DATA_DEPENDENT, "how many elements are not zero differs by sample")
+never("Unique", Code.DATA_DEPENDENT, "how many distinct elements there are differs by sample")
+
+# Products of matrices.
+register("MatMul", linear.matmul, family="matrix product", total=True, rounding=True)
+register("Gemm", linear.gemm, family="matrix product", since=7, total=True, rounding=True)
+register("MatMulInteger", linear.matmul_integer, family="matrix product", since=10, total=True)
+register("QLinearMatMul", linear.qlinear_matmul, family="matrix product", since=10, discrete=True)
+register("Einsum", linear.einsum, family="matrix product", since=12, total=True, rounding=True)
+register("Det", linear.det, family="matrix product", since=11, total=True)
+
+# Convolutions.
+register("Conv ConvTranspose", convolution.convolution, total=True, rounding=True)
+register("ConvInteger", convolution.quantized_convolution, family="convolution", since=10)
+register(
+    "QLinearConv",
+    convolution.quantized_convolution,
+    family="convolution",
+    since=10,
+    discrete=True,
+)
+register(
+    "DeformConv",
+    convolution.deformable_convolution,
+    family="convolution",
+    since=19,
+    rounding=True,
+)
+register(
+    "CausalConvWithState",
+    convolution.causal_convolution,
+    family="convolution",
+    since=27,
+    rounding=True,
+)
+
+# Attention.
+register("Attention", attention.attention, since=23, rounding=True)
+register("LinearAttention", attention.linear_attention, since=27, rounding=True)
+register("RotaryEmbedding", attention.rotary_embedding, since=23)

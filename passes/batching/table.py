@@ -13,8 +13,9 @@ import onnx_ir as ir
 
 from passes.batching.context import Rule
 from passes.decisions import Code
+from passes.graphs import walk_nodes
 
-__all__ = ["Never", "Row", "find", "never", "register", "rows"]
+__all__ = ["Never", "Row", "find", "may_draw", "never", "register", "rows"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Row:
         discrete: Whether a rounding difference in an operand can change the result by more.
         total: Whether the operator yields a result for all operand values of fitting shapes,
             so that it may run where it would not have run.
+        draws: Whether it draws random numbers for some operands: its rule decides even where
+            all of them are shared.
         domain: Domain of the operator.
     """
 
@@ -42,6 +45,7 @@ class Row:
     rounding: bool = False
     discrete: bool = False
     total: bool = False
+    draws: bool = False
     domain: str = ""
 
     def holds_at(self, opset: int) -> bool:
@@ -86,6 +90,7 @@ def register(
     rounding: bool = False,
     discrete: bool = False,
     total: bool = False,
+    draws: bool = False,
     domain: str = "",
 ) -> None:
     """Add a row to the table for each of some operators.
@@ -99,6 +104,7 @@ def register(
         rounding: See `Row`.
         discrete: See `Row`.
         total: See `Row`.
+        draws: See `Row`.
         domain: Domain of the operators, for operators that are not ONNX's own.
 
     Raises:
@@ -114,6 +120,7 @@ def register(
             rounding,
             discrete,
             total,
+            draws,
             domain,
         )
         known = _rows.setdefault(_key(domain, op_type), [])
@@ -141,6 +148,15 @@ def find(node: ir.Node, opset: int) -> Row | Never | None:
         if row.holds_at(opset):
             return row
     return _never.get(key)
+
+
+def may_draw(node: ir.Node, opset: int) -> bool:
+    """Whether a node, or a node in the graphs that it owns, may draw random numbers."""
+    for inner in walk_nodes([node]):
+        said = find(inner, opset)
+        if said is not None and (said.draws if isinstance(said, Row) else said.code is Code.RANDOM):
+            return True
+    return False
 
 
 def rows() -> Iterator[Row | Never]:

@@ -121,10 +121,10 @@ class Walk:
         known = self._typings.declared[value].type
         if dims is None or None in dims or not isinstance(known, ir.TensorType):
             return False
-        if self._options.relies_on_declared or not dims:
-            return True
         if value in self._sources:
             return False
+        if self._options.relies_on_declared or not dims:
+            return True
         proven = self._typings.proven
         return any(proven.is_one_number(d) for d in proven.dims(value) or ())
 
@@ -143,19 +143,27 @@ class Walk:
         captured = [self.read(v) for _, g in subgraphs(node) for v in captured_values(g)]
         operands = [x for x in (*inputs, *captured) if x is not None]
         said = table.find(node, self._options.opset)
+        if isinstance(said, table.Never) and said.code is Code.RANDOM:
+            self._decline(node, operands, Decline(said.code, said.reason))
+            return
         try:
-            if isinstance(said, table.Never) and said.code is Code.RANDOM:
-                raise Decline(said.code, said.reason)
             if node in kept:
                 self._keep(node, operands)
-            elif all(x.is_shared for x in operands):
+            elif all(x.is_shared for x in operands) and not self._may_draw(node):
                 self._hoist(node, operands, said)
             else:
                 self._batch(node, inputs, operands, said)
         except Decline as decline:
-            path = self._options.paths.get(node, node.name or node.op_type)
-            self.reasons.append(Reason(decline.code, path, node.op_type, decline.detail))
-            self._keep(node, operands)
+            self._decline(node, operands, decline)
+
+    def _may_draw(self, node: ir.Node) -> bool:
+        return table.may_draw(node, self._options.opset)
+
+    def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
+        """Leave a node in a loop and note why."""
+        path = self._options.paths.get(node, node.name or node.op_type)
+        self.reasons.append(Reason(decline.code, path, node.op_type, decline.detail))
+        self._keep(node, operands)
 
     def _hoist(
         self, node: ir.Node, operands: Sequence[Batched], said: table.Row | table.Never | None

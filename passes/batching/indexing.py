@@ -1,0 +1,140 @@
+"""Operators that read or write elements at given positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.merging import sample_numbers
+from passes.batching.shapes import shaping
+from passes.batching.slices import select
+from passes.decisions import Code, Decline
+
+__all__ = [
+    "compress",
+    "gather",
+    "gather_elements",
+    "gather_nd",
+    "one_hot",
+    "scatter_elements",
+    "scatter_nd",
+]
+
+
+def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Four mixes of shared and stacked.
+
+    1. Shared positions: the axis moves up by one.
+    2. Shared data: one Gather, and the batch axis of the result is brought in front.
+    3. Both stacked: GatherND with a batch axis, which never reads another sample.
+    """
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    axis = ctx.axis_attribute(node, data.rank, 0)
+    if positions.is_shared:
+        return ctx.same(node, [data.value, positions.value], {"axis": axis})
+    if data.is_shared:
+        (new,) = ctx.same(node, [data.value, positions.value], {"axis": axis - 1})
+        return [ctx.stacked(_to_front(ctx, new.value, axis - 1, data.rank + positions.rank))]
+    if ctx.opset < 12:
+        raise Decline(Code.OPSET, "GatherND has a batch axis from opset 12 on")
+    rows = data.value
+    if axis > 1:
+        rest = [i for i in range(1, data.rank + 1) if i != axis]
+        rows = ctx.op("Transpose", [rows], {"perm": [0, axis, *rest]})
+    where = ctx.unsqueeze(_int64(ctx, positions), [positions.rank + 1])
+    found = ctx.op("GatherND", [rows, where], {"batch_dims": 1})
+    if axis > 1:
+        # [B, *positions, *before, *after] to [B, *before, *positions, *after]
+        last = positions.rank + axis
+        before, middle = range(positions.rank + 1, last), range(1, positions.rank + 1)
+        after = range(last, data.rank + positions.rank)
+        found = ctx.op("Transpose", [found], {"perm": [0, *before, *middle, *after]})
+    return [ctx.stacked(found)]
+
+
+def _to_front(ctx: Context, value: ir.Value, axis: int, rank: int) -> ir.Value:
+    if axis == 0:
+        return value
+    order = [axis, *(i for i in range(rank) if i != axis)]
+    return ctx.op("Transpose", [value], {"perm": order})
+
+
+def _int64(ctx: Context, x: Batched) -> ir.Value:
+    if x.dtype == ir.DataType.INT64:
+        return x.value
+    return ctx.op("Cast", [x.value], {"to": ir.DataType.INT64})
+
+
+def gather_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axis moves up by one; a shared operand is repeated for every sample."""
+    given = [ctx.operand(operands, i) for i in range(2)]
+    axis = ctx.axis_attribute(node, given[0].rank, 0)
+    return ctx.same(node, [ctx.expanded(x) for x in given], {"axis": axis})
+
+
+def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """One batch axis more, but where the data is shared and has none so far."""
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    known = ctx.attribute(node, "batch_dims", 0)
+    if data.is_shared and not known:
+        return ctx.same(node, [data.value, positions.value])
+    if ctx.opset < 12:
+        raise Decline(Code.OPSET, "GatherND has a batch axis from opset 12 on")
+    given = [ctx.expanded(data), ctx.expanded(positions)]
+    return ctx.same(node, given, {"batch_dims": known + 1})
+
+
+def scatter_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axis moves up by one; a shared operand is repeated for every sample."""
+    given = [ctx.operand(operands, i) for i in range(3)]
+    axis = ctx.axis_attribute(node, given[0].rank, 0)
+    return ctx.same(node, [ctx.expanded(x) for x in given], {"axis": axis})
+
+
+def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The number of the sample becomes the first coordinate of every position."""
+    data, positions, updates = (ctx.operand(operands, i) for i in range(3))
+    where = ctx.expanded(positions)
+    rank = positions.rank
+    column = ctx.op("Concat", [ctx.shape(where, 0, rank), ctx.ints(1)], {"axis": 0})
+    numbers = ctx.op("Expand", [sample_numbers(ctx, ctx.ints(1), rank), column])
+    full = ctx.op("Concat", [numbers, where], {"axis": rank})
+    return ctx.same(node, [ctx.expanded(data), full, ctx.expanded(updates)])
+
+
+def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axis moves up by one. Values per sample are chosen by a mask."""
+    positions, depth, values = (ctx.operand(operands, i) for i in range(3))
+    shaping(depth, "depth")
+    axis = ctx.attribute(node, "axis", -1)
+    if positions.is_stacked and axis >= 0:
+        axis += 1
+    if values.is_shared:
+        given = [positions.value, depth.value, values.value]
+        return ctx.same(node, given, {"axis": axis})
+    flags = ctx.builder.constant(np.array([0, 1], np.int64))
+    numbers = [_int64(ctx, positions), _int64(ctx, depth), flags]
+    (mask,) = ctx.same(node, numbers, {"axis": axis})
+    hot = ctx.op("Cast", [mask.value], {"to": ir.DataType.BOOL})
+    off, on = (
+        ctx.op("Gather", [values.value, ctx.builder.int(i)], {"axis": 1}) for i in range(2)
+    )
+    aligned = [ctx.unsqueeze(x, range(1, positions.rank + 2)) for x in (on, off)]
+    return [ctx.stacked(select(ctx, hot, aligned[0], aligned[1], values.dtype))]
+
+
+def compress(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """A shared condition along one axis, or over the flattened samples."""
+    data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
+    kept = shaping(condition, "condition")
+    if ctx.attribute(node, "axis") is not None:
+        axis = ctx.axis_attribute(node, data.rank)
+        return ctx.same(node, [data.value, kept], {"axis": axis})
+    value = ctx.unsqueeze(data.value, [1]) if data.rank == 0 else data.value
+    size = ctx.op("ReduceProd", [ctx.shape(value, 1)], {"keepdims": 1})
+    target = ctx.op("Concat", [ctx.shape(value, 0, 1), size], {"axis": 0})
+    return ctx.same(node, [ctx.reshape(value, target), kept], {"axis": 1})

@@ -1,0 +1,244 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.decisions import Code, Decline
+
+__all__ = ["det", "einsum", "gemm", "matmul", "matmul_integer", "multiplied", "qlinear_matmul"]
+
+Product = Callable[[ir.Value, ir.Value], ir.Value]
+
+
+def multiplied(ctx: Context, a: Batched, b: Batched, product: Product) -> ir.Value:
+    """Record ``a @ b`` of samples of any ranks, as numpy means it.
+
+    Where the batch axes line up by themselves the operands stay as they are: in particular a
+    stacked operand times a shared matrix is one product. Otherwise both become matrices of one
+    rank: a vector on the left is a row, one on the right a column.
+
+    Args:
+        ctx: The context.
+        a: Left operand.
+        b: Right operand; one of the two is stacked.
+        product: Records the node.
+    """
+    if _lines_up(a, b):
+        return product(a.value, b.value)
+    rank = max(a.rank, b.rank, 2)
+    left, right = ctx.padded_rank(a, rank), ctx.padded_rank(b, rank)
+    if a.rank == 1 and a.is_shared:
+        left = ctx.unsqueeze(a.value, [0])
+    if b.rank == 1:
+        axes = [*range(1, rank - 1), rank] if b.is_stacked else [1]
+        right = ctx.unsqueeze(b.value, axes)
+    made = product(left, right)
+    return ctx.squeeze(made, [rank - 1] * (a.rank == 1) + [rank] * (b.rank == 1))
+
+
+def _lines_up(a: Batched, b: Batched) -> bool:
+    if b.is_shared:
+        return b.rank <= max(a.rank, 2)
+    if a.is_shared:
+        return b.rank >= max(a.rank, 2)
+    return a.rank == b.rank >= 2
+
+
+def matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """A shared matrix times a vector per sample is one product with the matrix on the right."""
+    a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
+
+    def product(left: ir.Value, right: ir.Value) -> ir.Value:
+        return ctx.op("MatMul", [left, right])
+
+    if a.is_shared and a.rank <= 2 and b.rank == 1:
+        matrix = a.value if a.rank == 1 else ctx.op("Transpose", [a.value], {"perm": [1, 0]})
+        return [ctx.stacked(product(b.value, matrix))]
+    return [ctx.stacked(multiplied(ctx, a, b, product))]
+
+
+def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """``alpha * A' @ B' + beta * C``.
+
+    1. A stacked, B shared: the rows of all samples form one matrix. C goes along unless it
+       differs from row to row or from sample to sample; then it is added.
+    2. B stacked: MatMul, and what is not neutral of alpha, beta and C.
+    3. C alone stacked: one shared product, and C is added.
+    """
+    a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
+    c = ctx.optional(operands, 2)
+    alpha, beta = (float(ctx.attribute(node, name, 1.0)) for name in ("alpha", "beta"))
+    if b.is_stacked:
+        left = _turned(ctx, a, ctx.attribute(node, "transA", 0))
+        right = _turned(ctx, b, ctx.attribute(node, "transB", 0))
+        product = _scaled(ctx, ctx.op("MatMul", [left, right]), alpha, a.dtype)
+    elif a.is_stacked:
+        rows = _turned(ctx, a, ctx.attribute(node, "transA", 0))
+        inputs: list[ir.Value | None] = [ctx.merged(rows, _row_dims(ctx, node, a)), b.value]
+        if c is not None and c.is_shared and (c.rank < 2 or c.dims[0] == 1):
+            inputs.append(c.value)
+            c = None
+        (new,) = ctx.same(node, inputs, {"transA": None})
+        product = ctx.unmerged(new.value, rows, ctx.type_of(node.outputs[0]).dims or ())
+    else:
+        product = ctx.same(node, [a.value, b.value])[0].value
+    if c is not None:
+        added = _scaled(ctx, ctx.padded_rank(c, 2), beta, c.dtype)
+        product = ctx.op("Add", [product, added])
+    return [ctx.stacked(product)]
+
+
+def _row_dims(ctx: Context, node: ir.Node, a: Batched) -> tuple[int | str | None, ...]:
+    return a.dims[::-1] if ctx.attribute(node, "transA", 0) else a.dims
+
+
+def _turned(ctx: Context, x: Batched, transpose: int) -> ir.Value:
+    if not transpose:
+        return x.value
+    order = [0, 2, 1] if x.is_stacked else [1, 0]
+    return ctx.op("Transpose", [x.value], {"perm": order})
+
+
+def _scaled(
+    ctx: Context, value: ir.Value, factor: float, dtype: ir.DataType | None
+) -> ir.Value:
+    if factor == 1:
+        return value
+    if dtype is None:
+        raise Decline(Code.UNKNOWN_RANK, "nothing tells the element type")
+    return ctx.op("Mul", [value, ctx.builder.constant(np.array(factor, dtype.numpy()))])
+
+
+def _is_scalar(x: Operand) -> bool:
+    """Whether an operand is one shared number."""
+    return x is None or (x.is_shared and x.dims in ((), (1,)))
+
+
+def _is_row(x: Operand, matrix: Batched) -> bool:
+    """Whether an operand is a shared number, or one for each column of a shared matrix."""
+    return _is_scalar(x) or (
+        x is not None and x.is_shared and x.rank == 1 and matrix.is_shared and matrix.rank == 2
+    )
+
+
+def _over_rows(ctx: Context, x: Batched, rank: int) -> ir.Value:
+    """Align what belongs to rows, ``[]``, ``[1]``, ``[M]`` or ``[..., M, 1]``, with a matrix."""
+    if x.rank != 1 or x.dims == (1,):
+        return ctx.padded_rank(x, rank)
+    value = ctx.unsqueeze(x.value, [2 if x.is_stacked else 1])
+    return ctx.unsqueeze(value, range(1, rank - 1)) if x.is_stacked else value
+
+
+def _difference(ctx: Context, x: Batched, zero: Operand, *, rows: bool) -> Batched:
+    """Return ``x - zero`` as int32."""
+    value = ctx.op("Cast", [x.value], {"to": ir.DataType.INT32})
+    layout = x.layout
+    if zero is not None:
+        wide = ctx.op(
+            "Cast",
+            [_over_rows(ctx, zero, x.rank) if rows else ctx.padded_rank(zero, x.rank)],
+            {"to": ir.DataType.INT32},
+        )
+        value = ctx.op("Sub", [value, wide])
+        layout = layout if zero.is_shared else zero.layout
+    return Batched(layout, value, x.type)
+
+
+def _integer_product(
+    ctx: Context, a: Batched, b: Batched, a_zero: Operand, b_zero: Operand
+) -> ir.Value:
+    """Record ``(a - a_zero) @ (b - b_zero)`` in int32, for zero points of every form."""
+    left = _difference(ctx, a, a_zero, rows=a.rank > 1)
+    right = _difference(ctx, b, b_zero, rows=False)
+
+    def product(x: ir.Value, y: ir.Value) -> ir.Value:
+        return ctx.op("MatMul", [x, y])
+
+    return multiplied(ctx, left, right, product)
+
+
+def matmul_integer(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The operator itself where its zero points allow it, else int32 arithmetic, as exact."""
+    a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
+    a_zero, b_zero = ctx.optional(operands, 2), ctx.optional(operands, 3)
+    if not (_is_scalar(a_zero) and _is_row(b_zero, b) and (a.is_stacked or b.is_stacked)):
+        return [ctx.stacked(_integer_product(ctx, a, b, a_zero, b_zero))]
+    zeros = [None if x is None else x.value for x in operands[2:]]
+
+    def product(left: ir.Value, right: ir.Value) -> ir.Value:
+        return ctx.same(node, [left, right, *zeros])[0].value
+
+    return [ctx.stacked(multiplied(ctx, a, b, product))]
+
+
+def qlinear_matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The operator itself where scales and zero points are shared numbers, or rows of a shared
+    matrix; else the arithmetic that it stands for: an int32 product, scaled, rounded, saturated.
+    """
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (
+        ctx.operand(operands, i) for i in range(8)
+    )
+    plain = all(_is_scalar(x) for x in (a_scale, a_zero, y_scale, y_zero))
+    if plain and _is_row(b_scale, b) and _is_row(b_zero, b) and (a.is_stacked or b.is_stacked):
+
+        def product(left: ir.Value, right: ir.Value) -> ir.Value:
+            inputs = [None if x is None else x.value for x in operands]
+            inputs[0], inputs[3] = left, right
+            return ctx.same(node, inputs)[0].value
+
+        return [ctx.stacked(multiplied(ctx, a, b, product))]
+    if y_zero.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or min(a.rank, b.rank) < 2:
+        raise Decline(Code.BATCHED_OPERAND, "its scales or zero points are not shared numbers")
+    if y_scale.rank > 1 or y_zero.rank > 1:
+        raise Decline(Code.NO_RULE, "the scale of its result is no number")
+    rank = max(a.rank, b.rank)
+    exact = _integer_product(ctx, a, b, a_zero, b_zero)
+    both = ctx.op("Mul", [_over_rows(ctx, a_scale, rank), ctx.padded_rank(b_scale, rank)])
+    factor = ctx.op("Div", [both, _over_rows(ctx, y_scale, rank)])
+    floats = ctx.op("CastLike", [exact, factor])
+    zero = ctx.op("CastLike", [_over_rows(ctx, y_zero, rank), factor])
+    moved = ctx.op("Add", [ctx.op("Round", [ctx.op("Mul", [floats, factor])]), zero])
+    limits = np.iinfo(y_zero.dtype.numpy())
+    low, high = (
+        ctx.op("CastLike", [ctx.builder.constant(np.array(n, np.float32)), factor])
+        for n in (limits.min, limits.max)
+    )
+    held = ctx.op("Clip", [moved, low, high])
+    return [ctx.stacked(ctx.op("Cast", [held], {"to": y_zero.dtype}))]
+
+
+def det(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Leading axes are allowed."""
+    return ctx.same(node, [ctx.operand(operands, 0, "X").value])
+
+
+def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """A letter of its own for the batch axis, in front of every stacked term and of the result."""
+    given = [ctx.operand(operands, i) for i in range(len(operands))]
+    equation = str(ctx.attribute(node, "equation")).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    if not arrow:
+        right = _implicit_result(left)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    free = next((c for c in letters if c not in equation), None)
+    if free is None:
+        raise Decline(Code.NO_RULE, "the equation uses every letter")
+    terms = [
+        free + term if x.is_stacked else term for term, x in zip(left.split(","), given, strict=True)
+    ]
+    return ctx.same(
+        node, [x.value for x in given], {"equation": f"{','.join(terms)}->{free}{right}"}
+    )
+
+
+def _implicit_result(terms: str) -> str:
+    """Return the result that an equation without an arrow has."""
+    names = terms.replace(".", "").replace(",", "")
+    once = sorted(c for c in set(names) if names.count(c) == 1)
+    return ("..." if "..." in terms else "") + "".join(once)

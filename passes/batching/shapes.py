@@ -1,0 +1,193 @@
+"""Operators that only arrange elements, and those that only ask for shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.merging import volume
+from passes.decisions import Code, Decline
+
+__all__ = [
+    "concat",
+    "expand",
+    "eye_like",
+    "flatten",
+    "shape",
+    "shaping",
+    "size",
+    "split",
+    "squeeze",
+    "tile",
+    "transpose",
+    "unsqueeze",
+]
+
+
+def shaping(operand: Operand, name: str) -> ir.Value | None:
+    """Return the value of an operand that sets the shape of the result.
+
+    Raises:
+        Decline: It is stacked, so that every sample may have a shape of its own.
+    """
+    if operand is not None and operand.is_stacked:
+        raise Decline(Code.DATA_DEPENDENT, f"its {name} differs from sample to sample")
+    return None if operand is None else operand.value
+
+
+def transpose(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Every axis of the permutation moves up by one; the default reverses a sample's axes."""
+    data = ctx.operand(operands, 0, "data")
+    order = ctx.attribute(node, "perm")
+    if order is None:
+        order = range(data.rank - 1, -1, -1)
+    return ctx.same(node, [data.value], {"perm": [0, *(axis + 1 for axis in order)]})
+
+
+def _given_axes(ctx: Context, node: ir.Node, axes: Operand) -> list[int] | None:
+    """Return axes from the attribute or from a constant; None if neither tells them."""
+    ctx.require_shared(axes, "axes")
+    known = ctx.attribute(node, "axes") if axes is None else ctx.constant(axes)
+    return None if known is None else [int(axis) for axis in known]
+
+
+def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axes move up by one; where none are given, the batch axis must not go with them."""
+    data, axes = ctx.operand(operands, 0, "data"), ctx.optional(operands, 1)
+    given = _given_axes(ctx, node, axes)
+    if given == []:
+        raise Decline(Code.NO_RULE, "its axes are empty, which runtimes read in two ways")
+    if given is not None:
+        shifted = [ctx.axis(axis, data.rank) for axis in given]
+        return [ctx.stacked(ctx.squeeze(data.value, shifted))]
+    if axes is not None:
+        return ctx.same(node, [data.value, ctx.shifted_axes(axes, data.rank)])
+    if all(isinstance(d, int) for d in data.dims):
+        ones = [i for i, d in enumerate(data.dims, 1) if d == 1]
+        return [ctx.stacked(ctx.squeeze(data.value, ones))]
+    dims = ctx.shape(data.value, 1)
+    kept = ctx.op("Not", [ctx.op("Equal", [dims, ctx.ints(1)])])
+    rest = ctx.op("Compress", [dims, kept], {"axis": 0})
+    target = ctx.op("Concat", [ctx.shape(data.value, 0, 1), rest], {"axis": 0})
+    return [ctx.stacked(ctx.reshape(data.value, target))]
+
+
+def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axes move up by one; a negative one counts from the end of the result, as before."""
+    data, axes = ctx.operand(operands, 0, "data"), ctx.optional(operands, 1)
+    given = _given_axes(ctx, node, axes)
+    if given is not None:
+        shifted = [axis + 1 if axis >= 0 else axis for axis in given]
+        return [ctx.stacked(ctx.unsqueeze(data.value, shifted))]
+    dims = ctx.type_of(node.outputs[0]).dims
+    if axes is None or dims is None:
+        raise Decline(Code.UNKNOWN_RANK, "nothing tells how many axes it inserts")
+    return ctx.same(node, [data.value, ctx.shifted_axes(axes, len(dims))])
+
+
+def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """``[B, *s]`` to ``[B, front, back]``."""
+    data = ctx.operand(operands, 0, "input")
+    axis = ctx.attribute(node, "axis", 1) if data.rank else 0
+    axis += data.rank if axis < 0 else 0
+    sizes = [_product(data.dims[:axis]), _product(data.dims[axis:])]
+    if all(sizes):
+        return [ctx.stacked(ctx.op("Reshape", [data.value, ctx.ints(0, *_ints(sizes))]))]
+    front, back = (
+        ctx.ints(known) if known is not None else volume(ctx, data.value, start, end)
+        for known, start, end in zip(sizes, (1, axis + 1), (axis + 1, None), strict=True)
+    )
+    target = ctx.op("Concat", [ctx.shape(data.value, 0, 1), front, back], {"axis": 0})
+    return [ctx.stacked(ctx.reshape(data.value, target))]
+
+
+def _ints(sizes: Sequence[int | str | None]) -> list[int]:
+    return [n for n in sizes if isinstance(n, int)]
+
+
+def _product(dims: Sequence[int | str | None]) -> int | None:
+    numbers = _ints(dims)
+    return math.prod(numbers) if len(numbers) == len(dims) else None
+
+
+def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """A sample gains axes until it has as many as the result: then the shape, which aligns from
+    the right, does not reach the batch axis."""
+    data, wanted = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "shape")
+    target = shaping(wanted, "shape")
+    dims = ctx.type_of(node.outputs[0]).dims
+    length = wanted.dims[0]
+    if dims is None and not isinstance(length, int):
+        raise Decline(Code.UNKNOWN_RANK, "nothing tells how many axes the result has")
+    rank = len(dims) if dims is not None else max(data.rank, int(length or 0))
+    return ctx.same(node, [ctx.padded_rank(data, rank), target])
+
+
+def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The batch axis is repeated once."""
+    data, repeats = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "repeats")
+    value = shaping(repeats, "repeats")
+    known = ctx.constant(repeats)
+    if known is not None:
+        times = ctx.ints(1, *(int(n) for n in known))
+    else:
+        times = ctx.op("Concat", [ctx.ints(1), value], {"axis": 0})
+    return ctx.same(node, [data.value, times])
+
+
+def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axis moves up by one; a shared operand is repeated for every sample."""
+    given = [ctx.operand(operands, i) for i in range(len(operands))]
+    axis = ctx.axis_attribute(node, given[0].rank)
+    return ctx.same(node, [ctx.expanded(x) for x in given], {"axis": axis})
+
+
+def split(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The axis, 0 by default, moves up by one; the sizes are shared."""
+    data = ctx.operand(operands, 0, "input")
+    sizes = ctx.optional(operands, 1)
+    given = [data.value] if sizes is None else [data.value, shaping(sizes, "split")]
+    return ctx.same(node, given, {"axis": ctx.axis_attribute(node, data.rank, 0)})
+
+
+def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The shape of one sample is shared: what is computed from it is computed once."""
+    data = ctx.operand(operands, 0, "data")
+    start, end = (
+        min(max(n + data.rank if n < 0 else n, 0), data.rank)
+        for n in (ctx.attribute(node, "start", 0), ctx.attribute(node, "end", data.rank))
+    )
+    dims = data.dims[start:end]
+    if all(isinstance(d, int) for d in dims):
+        return [ctx.shared(ctx.ints(*_ints(dims)))]
+    return [ctx.shared(ctx.shape(data.value, start + 1, end + 1))]
+
+
+def size(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The number of elements of one sample is shared."""
+    data = ctx.operand(operands, 0, "data")
+    known = _product(data.dims)
+    if known is not None:
+        return [ctx.shared(ctx.builder.int(known))]
+    dims = ctx.shape(data.value, 1)
+    return [ctx.shared(ctx.op("ReduceProd", [dims], {"keepdims": 0}))]
+
+
+def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The result depends on the shape and the element type only, so it is shared."""
+    data = ctx.operand(operands, 0, "input")
+    dtype = ctx.attribute(node, "dtype", data.dtype)
+    if dtype is None:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the element type of the result")
+    one = ctx.op("ConstantOfShape", [ctx.shape(data.value, 1)])
+    attributes = {"dtype": int(dtype), "k": ctx.attribute(node, "k", 0)}
+    return [ctx.shared(ctx.op("EyeLike", [one], attributes))]
+
+
+def sample_dims(ctx: Context, x: Batched) -> ir.Value:
+    """Return the dimensions of one sample as an int64 vector."""
+    return ctx.shape(x.value, 1) if x.is_stacked else ctx.op("Shape", [x.value])

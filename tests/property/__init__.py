@@ -1,0 +1,1 @@
+"""Random bodies, compared with running the body alone for each sample."""

@@ -1,0 +1,135 @@
+"""Judges many seeds: ``python -m tests.property --seeds 0:2000 --strategy fuse``.
+
+Seeds run in processes of their own; one that kills its process is reported like any other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import onnx
+
+from tests.property.judge import STRATEGIES, Outcome, judge
+from tests.property.minimise import minimise
+from tests.property.models import model_of
+from tests.property.programs import draw_program
+
+CHUNK = 50
+SECONDS = 600
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 1 if a seed is not right."""
+    parser = argparse.ArgumentParser(prog="python -m tests.property", description=__doc__)
+    parser.add_argument("--seeds", default="0:300", help="FIRST:END or one seed")
+    parser.add_argument("--strategy", action="append", choices=STRATEGIES)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once")
+    parser.add_argument("--no-minimise", action="store_true", help="print the whole model")
+    parser.add_argument("--quiet", action="store_true", help="print no models")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    first, _, end = given.seeds.partition(":")
+    seeds = range(int(first), int(end) if end else int(first) + 1)
+    strategies = given.strategy or list(STRATEGIES)
+    if given.here:
+        for outcome in _judge_here(seeds, strategies):
+            print(json.dumps(dataclasses.asdict(outcome)), flush=True)
+        return 0
+    chunks = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+    wrong = []
+    counts: dict[str, Counter[str]] = {s: Counter() for s in strategies}
+    with ThreadPoolExecutor(given.jobs) as threads:
+        for outcomes in threads.map(lambda c: list(_judge_apart(c, strategies)), chunks):
+            for outcome in outcomes:
+                counts[outcome.strategy].update([outcome.verdict, outcome.form])
+                counts[outcome.strategy]["refused"] += bool(outcome.refused)
+                if not outcome.is_right or outcome.refused:
+                    print(_headline(outcome), flush=True)
+                if not outcome.is_right:
+                    wrong.append(outcome)
+    if not given.quiet:
+        for outcome in wrong:
+            _show(outcome, smaller=not given.no_minimise)
+    for strategy, count in counts.items():
+        print(_summary(strategy, count))
+    return 1 if wrong else 0
+
+
+def _judge_here(seeds: range, strategies: Sequence[str]) -> Iterator[Outcome]:
+    for seed in seeds:
+        program = draw_program(seed)
+        for strategy in strategies:
+            yield judge(program, strategy)
+
+
+def _judge_apart(seeds: range, strategies: Sequence[str]) -> Iterator[Outcome]:
+    """Judge in another process, and in a new one after a seed that killed it."""
+    pending = [(seed, strategy) for seed in seeds for strategy in strategies]
+    while pending:
+        done = 0
+        first = pending[0][0]
+        only = [s for seed, s in pending if seed == first]
+        # What is left of a seed comes first, then whole seeds.
+        part = range(first, first + 1) if len(only) < len(strategies) else range(first, seeds.stop)
+        command = [sys.executable, "-m", "tests.property", "--here"]
+        command += ["--seeds", f"{part.start}:{part.stop}"]
+        for strategy in only:
+            command += ["--strategy", strategy]
+        with tempfile.TemporaryFile("w+") as errors:
+            try:
+                run = subprocess.run(
+                    command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=SECONDS,
+                    check=False,
+                )
+                lines, status = run.stdout.splitlines(), f"exit status {run.returncode}"
+            except subprocess.TimeoutExpired as error:
+                lines = (error.stdout or b"").decode().splitlines()
+                status = f"nothing after {SECONDS} s"
+            errors.seek(0)
+            said = errors.read().strip().splitlines()[-1:]
+        for line in lines:
+            yield Outcome(**json.loads(line))
+            done += 1
+        if done < len(part) * len(only):
+            seed, strategy = pending[done]
+            yield Outcome(seed, strategy, "killed", " ".join([status, *said]))
+            done += 1
+        del pending[:done]
+
+
+def _headline(outcome: Outcome) -> str:
+    said = outcome.detail or f"onnxruntime refuses it: {outcome.refused}"
+    return f"seed {outcome.seed} {outcome.strategy} {outcome.verdict}: {said}"
+
+
+def _show(outcome: Outcome, *, smaller: bool) -> None:
+    """Print the model of a seed that is not right, as small as it still is not."""
+    program = draw_program(outcome.seed)
+    if smaller and outcome.verdict != "killed":
+        program = minimise(program, outcome)
+        outcome = judge(program, outcome.strategy)
+    feeds = [list(feed.samples) for feed in program.feeds]
+    print(f"\n# {_headline(outcome)}\n# options {dict(program.options)}, samples {feeds}")
+    for value in (*program.body.mapped, *program.body.shared, *program.body.captured):
+        shapes = [list(s.shape) for s in value.samples]
+        print(f"# {value.name}: {value.dtype} {shapes if value.varies else shapes[0]}")
+    print(onnx.printer.to_text(model_of(program)))
+
+
+def _summary(strategy: str, count: Counter[str]) -> str:
+    total = sum(count[v] for v in ("right", "wrong", "failing", "killed"))
+    verdicts = ", ".join(f"{count[v]} {v}" for v in ("right", "wrong", "failing", "killed"))
+    forms = ", ".join(f"{count[f] / total:.0%} {f}" for f in ("loop-free", "partly", "loop"))
+    return f"{strategy}: {total} programs: {verdicts}; {forms}; {count['refused']} refused"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -9,9 +9,13 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import AttributeType
 
-__all__ = ["ORIGIN_KEY", "Builder", "drop_uses", "tensor_value"]
+__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "Builder", "drop_uses", "tensor_value"]
 
 ORIGIN_KEY = "seqmap.origin"
+"""Metadata of a new node: path of the node that it stands for."""
+
+BATCHED_KEY = "seqmap.batched"
+"""Metadata of a Loop or Scan that stood in a body and now runs for all samples at once."""
 
 
 def tensor_value(
@@ -140,6 +144,16 @@ class Builder:
         count, self._constants = mark
         drop_uses(self.nodes[count:])
         del self.nodes[count:]
+
+    def document(self, mark: tuple[int, dict[Any, ir.Value]], node: ir.Node) -> None:
+        """Give what was recorded since a mark the documentation of the node that it stands for.
+
+        Metadata goes to every new node, the doc string to those of the node's own operator.
+        """
+        for new in self.nodes[mark[0] :]:
+            new.metadata_props.update(node.metadata_props)
+            if new.op_identifier() == node.op_identifier():
+                new.doc_string = new.doc_string or node.doc_string
 
     def subgraph(
         self,

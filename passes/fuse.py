@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.batching.failing import cannot_fail
 from passes.batching.walk import WalkOptions
 from passes.builder import Builder
+from passes.cost import estimate_guard
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.expand import LoopPlan, plan_loop, write_results
 from passes.fused_body import FusedBody, walk_body
@@ -36,6 +37,7 @@ class _Model:
     opset: int
     promises: Promises
     exact: bool
+    auto: bool
     paths: Mapping[ir.Node, str]
 
 
@@ -110,14 +112,18 @@ def plan_fusion(site: MapSite, model: _Model) -> FusionPlan | Decision:
     fused = _walk(site, model, guarded=False)
     assert fused is not None
     guarded: list[ir.Value] = []
-    if unproven:
-        other = _walk(site, model, guarded=True)
-        if other is not None and _gains(other, fused):
+    notes: list[Reason] = []
+    other = _walk(site, model, guarded=True) if unproven else None
+    if other is not None:
+        against = _against_guard(site, fused, other, model)
+        if against is None:
             fused.discard()
             fused, guarded = other, unproven
-        elif other is not None:
+        else:
             other.discard()
+            notes = against
     decision = _decision(site, fused, guarded, loop, model)
+    decision.reasons.extend(notes)
     if not fused.walk.fused and any(fused.walk.loops):
         fused.discard()
         return decision
@@ -136,9 +142,21 @@ def _unproven(site: MapSite, model: _Model) -> list[ir.Value]:
     return list(found)
 
 
-def _gains(guarded: FusedBody, unguarded: FusedBody) -> bool:
-    """Whether a guard is worth it: it must at least double what is fused without one."""
-    return guarded.walk.fused > 2 * unguarded.walk.fused
+def _against_guard(
+    site: MapSite, fused: FusedBody, guarded: FusedBody, model: _Model
+) -> list[Reason] | None:
+    """Return why a map is not guarded, None if it is.
+
+    A guard must at least double what is fused without one; for ``auto`` it must pay, too.
+    """
+    if guarded.walk.fused <= 2 * fused.walk.fused:
+        return []
+    if not model.auto:
+        return None
+    elements = [inner for inner, source in site.elements if isinstance(source, SequenceSource)]
+    nodes = guarded.walk.fused - fused.walk.fused
+    estimate = estimate_guard(nodes, site.body, elements, model.typings.declared)
+    return None if estimate.pays else [Reason(Code.COST, detail=estimate.explain())]
 
 
 def _reads_sequence(fused: FusedBody) -> bool:
@@ -371,4 +389,5 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
 
     def _facts(self, model: ir.Model) -> _Model:
         typings, opset = type_both_ways(model), default_opset(model)
-        return _Model(typings, opset, self._promises, self._exact, node_paths(model))
+        paths = node_paths(model)
+        return _Model(typings, opset, self._promises, self._exact, self._auto, paths)

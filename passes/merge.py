@@ -11,7 +11,7 @@ from passes.splice import remove_dead
 __all__ = ["merge_maps"]
 
 
-def merge_maps(model: ir.Model) -> bool:
+def merge_maps(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
     """Merge maps that feed maps until none is left that can be merged.
 
     ``n = Map(m, ...)`` and ``m = Map(x, ...)`` become one map over ``x``, provided that
@@ -19,12 +19,20 @@ def merge_maps(model: ir.Model) -> bool:
     1. both have the same number of samples: the first sequence of the second map is an output
        of the first map, or the first sequence of that map;
     2. nothing else that the second map reads depends on the first.
+
+    Returns:
+        The pairs that were merged, in the model's own nodes: each map that is gone, and the one
+        whose name its work now bears.
     """
-    merged = False
+    pairs: list[tuple[ir.Node, ir.Node]] = []
+    stands_for: dict[ir.Node, ir.Node] = {}
     while pair := _find(model):
-        _merge(*pair)
-        merged = True
-    return merged
+        first, second = pair
+        merged = _merge(first, second)
+        given = stands_for.get(second, second)
+        pairs.append((stands_for.get(first, first), given))
+        stands_for[merged] = given
+    return pairs
 
 
 def _find(model: ir.Model) -> tuple[ir.Node, ir.Node] | None:
@@ -67,7 +75,7 @@ def _depends(first: ir.Node, second: ir.Node) -> bool:
     return False
 
 
-def _merge(first: ir.Node, second: ir.Node) -> None:
+def _merge(first: ir.Node, second: ir.Node) -> ir.Node:
     """Put one map that yields the outputs of both into the place of the second."""
     graph = second.graph
     assert graph is not None
@@ -115,6 +123,7 @@ def _merge(first: ir.Node, second: ir.Node) -> None:
         old.name, value.name = None, name
     remove_dead([second, first])
     graph.sort()
+    return new
 
 
 def _like(value: ir.Value) -> ir.Value:

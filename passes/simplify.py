@@ -5,8 +5,15 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
+from passes.decisions import Decision, Verdict
 from passes.folding import Folder
-from passes.graphs import captured_values, is_default_domain, subgraphs, walk_nodes
+from passes.graphs import (
+    captured_values,
+    is_default_domain,
+    node_paths,
+    subgraphs,
+    walk_nodes,
+)
 from passes.merge import merge_maps
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps
@@ -25,10 +32,18 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
        no samples never runs them.
     4. A map that feeds a map becomes one map; the sequence between them is gone.
     5. A map that yields its elements as they are becomes its first sequence.
+
+    Attributes:
+        decisions: What was done with each map that is gone.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decisions: list[Decision] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Simplify all bodies, those inside of others first."""
+        self.decisions = []
         modified = prepare(model)
         if not find_sequence_maps(model):
             return ir.passes.PassResult(model, modified)
@@ -39,9 +54,19 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         typing = type_values(model, proven=True)
         for graph, node in find_sequence_maps(model):
             modified |= _hoist(graph, node, typing)
-        modified |= merge_maps(model)
+        paths = node_paths(model)
+        self.decisions = [
+            Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
+            for first, second in merge_maps(model)
+        ]
+        modified |= bool(self.decisions)
         for graph, node in find_sequence_maps(model):
-            modified |= _forward_elements(graph, node)
+            forwarded = _forward_elements(graph, node)
+            modified |= bool(forwarded)
+            if forwarded == len(node.outputs):
+                form = "the sequence itself: its elements pass unchanged"
+                path = paths.get(node, node.name or "")
+                self.decisions.append(Decision(path, "SequenceMap", Verdict.FUSED, form))
         return ir.passes.PassResult(model, modified)
 
 
@@ -162,13 +187,17 @@ def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
     return True
 
 
-def _forward_elements(graph: ir.Graph, node: ir.Node) -> bool:
-    """Replace outputs that are the element of the first sequence by that sequence (5)."""
+def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
+    """Replace outputs that are the element of the first sequence by that sequence (5).
+
+    Returns:
+        How many outputs were replaced.
+    """
     body = _body(node)
     if body is None or not body.inputs or len(body.outputs) != len(node.outputs):
-        return False
+        return 0
     sequence = node.inputs[0]
-    forwarded = False
+    forwarded = 0
     for inner, outer in zip(body.outputs, node.outputs, strict=True):
         if sequence is None or _origin(inner) is not body.inputs[0]:
             continue
@@ -180,7 +209,7 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> bool:
         graph.insert_before(node, copied)
         outer.replace_all_uses_with(new, replace_graph_outputs=True)
         outer.name, new.name = None, name
-        forwarded = True
+        forwarded += 1
     if forwarded:
         _drop_unused_outputs(node)
         remove_dead([node])

@@ -242,13 +242,25 @@ def _show_constants(
 
 def _erase(proto: onnx.ModelProto, ranks: bool) -> None:
     for value in proto.graph.input:
-        if not value.type.HasField("tensor_type"):
+        if value.type.HasField("tensor_type"):
+            _name_dims(value)
+        else:
             _erase_dims(value.type, ranks)
     for value in (*proto.graph.output, *proto.graph.value_info):
         _erase_dims(value.type, ranks)
     _erase_nodes(proto.graph.node, ranks)
     for function in proto.functions:
         _erase_nodes(function.node, ranks)
+
+
+def _name_dims(value: onnx.ValueInfoProto) -> None:
+    """Give each unknown dimension of a tensor a symbol of its own.
+
+    It is one number for all samples. That two of them are equal, nobody checks.
+    """
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not dim.HasField("dim_value"):
+            dim.dim_param = f"{value.name}.{axis}"
 
 
 def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:

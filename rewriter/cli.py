@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from passes.errors import RewriteError
 from rewriter.commands import bench, demo, explain, ops, optimize, run, validate
@@ -87,8 +88,15 @@ def _execute(args: argparse.Namespace, console: Console) -> int:
         return 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; {self.prog} --help lists the options\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="seqmap",
         description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
         epilog=_STATUSES,

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import onnx_ir as ir
 
-from passes.decisions import Decision
+from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
@@ -176,7 +176,8 @@ def _run(
         start = time.perf_counter()
         result = one(model)
         declined |= getattr(one, "declined", {})
-        decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
+        found = [declined.get(d.path, d) for d in getattr(one, "decisions", ())]
+        decisions.extend(_with_reason(d, options.strategy) for d in found)
         name = type(one).__name__
         logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
@@ -196,6 +197,14 @@ def _run(
         strategy=options.strategy,
         warnings=tuple(warnings),
     )
+
+
+def _with_reason(decision: Decision, strategy: Strategy) -> Decision:
+    """Say of a loop that the strategy asked for it, beside what else there is to say."""
+    if strategy == "expand" and decision.verdict is Verdict.EXPANDED:
+        reasons = [*decision.reasons, Reason(Code.STRATEGY)]
+        return dataclasses.replace(decision, reasons=reasons)
+    return decision
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:

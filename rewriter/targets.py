@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from passes.builder import BATCHED_KEY
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
 from rewriter.report import SEQUENCE_OPERATORS, Report, Unreached
@@ -188,7 +189,8 @@ def _nodes(model: ir.Model, row: Target, required: list[str]) -> Iterator[Unreac
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
         sequences = bool(made) or op_type in SEQUENCE_OPERATORS
-        refuser = _refuser(row, required, sequences=sequences, op_type=op_type)
+        asked = [r for r in required if r != "loop-free" or BATCHED_KEY not in node.metadata_props]
+        refuser = _refuser(row, asked, sequences=sequences, op_type=op_type)
         if not refuser:
             continue
         controls = op_type in (*_LOOPS, "If")

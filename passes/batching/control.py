@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.failing import is_total
 from passes.batching.layouts import Batched, Layout
-from passes.builder import Builder, drop_uses
+from passes.builder import BATCHED_KEY, Builder, drop_uses
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values, walk_nodes
 
@@ -229,6 +229,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         ),
     ]
     new = ctx.builder.node("Loop", inputs, {"body": closed}, outputs=len(node.outputs))
+    new.metadata_props[BATCHED_KEY] = ctx.builder.origin
     outputs = [Output(v, s) for v, s in zip(new.outputs, states, strict=False)]
     steps = body.outputs[1 + len(states) :]
     for value, x in zip(new.outputs[len(states) :], steps, strict=True):
@@ -284,6 +285,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     }
     inputs += [x.value for x in scanned]
     new = ctx.builder.node("Scan", inputs, attributes, outputs=len(node.outputs))
+    new.metadata_props[BATCHED_KEY] = ctx.builder.origin
     outputs = []
     for value, layout in zip(new.outputs, [*states, *(x.layout for x in steps)], strict=True):
         cut = value

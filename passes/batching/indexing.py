@@ -121,7 +121,7 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     (mask,) = ctx.same(node, numbers, {"axis": axis})
     hot = ctx.op("Cast", [mask.value], {"to": ir.DataType.BOOL})
     off, on = (
-        ctx.op("Gather", [values.value, ctx.builder.int(i)], {"axis": 1}) for i in range(2)
+        ctx.op("Gather", [values.value, ctx.builder.scalar(i)], {"axis": 1}) for i in range(2)
     )
     aligned = [ctx.unsqueeze(x, range(1, positions.rank + 2)) for x in (on, off)]
     return [ctx.stacked(select(ctx, hot, aligned[0], aligned[1], values.dtype))]

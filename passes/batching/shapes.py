@@ -172,7 +172,7 @@ def size(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     data = ctx.operand(operands, 0, "data")
     known = _product(data.dims)
     if known is not None:
-        return [ctx.shared(ctx.builder.int(known))]
+        return [ctx.shared(ctx.builder.scalar(known))]
     dims = ctx.shape(data.value, 1)
     return [ctx.shared(ctx.op("ReduceProd", [dims], {"keepdims": 0}))]
 

@@ -168,7 +168,7 @@ def trilu(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
 
 def _count_to(ctx: Context, dims: ir.Value, axis: int) -> ir.Value:
     """Return ``0, 1, ..., dims[axis] - 1``."""
-    zero, one, place = (ctx.builder.int(n) for n in (0, 1, axis))
+    zero, one, place = (ctx.builder.scalar(n) for n in (0, 1, axis))
     return ctx.op("Range", [zero, ctx.op("Gather", [dims, place], {"axis": 0}), one])
 
 

@@ -154,7 +154,9 @@ def may_draw(node: ir.Node, opset: int) -> bool:
     """Whether a node, or a node in the graphs that it owns, may draw random numbers."""
     for inner in walk_nodes([node]):
         said = find(inner, opset)
-        if said is not None and (said.draws if isinstance(said, Row) else said.code is Code.RANDOM):
+        if said is not None and (
+            said.draws if isinstance(said, Row) else said.code is Code.RANDOM
+        ):
             return True
     return False
 

@@ -216,6 +216,7 @@ class Walk:
             for scratch in self._scratch:
                 drop_uses(scratch.nodes)
             raise
+        builder.document(mark, node)
         self.fused += 1
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:

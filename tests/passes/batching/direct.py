@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import onnx
 import onnx_ir as ir
@@ -12,84 +14,120 @@ from passes.builder import Builder
 from passes.graphs import node_paths
 from passes.names import make_names_unique
 from passes.typing import type_both_ways
-from tests.passes.batching.harness import Case, _assert_equal, _typed_outputs, run_model, single_model
+from tests.passes.batching.harness import (
+    Array,
+    Case,
+    Operand,
+    assert_equal,
+    run_model,
+    single_model,
+    typed_outputs,
+)
 
-__all__ = ["batched_model", "prove_directly"]
+__all__ = ["declines_directly", "prove_directly"]
 
 
-def batched_model(case: Case) -> onnx.ModelProto:
-    """Return the body with a batch axis: its inputs and outputs are the stacked values."""
-    single = ir.from_proto(_typed_outputs(single_model(case), case))
+@dataclasses.dataclass
+class _Walked:
+    """A body that was walked with its mapped operands stacked.
+
+    Attributes:
+        walk: The walk.
+        prelude: Counts the samples.
+        graph: A graph with the new inputs and initializers, and no nodes yet.
+        body: The body itself.
+    """
+
+    walk: Walk
+    prelude: Builder
+    graph: ir.Graph
+    body: ir.Graph
+
+
+def _walked(case: Case) -> _Walked:
+    single = ir.from_proto(typed_outputs(single_model(case), case))
     typings = type_both_ways(single)
-    outer = {
-        name: ir.Value(name=f"{name}_all", type=ir.TensorType(operand.dtype), shape=ir.Shape([None] * (
-            operand.samples[0].ndim + (operand.kind == "mapped"))))
-        for name, operand in case.operands.items()
-        if operand.kind != "constant"
-    }
-    initializers = []
-    for old in single.graph.initializers.values():
-        new = ir.Value(name=old.name, type=old.type, shape=old.shape, const_value=old.const_value)
-        outer[old.name or ""] = new
-        initializers.append(new)
-    inputs = [v for n, v in outer.items() if case.operands[n].kind != "constant"]
+    outer = {v.name or "": _outer(v, case) for v in _inputs(single.graph)}
+    given = {n: v for n, v in outer.items() if case.operands[n].kind != "constant"}
     graph = ir.Graph(
-        inputs,
+        list(given.values()),
         [],
         nodes=[],
-        initializers=initializers,
+        initializers=[v for n, v in outer.items() if n not in given],
         opset_imports={"": case.opset},
         name="batched",
     )
     prelude = Builder("map")
     first = next(n for n, o in case.operands.items() if o.kind == "mapped")
     shape = prelude.op("Shape", [outer[first]])
-    batch = prelude.op("Slice", [shape, prelude.ints(0), prelude.ints(1)])
     options = WalkOptions(
         opset=case.opset,
-        batch=batch,
+        batch=prelude.op("Slice", [shape, prelude.ints(0), prelude.ints(1)]),
         may_be_empty=True,
         relies_on_declared=True,
         exact=False,
         paths=node_paths(single),
     )
     walk = Walk(typings, options, "map")
-    for value in (*single.graph.inputs, *single.graph.initializers.values()):
-        stacked = case.operands[value.name or ""].kind == "mapped"
-        layout = Layout.STACKED if stacked else Layout.SHARED
+    for value in _inputs(single.graph):
+        is_mapped = case.operands[value.name or ""].kind == "mapped"
+        layout = Layout.STACKED if is_mapped else Layout.SHARED
         walk.bind(value, layout, outer[value.name or ""])
     walk.run(single.graph)
+    return _Walked(walk, prelude, graph, single.graph)
+
+
+def _inputs(graph: ir.Graph) -> list[ir.Value]:
+    return [*graph.inputs, *graph.initializers.values()]
+
+
+def _outer(value: ir.Value, case: Case) -> ir.Value:
+    """Return what stands for an input or a constant of the body outside of it."""
+    assert value.shape is not None
+    is_mapped = case.operands[value.name or ""].kind == "mapped"
+    shape = ir.Shape([None, *value.shape]) if is_mapped else value.shape
+    return ir.Value(name=value.name, type=value.type, shape=shape, const_value=value.const_value)
+
+
+def declines_directly(case: Case) -> list[tuple[str, str]]:
+    """Return operator and code of each node that stayed per-sample."""
+    return [(r.op_type, r.code.value) for r in _walked(case).walk.reasons]
+
+
+def _batched_model(case: Case) -> onnx.ModelProto:
+    """Return the body with a batch axis: its inputs and outputs are the stacked values."""
+    walked = _walked(case)
+    walk, graph = walked.walk, walked.graph
     assert not walk.reasons, walk.reasons
-    graph.extend([*prelude.nodes, *(node for stage in walk.stages for node in stage.nodes)])
-    for value in single.graph.outputs:
+    graph.extend([*walked.prelude.nodes, *(n for stage in walk.stages for n in stage.nodes)])
+    for value in walked.body.outputs:
         found = walk.env[value]
         assert found.is_stacked
         found.value.name, found.value.type = value.name, value.type
         graph.outputs.append(found.value)
-    model = ir.Model(graph, ir_version=single.ir_version)
+    model = ir.Model(graph, ir_version=10)
     make_names_unique(model)
     return ir.to_proto(model)
 
 
+def _fed(operand: Operand, batch: int) -> Array:
+    if operand.kind != "mapped":
+        return operand.of(0)
+    first = operand.of(0)
+    rows = [operand.of(k) for k in range(batch)]
+    return np.stack(rows) if rows else np.empty((0, *first.shape), first.dtype)
+
+
 def prove_directly(case: Case, batch: int) -> None:
     """Assert that the body with a batch axis equals the body run alone for each sample."""
-    proto = batched_model(case)
-    single = _typed_outputs(single_model(case), case)
+    single = typed_outputs(single_model(case), case)
     wanted = [
         run_model(single, {n: o.of(k) for n, o in case.operands.items()})
         for k in range(max(batch, 1))
     ]
-    feeds = {
-        f"{name}_all": np.stack([operand.of(k) for k in range(batch)])
-        if operand.kind == "mapped" and batch
-        else np.empty((0, *operand.samples[0].shape), operand.samples[0].dtype)
-        if operand.kind == "mapped"
-        else operand.of(0)
-        for name, operand in case.operands.items()
-    }
-    names = [i.name for i in proto.graph.input]
-    outputs = run_model(proto, dict(zip(names, feeds.values(), strict=False)))
+    feeds = {n: _fed(o, batch) for n, o in case.operands.items()}
+    outputs = run_model(_batched_model(case), feeds)
     for position, (name, got) in enumerate(zip(case.outputs, outputs, strict=True)):
         assert got.shape == (batch, *wanted[0][position].shape), name
         for k in range(batch):
-            _assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")
+            assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")

@@ -210,7 +210,7 @@ def _output_types(case: Case) -> dict[str, onnx.TypeProto]:
     return types
 
 
-def _typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
+def typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
     types = _output_types(case)
     for value in proto.graph.output:
         value.type.CopyFrom(types[value.name.removesuffix("_all_out")])
@@ -219,7 +219,7 @@ def _typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
 
 def fused_model(case: Case) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
     """Return the fused model and the pass that made it."""
-    model = ir.from_proto(_typed_outputs(map_model(case), case))
+    model = ir.from_proto(typed_outputs(map_model(case), case))
     fuse = FuseSequenceMapPass()
     fuse(model)
     ExpandSequenceMapPass()(model)
@@ -244,7 +244,7 @@ def prove(case: Case, batch: int) -> None:
     proto, fuse = fused_model(case)
     said = [d.reasons for d in (*fuse.decisions, *fuse.declined.values())]
     assert _loops(proto) == case.loops + case.inside, f"loops are left: {said}"
-    single = _typed_outputs(single_model(case), case)
+    single = typed_outputs(single_model(case), case)
     wanted = [
         run_model(single, {n: o.of(k) for n, o in case.operands.items() if o.kind != "constant"})
         for k in range(max(batch, 1))
@@ -263,10 +263,10 @@ def prove(case: Case, batch: int) -> None:
         assert got.shape == shape, f"{name}: shape {got.shape}, wanted {shape}"
         assert got.dtype == np.asarray(wanted[0][position]).dtype, f"{name}: {got.dtype}"
         for k in range(batch):
-            _assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")
+            assert_equal(got[k], wanted[k][position], case, f"{name} of sample {k}")
 
 
-def _assert_equal(got: Array, want: Array, case: Case, where: str) -> None:
+def assert_equal(got: Array, want: Array, case: Case, where: str) -> None:
     if want.dtype.kind in "fc":
         np.testing.assert_allclose(got, want, rtol=case.rtol, atol=case.atol, err_msg=where)
     elif want.dtype.kind == "V":

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.batching.direct import prove_directly
+from tests.passes.batching.direct import declines_directly, prove_directly
 from tests.passes.batching.harness import (
     Case,
     Operand,
     constant,
-    decline_of,
     mapped,
     prove,
     shared,
@@ -124,9 +123,7 @@ def batch_norm(
         text = "y = BatchNormalization<epsilon = 0.01>(x, s, b, m, v)"
         return Case(f"BatchNormalization {name}", text, operands, opset=opset, **more)
     text = "y, p, q = BatchNormalization<training_mode = 1, momentum = 0.7>(x, s, b, m, v)"
-    return Case(
-        f"BatchNormalization {name}", text, operands, ("y", "p", "q"), opset=opset, **more
-    )
+    return Case(f"BatchNormalization {name}", text, operands, ("y", "p", "q"), opset=opset, **more)
 
 
 BATCH = [
@@ -153,7 +150,9 @@ BATCH = [
 
 
 def channels(op: str, name: str, x: Operand, s: Operand, b: Operand, **more: Any) -> Case:
-    return Case(f"{op.split('<')[0]} {name}", f"y = {op}(x, s, b)", {"x": x, "s": s, "b": b}, **more)
+    return Case(
+        f"{op.split('<')[0]} {name}", f"y = {op}(x, s, b)", {"x": x, "s": s, "b": b}, **more
+    )
 
 
 INSTANCE = [
@@ -173,10 +172,38 @@ GROUP = [
     channels(f"GroupNormalization<num_groups = 2{extra}>", name, x, s, b, **more)
     for opset, size in ((18, 2), (21, 4))
     for extra, name, x, s, b, more in (
-        ("", f"shared at {opset}", FOUR, constant(vector(size, 1)), shared(vector(size, 2)), {"opset": opset}),
-        ("", f"mapped scale at {opset}", FOUR, positive(size), shared(vector(size, 2)), {"opset": opset}),
-        (", epsilon = 0.1", f"mapped at {opset}", mapped((1, 4, 3)), positive(size), positive(size, seed=1), {"opset": opset, "symbolic": True}),
-        ("", f"shared input at {opset}", shared(FOUR.samples[0]), shared(vector(size, 1)), positive(size), {"opset": opset}),
+        (
+            "",
+            f"shared at {opset}",
+            FOUR,
+            constant(vector(size, 1)),
+            shared(vector(size, 2)),
+            {"opset": opset},
+        ),
+        (
+            "",
+            f"mapped scale at {opset}",
+            FOUR,
+            positive(size),
+            shared(vector(size, 2)),
+            {"opset": opset},
+        ),
+        (
+            ", epsilon = 0.1",
+            f"mapped at {opset}",
+            mapped((1, 4, 3)),
+            positive(size),
+            positive(size, seed=1),
+            {"opset": opset, "symbolic": True},
+        ),
+        (
+            "",
+            f"shared input at {opset}",
+            shared(FOUR.samples[0]),
+            shared(vector(size, 1)),
+            positive(size),
+            {"opset": opset},
+        ),
     )
 ]
 
@@ -205,7 +232,14 @@ OLD = [
     batch_norm("at 11", IMAGES, "sscc", opset=11),
     batch_norm("at 11, mapped", IMAGES, "mmss", opset=11),
     batch_norm("at 14, training", IMAGES, "mmss", opset=14, trains=True),
-    channels("InstanceNormalization", "at 11", IMAGES, shared(vector(3, 1)), shared(vector(3, 2)), opset=11),
+    channels(
+        "InstanceNormalization",
+        "at 11",
+        IMAGES,
+        shared(vector(3, 1)),
+        shared(vector(3, 2)),
+        opset=11,
+    ),
     Case("LRN at 11", "y = LRN<size = 3>(x)", {"x": IMAGES}, opset=11),
 ]
 
@@ -214,3 +248,19 @@ OLD = [
 @pytest.mark.parametrize("case", OLD, ids=str)
 def test_forms_of_older_opsets(case: Case, batch: int) -> None:
     prove_directly(case, batch)
+
+
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax", "LpNormalization"])
+def test_a_sample_without_axes_is_not_normalized_over_its_stack(op_type: str) -> None:
+    case = Case("", f"y = {op_type}(x)", {"x": mapped(())}, opset=13)
+    assert declines_directly(case) == [(op_type, "no-rule")]
+
+
+def test_a_mapped_scale_of_images_needs_the_newer_reshape() -> None:
+    case = channels("InstanceNormalization", "", IMAGES, positive(3), positive(3), opset=13)
+    assert declines_directly(case) == [("InstanceNormalization", "opset")]
+
+
+def test_what_follows_a_group_normalization_is_typed() -> None:
+    nodes = "z = GroupNormalization<num_groups = 2>(x, s, s) y = ReduceSum(z)"
+    prove(Case("", nodes, {"x": FOUR, "s": shared(vector(4, 1))}, opset=21), 3)

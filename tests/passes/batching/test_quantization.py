@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.batching.direct import prove_directly
+from tests.passes.batching.direct import declines_directly, prove_directly
 from tests.passes.batching.harness import (
     Case,
     Operand,
     constant,
-    decline_of,
     mapped,
     prove,
     shared,
@@ -46,7 +45,12 @@ def quantize(name: str, attributes: str = "", opset: int = 18, **operands: Opera
 
 
 def dequantize(
-    name: str, attributes: str = "", opset: int = 18, *, symbolic: bool = False, **operands: Operand
+    name: str,
+    attributes: str = "",
+    opset: int = 18,
+    *,
+    symbolic: bool = False,
+    **operands: Operand,
 ) -> Case:
     text = f"y = DequantizeLinear{attributes}({', '.join(operands)})"
     return Case(
@@ -107,10 +111,14 @@ def dynamic(name: str, *samples: np.ndarray[Any, Any], **more: Any) -> Case:
 RNG = np.random.default_rng(0)
 DYNAMIC = [
     dynamic("wide", *(RNG.standard_normal((3, 4)).astype(np.float32) * k for k in (1, 9, 100))),
-    dynamic("one sign", *(RNG.random((3, 4), np.float32) * k for k in (1, -9, 100)), symbolic=True),
+    dynamic(
+        "one sign", *(RNG.random((3, 4), np.float32) * k for k in (1, -9, 100)), symbolic=True
+    ),
     dynamic("zeros", *(np.full((3,), k, np.float32) for k in (0, 2, 0))),
     dynamic("rank 0", *(np.asarray(k, np.float32) for k in (3, -2, 0))),
-    dynamic("at 17", *(RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(3)), opset=17),
+    dynamic(
+        "at 17", *(RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(3)), opset=17
+    ),
 ]
 
 
@@ -124,7 +132,9 @@ OLD = [
     quantize("per tensor at 11", "", 11, x=X, s=shared(np.float32(0.1)), z=shared(POINT)),
     quantize("mapped scale at 13", "", 13, x=X, s=scales(3), z=bytes_(3)),
     dequantize("per tensor at 12", "", 12, x=Q, s=constant(np.float32(0.1))),
-    dynamic("at 13", *(RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(3)), opset=13),
+    dynamic(
+        "at 13", *(RNG.standard_normal((3, 4)).astype(np.float32) for _ in range(3)), opset=13
+    ),
 ]
 
 
@@ -132,3 +142,16 @@ OLD = [
 @pytest.mark.parametrize("case", OLD, ids=str)
 def test_forms_of_older_opsets(case: Case, batch: int) -> None:
     prove_directly(case, batch)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        quantize("mapped scale", "", 12, x=X, s=scales()),
+        dequantize("mapped zero point", "", 12, x=Q, s=shared(np.float32(1)), z=bytes_()),
+        dynamic("", *(np.ones(3, np.float32) for _ in range(3)), opset=12),
+    ],
+    ids=str,
+)
+def test_a_scale_for_every_sample_needs_opset_13(case: Case) -> None:
+    assert declines_directly(case) == [(case.name.split()[0], "opset")]

@@ -1,0 +1,108 @@
+"""What fusing a map costs and saves: a few measured numbers, used by the strategy ``auto``.
+
+The numbers are microseconds on one core under onnxruntime 1.31. They need not be exact: a
+decision hangs on their proportions, and what is proven to have one shape is fused anyhow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.typing import Typing
+
+__all__ = ["Estimate", "estimate_guard"]
+
+KERNEL = 0.6
+"""One node run once: what batching saves for each node and sample."""
+
+INSERTION = 2.5
+"""Collecting the result of one sample in a sequence, beyond what a stacked result costs."""
+
+GUARD = 1.3
+"""Asking one small element for its shape."""
+
+BYTES_READ = 25_000.0
+"""Bytes of an element that are copied when it is read from a sequence."""
+
+FLOPS = 10_000.0
+"""Multiplications and additions of a heavy operator."""
+
+HEAVY_SHARE = 50.0
+"""A body is dominated by heavy operators that take so many times what batching saves."""
+
+_HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a guard costs and what the fused branch behind it saves, for one sample.
+
+    Attributes:
+        saved: Microseconds saved when the samples turn out to have one shape.
+        guard: Microseconds for reading the shapes, whatever comes of it.
+        work: Microseconds that the heavy operators of the body take either way.
+        element_bytes: Bytes read by the guard; 0 where dimensions are unknown.
+        nodes: How many nodes are batched.
+    """
+
+    saved: float
+    guard: float
+    work: float
+    element_bytes: int
+    nodes: int
+
+    @property
+    def pays(self) -> bool:
+        """Whether the guard is worth its cost."""
+        return self.saved > self.guard and self.work < HEAVY_SHARE * self.saved
+
+    def explain(self) -> str:
+        """Say in one clause what was weighed."""
+        if self.saved <= self.guard:
+            megabytes = self.element_bytes / 1e6
+            return f"a guard would read {megabytes:.1f} MB a sample to save {self.nodes} kernels"
+        return (
+            f"heavy operators take about {self.work:.0f} us a sample, and batching would save "
+            f"{self.saved:.0f} us of overhead"
+        )
+
+
+def estimate_guard(
+    nodes: int, body: Iterable[ir.Node], elements: Iterable[ir.Value], typing: Typing
+) -> Estimate:
+    """Estimate a guarded fusion.
+
+    Args:
+        nodes: How many nodes of the body are batched behind the guard and not without it.
+        body: The nodes of the body.
+        elements: The inputs of the body whose sequences the guard reads.
+        typing: The declared typing; sizes are taken from it where they are numbers.
+    """
+    sizes = [_bytes(value, typing) for value in elements]
+    guard = sum(GUARD + size / BYTES_READ for size in sizes)
+    work = sum(_flops(node, typing) for node in body) / FLOPS
+    return Estimate(nodes * KERNEL + INSERTION, guard, work, sum(sizes), nodes)
+
+
+def _bytes(value: ir.Value, typing: Typing) -> int:
+    dims, dtype = typing.static_dims(value), typing.dtype(value)
+    if dims is None or dtype is None or dtype == ir.DataType.STRING:
+        return 0
+    return math.ceil(math.prod(dims) * dtype.itemsize)
+
+
+def _flops(node: ir.Node, typing: Typing) -> float:
+    """Return the multiplications of a heavy node: its result times what each number sums over."""
+    if node.op_type not in _HEAVY or node.inputs[0] is None:
+        return 0.0
+    result = typing.static_dims(node.outputs[0])
+    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    size = None if weights is None else typing.static_dims(weights)
+    if result is None or not size:
+        return 0.0
+    summed = math.prod(size[1:]) if node.op_type.startswith("Conv") else size[0]
+    return 2.0 * math.prod(result) * summed

@@ -1,0 +1,47 @@
+"""Which nodes may run where they would not have run."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from passes.batching.failing import is_total
+from passes.typing import ValueType
+
+TEXT = """<ir_version: 10, opset_import: ["" : 18]>
+g (float f, int64 i, string s) => (float y)
+<int64 two = {2}, int64 zero = {0}, int64 minus = {-1}> { %s }"""
+
+CASES = [
+    ("y = Div(f, f)", True),
+    ("y = Div(i, i)", False),
+    ("y = Div(i, two)", True),
+    ("y = Div(i, zero)", False),
+    ("y = Div(i, minus)", False),
+    ("y = Mod(i, two)", True),
+    ("y = Mod<fmod = 1>(f, f)", True),
+    ("y = Pow(f, i)", True),
+    ("y = Pow(i, two)", False),
+    ("y = Cast<to = 1>(i)", True),
+    ("y = Cast<to = 1>(s)", False),
+    ("y = CastLike(f, s)", True),
+    ("y = CastLike(s, f)", False),
+    ("y = Add(f, f)", True),
+    ("y = Gather(f, i)", False),
+    ("y = custom.Div(f, f)", False),
+]
+
+
+@pytest.mark.parametrize(("text", "total"), CASES, ids=[text for text, _ in CASES])
+def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
+    model = ir.from_onnx_text(TEXT % text)
+    (node,) = model.graph
+    types = {v: ValueType(v.type, ()) for v in model.graph.inputs}
+    known = {
+        v: ValueType(ir.TensorType(ir.DataType.INT64), ())
+        for v in model.graph.initializers.values()
+    }
+    unknown = ValueType(None, None)
+    assert is_total(node, 18, lambda v: (types | known).get(v, unknown)) is total
+    if node.domain == "" and node.op_type in ("Div", "Mod", "Cast", "CastLike"):
+        assert not is_total(node, 18, lambda _: unknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,6 +135,16 @@ class Builder:
         """Return a constant boolean scalar."""
         return self.constant(np.array(value, np.bool_))
 
+    def prune(self, outputs: Collection[ir.Value]) -> None:
+        """Forget the nodes that nothing reads and that yield none of ``outputs``."""
+        kept = []
+        for node in reversed(self.nodes):
+            if any(out.uses() or out in outputs for out in node.outputs):
+                kept.append(node)
+            else:
+                drop_uses([node])
+        self.nodes = kept[::-1]
+
     def mark(self) -> tuple[int, dict[Any, ir.Value]]:
         """Return a point that `rollback` can return to."""
         return len(self.nodes), dict(self._constants)
@@ -179,4 +189,5 @@ class Builder:
                 copied.type, copied.shape = value.type, value.shape
                 outputs[i] = copied
             seen.add(outputs[i])
+        inner.prune(seen)
         return ir.Graph(inputs, outputs, nodes=inner.nodes, name=name)

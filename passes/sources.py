@@ -44,7 +44,7 @@ def prepare_source(
     if isinstance(source, SequenceSource):
         prepared = _prepare_sequence(source)
     elif source.split is None:
-        prepared = _prepare_slices_of_one(source)
+        prepared = _prepare_slices_of_one(source, dtype)
     else:
         prepared = _prepare_slices(builder, source, source.split)
 
@@ -71,17 +71,28 @@ def _dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
     return builder.op("Gather", [builder.op("Shape", [tensor]), builder.scalar(axis)], {"axis": 0})
 
 
-def _prepare_slices_of_one(source: TensorSource) -> PreparedSource:
+def _prepare_slices_of_one(source: TensorSource, dtype: ir.DataType | None) -> PreparedSource:
     def count(outer: Builder) -> ir.Value:
         return _dim(outer, source.tensor, source.axis)
 
     def read(inner: Builder, index: ir.Value) -> ir.Value:
+        if dtype == ir.DataType.STRING:
+            return _slice_of_one(inner, source, index)
         position = index
         if source.keepdims:
             position = inner.op("Unsqueeze", [index, inner.ints(0)])
         return inner.op("Gather", [source.tensor, position], {"axis": source.axis})
 
     return PreparedSource(count, read)
+
+
+def _slice_of_one(builder: Builder, source: TensorSource, index: ir.Value) -> ir.Value:
+    """Read by Slice: onnxruntime's Gather copies but the first string of each row."""
+    start = builder.op("Unsqueeze", [index, builder.ints(0)])
+    end = builder.op("Add", [start, builder.ints(1)])
+    axis = builder.ints(source.axis)
+    element = builder.op("Slice", [source.tensor, start, end, axis])
+    return element if source.keepdims else builder.op("Squeeze", [element, axis])
 
 
 def _prepare_slices(builder: Builder, source: TensorSource, split: ir.Value) -> PreparedSource:

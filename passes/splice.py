@@ -37,6 +37,7 @@ def splice(
         if new not in own or new in named or new.is_graph_output():
             pairs[i] = (old, builder.op("Identity", [new]))
         named.add(pairs[i][1])
+    builder.prune(named)
     graph.insert_before(node, builder.nodes)
     users = [old.producer() for old, _ in pairs]
     for old, new in pairs:

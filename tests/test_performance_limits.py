@@ -23,9 +23,10 @@ MEASURED = """
 import json, sys
 from rewriter.cli import main
 status = main(sys.argv[1:])
-peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-read = next(line for line in open("/proc/self/io") if line.startswith("rchar"))
-print(json.dumps({"status": status, "peak": int(peak.split()[1]) * 1024, "read": int(read.split()[1])}))
+lines = [line.split() for name in ("status", "io") for line in open(f"/proc/self/{name}")]
+said = {words[0]: words[1] for words in lines if len(words) > 1}
+peak, read = 1024 * int(said["VmHWM:"]), int(said["rchar:"])
+print(json.dumps({"status": status, "peak": peak, "read": read}))
 """
 
 on_linux = pytest.mark.skipif(

@@ -152,8 +152,8 @@ never("ConstantOfShape", Code.DATA_DEPENDENT, "its shape differs from sample to 
 never("Range", Code.DATA_DEPENDENT, "the number of its elements may differ by sample")
 
 # Cutting, padding and reordering along axes.
-register("Slice", slices.slice_, family="slice", since=10)
-register("Pad", slices.pad, family="slice", since=11)
+register("Slice", slices.slice_, family="slice")
+register("Pad", slices.pad, family="slice", since=2)
 register("CenterCropPad", slices.center_crop_pad, family="slice", since=18)
 register("Trilu", slices.trilu, family="slice", since=14, total=True)
 register("ReverseSequence", slices.reverse_sequence, family="slice", since=10)

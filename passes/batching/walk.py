@@ -161,9 +161,12 @@ class Walk:
 
     def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
         """Leave a node in a loop and note why."""
-        path = self._options.paths.get(node, node.name or node.op_type)
-        self.reasons.append(Reason(decline.code, path, node.op_type, decline.detail))
+        reason = Reason(decline.code, self._path(node), node.op_type, decline.detail)
+        self.reasons.append(reason)
         self._keep(node, operands)
+
+    def _path(self, node: ir.Node) -> str:
+        return self._options.paths.get(node) or node.name or node.op_type
 
     def _hoist(
         self, node: ir.Node, operands: Sequence[Batched], said: table.Row | table.Never | None
@@ -209,6 +212,7 @@ class Walk:
         builder = self.stage(stage)
         mark = builder.mark()
         self._scratch = []
+        builder.origin = self._path(node)
         try:
             outputs = said.rule(self._context(builder), node, given)
         except Decline:
@@ -216,6 +220,8 @@ class Walk:
             for scratch in self._scratch:
                 drop_uses(scratch.nodes)
             raise
+        finally:
+            builder.origin = self._origin
         builder.document(mark, node)
         self.fused += 1
         for old, new in zip(node.outputs, outputs, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import passes.batching.rules  # noqa: F401 - fills the table
 from passes.batching.table import Never, Row, rows
@@ -18,10 +19,13 @@ SUMMARY = "list what becomes of each operator in the body of a map"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("operators", nargs="*", metavar="OPERATOR", help="default: all")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print tables of operators by rule, in Markdown"
+    )
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Print a line for each row; an operator that was asked for and has none is an error."""
+    """Print every row that was asked for; an operator that has none is an error."""
     wanted = set(args.operators)
     shown = [row for row in rows() if not wanted or row.op_type in wanted]
     unknown = sorted(wanted - {row.op_type for row in shown})
@@ -30,6 +34,9 @@ def execute(args: argparse.Namespace, console: Console) -> int:
             f"no rule is listed for {', '.join(unknown)}; seqmap ops without names lists all"
         )
     console.record["operators"] = [_record(row) for row in shown]
+    if args.markdown:
+        console.say(_markdown(shown))
+        return 0
     width = max(len(_name(row)) for row in shown)
     for row in shown:
         console.say(f"{_name(row).ljust(width)}  {_line(row)}")
@@ -43,9 +50,38 @@ def _name(row: Row | Never) -> str:
 def _line(row: Row | Never) -> str:
     if isinstance(row, Never):
         return f"never: {row.reason} ({row.code.value})"
-    opsets = f"{row.since} to {row.until}" if row.until else f"from {row.since}"
-    marks = ["rounding" if row.rounding else "exact"] + ["discrete"] * row.discrete
-    return f"{row.family}, opset {opsets}, {', '.join(marks)}"
+    return f"{row.family}, opset {_opsets(row)}, {_marks(row)}"
+
+
+def _opsets(row: Row) -> str:
+    return f"{row.since} to {row.until}" if row.until else f"from {row.since}"
+
+
+def _marks(row: Row) -> str:
+    return ", ".join(["rounding" if row.rounding else "exact"] + ["discrete"] * row.discrete)
+
+
+def _markdown(shown: Sequence[Row | Never]) -> str:
+    """Return a table of the rules, operators that are alike in one row, and one of the rest."""
+    rules: dict[tuple[str, ...], list[str]] = {}
+    reasons: dict[tuple[str, ...], list[str]] = {}
+    for row in shown:
+        if isinstance(row, Never):
+            reasons.setdefault((row.reason, f"`{row.code.value}`"), []).append(_name(row))
+        else:
+            bounded = row.since > 1 or row.until
+            name = f"{_name(row)} ({_opsets(row)})" if bounded else _name(row)
+            rules.setdefault((row.family, _marks(row)), []).append(name)
+    lines = ["| rule | operators (opset) | results |", "| --- | --- | --- |"]
+    lines += [
+        f"| {family} | {', '.join(names)} | {marks} |"
+        for (family, marks), names in sorted(rules.items())
+    ]
+    lines += ["", "| never batched | why | code |", "| --- | --- | --- |"]
+    lines += [
+        f"| {', '.join(names)} | {reason} | {code} |" for (reason, code), names in reasons.items()
+    ]
+    return "\n".join(lines)
 
 
 def _record(row: Row | Never) -> dict[str, object]:

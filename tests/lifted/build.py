@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from onnx import helper, numpy_helper
 
+from passes.escape import SPLITTABLE
 from tests.lifted.cases import CONSTANT, MAPPED, Official, Role, stable_hash
 
 __all__ = ["Lifted", "Sample", "build"]
@@ -49,6 +51,7 @@ def build(
     results: Sequence[Sequence[np.ndarray]],
     *,
     static: bool,
+    stacks: bool,
 ) -> Lifted:
     """Make the map over an official test.
 
@@ -60,6 +63,8 @@ def build(
         roles: The role of each of its inputs, at least one of them mapped.
         results: For each sample the outputs, of which the declared shapes must be true.
         static: Declare dimensions as numbers where all samples agree, otherwise as symbols.
+        stacks: Stack the results whose type onnxruntime has no SplitToSequence for, with
+            ConcatFromSequence; as a sequence they cannot leave any map without a loop.
     """
     graph = official.model.graph
     types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.output)}
@@ -89,15 +94,28 @@ def build(
             if not captured:
                 operands.append(tensors[name])
                 body.input.append(helper.make_tensor_value_info(name, types[name], dims))
+    names: list[str] = []
+    joins: list[onnx.NodeProto] = []
     body.node.extend(graph.node)
     body.initializer.extend(graph.initializer)
     for i, output in enumerate(graph.output):
         name = output.name
         dims = _dims(name, [sample[i].shape for sample in results], static=static)
         body.output.append(helper.make_tensor_value_info(name, types[name], dims))
-        main.output.append(_sequence(f"result_{name}", types[name], dims))
-    names = [value.name for value in main.output]
+        names.append(f"result_{name}")
+        if stacks and ir.DataType(types[name]) not in SPLITTABLE and dims is not None:
+            joined = f"stacked_{name}"
+            attributes = {"axis": 0, "new_axis": 1}
+            joins.append(
+                helper.make_node("ConcatFromSequence", names[-1:], [joined], **attributes)
+            )
+            main.output.append(
+                helper.make_tensor_value_info(joined, types[name], ["samples", *dims])
+            )
+        else:
+            main.output.append(_sequence(names[-1], types[name], dims))
     main.node.append(helper.make_node("SequenceMap", operands, names, name="map", body=body))
+    main.node.extend(joins)
     model = onnx.ModelProto()
     model.CopyFrom(official.model)
     model.graph.CopyFrom(main)

@@ -137,7 +137,9 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
     prepared = prepare(name, way)
     if prepared is None:
         return Outcome(name, op_type, "unusable")
-    lifted = _lift(prepared, static=strategy == "fuse" or stable_hash(name) % 2 == 0)
+    fuses = strategy in ("auto", "fuse")
+    static = strategy == "fuse" or stable_hash(name) % 2 == 0
+    lifted = _lift(prepared, static=static, stacks=fuses and way != "all")
     differ = any(label != UNCHANGED for labels in prepared.changes.values() for label in labels)
     outcome = Outcome(name, op_type, "right", single=prepared.engine, differ=differ)
     try:
@@ -159,13 +161,18 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
     return dataclasses.replace(outcome, status="wrong", detail=found) if found else outcome
 
 
-def _lift(prepared: Prepared, *, static: bool) -> Lifted:
+def _lift(prepared: Prepared, *, static: bool, stacks: bool) -> Lifted:
     """Build the map, with numbers for dimensions where ONNX's inference refuses symbols."""
-    lifted = build(prepared.official, prepared.roles, prepared.results, static=static)
+
+    def lift(numbers: bool) -> Lifted:
+        official, roles, results = prepared.official, prepared.roles, prepared.results
+        return build(official, roles, results, static=numbers, stacks=stacks)
+
+    lifted = lift(static)
     try:
         onnx.checker.check_model(lifted.model, full_check=True)
     except onnx.shape_inference.InferenceError:
-        return build(prepared.official, prepared.roles, prepared.results, static=True)
+        return lift(True)
     return lifted
 
 
@@ -184,7 +191,8 @@ def _mismatch(prepared: Prepared, lifted: Lifted, engine: Engine) -> str:
         expected = [list(column) for column in zip(*results[:count], strict=True)]
         expected = expected or [[] for _ in lifted.model.graph.output]
         try:
-            actual = engine.run(lifted.feeds(prepared.samples, count))
+            outputs = engine.run(lifted.feeds(prepared.samples, count))
+            actual = [list(rows) for rows in outputs]  # of a sequence, or of a stacked tensor
         except Exception as error:
             raise RuntimeError(f"with {count} samples: {error}") from error
         found = difference(expected, actual)

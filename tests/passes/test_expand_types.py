@@ -160,6 +160,35 @@ def test_element_type_read_from_a_split(name: str) -> None:
     assert expanded.operators["SplitToSequence"] == 0
 
 
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_element_type_stacked_along_another_axis(name: str, keepdims: int) -> None:
+    declared = "[1,3]" if keepdims else "[3]"
+    text = f"""{HEADER}g ({name}[R,3] t) => ({name}[{"P,Q,R" if keepdims else "P,Q"}] out) {{
+      xs = SplitToSequence <keepdims = {keepdims}> (t)
+      ys = SequenceMap (xs) <body = f (x) => ({name}{declared} y) {{ y = Identity (x) }}>
+      out = ConcatFromSequence <axis = -1, new_axis = 1> (ys) }}"""
+    feeds = {"t": rows((4, 3), dtype=TYPES[name])[0]}
+    runs_before = name not in NOT_SPLIT_BY_ONNXRUNTIME
+    expanded = prove(
+        text,
+        feeds,
+        ort=name not in NOT_IN_ONNXRUNTIME,
+        second_opinion=runs_before,
+        forms=("linear", "plain") if runs_before else ("linear",),
+    )
+    assert expanded.decisions[0].form == "Loop with scan output"
+
+
+def test_onnxruntime_gathers_but_the_first_string_of_a_row() -> None:
+    """Why rows of strings are read by Slice. Once this fails, Gather will do."""
+    text = f"{HEADER}g (string[R,2] t, int64 i) => (string[2] row) {{ row = Gather (t, i) }}"
+    feeds = {"t": np.array([["a", "b"], ["c", "d"]], object), "i": np.array(1)}
+    model = onnx.parser.parse_model(text)
+    assert run(model, feeds, "reference")["row"].tolist() == ["c", "d"]
+    assert run(model, feeds)["row"].tolist() == ["c", ""]
+
+
 @pytest.mark.parametrize("form", ["linear", "plain"])
 def test_bfloat16(form: Any) -> None:
     """No sequence of the specification's list, but tensors of the body may have it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -142,6 +143,9 @@ class _Engine:
 
 def _line(error: Exception) -> str:
     text = " ".join(str(error).split())
+    if not text and error.__traceback__ is not None:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{place.filename.rsplit('/', 1)[-1]}:{place.lineno} {place.line}"
     return f"{type(error).__name__}: {text[:400]}"
 
 

@@ -60,14 +60,14 @@ def _candidates(program: Program) -> Iterator[Program]:
     if program.options:
         yield dataclasses.replace(program, options={})
     for name, source in program.sources.items():
-        for kind in (Source("sequence"), Source("rows"), Source(source.kind, source.axis)):
-            if source != kind and source.kind != "map":
-                sources = {**program.sources, name: kind}
-                yield dataclasses.replace(program, sources=sources)
+        plainer = [Source(source.kind, source.axis), Source("rows"), Source("sequence")]
+        for plain in plainer[plainer.index(source) + 1 if source in plainer else 0 :]:
+            if source.kind != "map":
+                yield dataclasses.replace(program, sources={**program.sources, name: plain})
     for result in program.results:
         if result.kind != "sequence":
-            plain = Result(result.output, "sequence")
-            yield dataclasses.replace(program, results=(plain,))
+            whole = Result(result.output, "sequence")
+            yield dataclasses.replace(program, results=(whole,))
     for feed in program.feeds:
         for i in range(len(feed.samples)):
             fewer = Feed(feed.samples[:i] + feed.samples[i + 1 :])

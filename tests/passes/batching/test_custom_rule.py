@@ -53,7 +53,11 @@ def test_without_a_rule_the_node_stays_in_a_loop() -> None:
     (decision,) = explain(MODEL).decisions
     assert decision.verdict == "fissioned"
     first = decision.reasons[0]
-    assert (first.code.value, first.node, first.op_type) == ("no-rule", "rows/body/twice", "Double")
+    assert (first.code.value, first.node, first.op_type) == (
+        "no-rule",
+        "rows/body/twice",
+        "Double",
+    )
     assert "register a rule" in first.remedy
 
 

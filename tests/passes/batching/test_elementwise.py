@@ -334,7 +334,8 @@ DECLINES = [
         Case(
             "",
             "z = If(c) <then_branch = a () => (float[4] p) { p = RandomUniform<shape = [4]>() },"
-            " else_branch = b () => (float[4] q) { q = Constant<value_floats = [1.0, 1.0, 1.0, 1.0]>() }>"
+            " else_branch = b () => (float[4] q) "
+            "{ q = Constant<value_floats = [1.0, 1.0, 1.0, 1.0]>() }>"
             " y = Add(x, z)",
             {"x": X, "c": shared(True)},
         ),

@@ -1,0 +1,123 @@
+"""The parts of README.md that the program writes: ``python -m tests.readme_blocks --write``.
+
+A part stands between ``<!-- NAME -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import pathlib
+import re
+import sys
+from collections.abc import Callable
+
+from passes.decisions import Code
+from rewriter import cli
+from rewriter.compare import TOLERANCES
+from rewriter.targets import TARGETS
+
+__all__ = ["PARTS", "README", "generated", "part_of", "printed_by"]
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = ROOT / "README.md"
+EXAMPLE = "models/demo/resnet50_preprocessing.onnxtxt"
+_SECONDS = re.compile(r"in \d+\.\d s$", re.MULTILINE)
+
+
+def printed_by(*words: str) -> str:
+    """Return what the command line prints, run at the root of the checkout, and a fixed time."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.chdir(ROOT):
+        cli.main(words)
+    return _SECONDS.sub("in 0.1 s", out.getvalue()).rstrip()
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+    return "\n".join([_row(*head), _row(*["---"] * len(head)), *(_row(*row) for row in rows)])
+
+
+def _explain() -> str:
+    return f"```text\n{printed_by('explain', EXAMPLE)}\n```"
+
+
+def _ops() -> str:
+    return printed_by("ops", "--markdown").rpartition("\n")[0]
+
+
+def _codes() -> str:
+    head = ("code", "meaning", "what you can do")
+    return _table(head, [(f"`{code.value}`", code.meaning, code.remedy) for code in Code])
+
+
+def _targets() -> str:
+    def said(flag: bool) -> str:
+        return "yes" if flag else "no"
+
+    head = ("target", "sequences", "Loop", "If", "Scan", "highest opset")
+    rows = [
+        (
+            f"`{t.name}`",
+            *map(said, (t.sequences, t.loop, t.branch, t.scan)),
+            t.highest_opset or "-",
+        )
+        for t in TARGETS.values()
+    ]
+    return _table(head, rows)
+
+
+def _tolerances() -> str:
+    by_pair: dict[tuple[float, float], list[str]] = {}
+    for name, pair in TOLERANCES.items():
+        by_pair.setdefault(pair, []).append(name)
+    rows = [(", ".join(names), rtol, atol) for (rtol, atol), names in by_pair.items()]
+    return _table(("element type", "relative", "absolute"), [*rows, ("all others", 0, 0)])
+
+
+def _benchmarks() -> str:
+    text = (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8")
+    lines = text.split("\n## Milliseconds\n")[1].split("\n## ")[0].strip().splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    wanted = [head.index(name) for name in ("case", "as given", "ours, auto", "by hand")]
+    titles = ("case", "as given (ms)", "seqmap (ms)", "batched by hand (ms)")
+    return _table(titles, [tuple(row[i] for i in wanted) for row in rows])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "explain": _explain,
+    "benchmarks": _benchmarks,
+    "tolerances": _tolerances,
+    "targets": _targets,
+    "codes": _codes,
+    "ops": _ops,
+}
+
+
+def _between(name: str) -> re.Pattern[str]:
+    return re.compile(f"(<!-- {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def part_of(text: str, name: str) -> str:
+    """Return what stands in a text between the marks of a part."""
+    (found,) = _between(name).findall(text)
+    return found[1].rstrip("\n")
+
+
+def generated(text: str) -> str:
+    """Return a text with every part written anew."""
+    for name, make in PARTS.items():
+        text = _between(name).sub(lambda m, make=make: f"{m[1]}{make()}\n{m[3]}", text)
+    return text
+
+
+if __name__ == "__main__":
+    old = README.read_text("utf-8")
+    new = generated(old)
+    if "--write" in sys.argv[1:]:
+        README.write_text(new, "utf-8")
+    elif new != old:
+        sys.exit("README.md is not what the program says: python -m tests.readme_blocks --write")

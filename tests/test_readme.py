@@ -1,0 +1,163 @@
+"""README.md and CONTRIBUTING.md: all commands and snippets run, and all tables are up to date."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+
+from passes.decisions import Verdict
+from rewriter import cli
+from rewriter.pipeline import STRATEGIES
+from tests.readme_blocks import PARTS, README, ROOT, part_of
+
+TEXT = README.read_text("utf-8")
+
+
+class Block(NamedTuple):
+    """One fenced block: its language, what is in it, and the line in front of it."""
+
+    language: str
+    content: str
+    marker: str
+
+
+def blocks(text: str) -> list[Block]:
+    found = re.findall(r"^([^\n]*)\n```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [Block(language, content, marker) for marker, language, content in found]
+
+
+BLOCKS = blocks(TEXT)
+SETUPS = [block for block in BLOCKS if block.marker in ("<!-- demo -->", "<!-- tests -->")]
+COMMANDS = [block.content for block in BLOCKS if block.language == "sh" and block not in SETUPS]
+SNIPPETS = [
+    block.content
+    for text in (TEXT, (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    for block in blocks(text)
+    if block.language == "python"
+]
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A folder with the models, where `seqmap` is a command."""
+    for name in ("demo", "exported"):
+        shutil.copytree(ROOT / "models" / name, tmp_path / "models" / name)
+    command = tmp_path / "bin" / "seqmap"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rewriter.cli "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return tmp_path
+
+
+def in_shell(command: str, place: pathlib.Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-eu", "-c", command],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_every_block_is_of_a_kind_that_is_tested() -> None:
+    assert TEXT.count("\n```") == 2 * len(BLOCKS)
+    assert {block.language for block in BLOCKS} == {"sh", "python", "text"}
+    written = [block for block in BLOCKS if block.language == "text"]
+    assert [block.marker for block in written] == ["<!-- explain -->"]
+    assert len(SETUPS) == 2
+    assert len(COMMANDS) >= 4
+    assert len(SNIPPETS) >= 6
+
+
+@pytest.mark.parametrize("block", COMMANDS, ids=lambda text: text.splitlines()[0][:60])
+def test_commands(block: str, place: pathlib.Path) -> None:
+    for line in block.splitlines():
+        assert line.startswith("seqmap ")
+        ran = in_shell(line, place)
+        assert ran.returncode == 0, f"{line}: {ran.stdout}{ran.stderr}"
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda text: text.splitlines()[-1][:60])
+def test_snippets(snippet: str, place: pathlib.Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", snippet],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout, "a snippet shows what it does"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_the_program_writes_is_up_to_date(name: str) -> None:
+    assert part_of(TEXT, name) == PARTS[name](), "run python -m tests.readme_blocks --write"
+
+
+def test_the_commands_for_a_fresh_machine() -> None:
+    for block in SETUPS:
+        (line,) = block.content.splitlines()
+        steps = line.split(" && ")
+        assert re.fullmatch(r"python3 -m venv \.venv(-test)?", steps[0])
+        assert all(step.startswith(steps[0].split()[-1] + "/bin/") for step in steps[1:])
+    assert SETUPS[0].content.endswith("/seqmap demo\n")
+
+
+def test_contributing_sets_up_what_the_tests_need() -> None:
+    (setup,) = [
+        b for b in blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8")) if b.language == "sh"
+    ]
+    assert SETUPS[1].content.replace("install -q", "install").startswith(setup.content.rstrip())
+
+
+def test_ci_runs_the_command_for_the_tests(tmp_path: pathlib.Path) -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    extraction = re.search(r"^command=\$\((awk.*?README\.md)\)$", script, re.MULTILINE | re.DOTALL)
+    assert extraction is not None
+    shutil.copy(README, tmp_path)
+    assert in_shell(extraction[1], tmp_path).stdout == SETUPS[1].content
+
+
+def test_every_command_verdict_and_strategy_is_told() -> None:
+    for name in cli._COMMANDS:
+        assert re.search(rf"^\| `seqmap {name}\b", TEXT, re.MULTILINE), name
+    for section, words in (("The report", list(Verdict)), ("Strategies", STRATEGIES)):
+        body = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0].split("<!-- ")[0]
+        told = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        assert told == [str(word) for word in words]
+
+
+def test_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    helps = ""
+    for name in cli._COMMANDS:
+        with pytest.raises(SystemExit):
+            cli.main([name, "--help"])
+        helps += capsys.readouterr().out
+    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    options = set(re.findall(r"(?<![\w!-])--[a-z][a-z-]+", prose))
+    assert options
+    assert {option for option in options if option not in helps} == set()
+
+
+@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "models/README.md"])
+def test_links_lead_somewhere(file: str) -> None:
+    text = (ROOT / file).read_text("utf-8")
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        linked = (ROOT / file).parent / path if path else ROOT / file
+        assert linked.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", linked.read_text("utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles]

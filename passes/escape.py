@@ -63,7 +63,9 @@ def escape(
             return builder.op("ConcatFromSequence", [held.value], attributes)
         case Form.BLOCKS, "sequence" if dtype not in SPLITTABLE:
             assert count is not None
-            cut = builder.node("Split", [held.value, held.lengths], {"axis": held.axis}, outputs=count)
+            cut = builder.node(
+                "Split", [held.value, held.lengths], {"axis": held.axis}, outputs=count
+            )
             return builder.op("SequenceConstruct", cut.outputs)
         case Form.BLOCKS, "sequence":
             return builder.op("SplitToSequence", [held.value, held.lengths], {"axis": held.axis})

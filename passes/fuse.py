@@ -24,21 +24,30 @@ from passes.site import MapSite, Result, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.stack import is_promised, is_proven_equal, sample_count, stack
-from passes.typing import Typings, type_both_ways
+from passes.typing import Typings, type_both_ways, type_values
 
 __all__ = ["FuseSequenceMapPass"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Model:
     """What holds for all maps of a model."""
 
+    model: ir.Model
     typings: Typings
     opset: int
     promises: Promises
     exact: bool
     auto: bool
     paths: Mapping[ir.Node, str]
+    _guarded: Typings | None = None
+
+    def guarded_typings(self) -> Typings:
+        """Return what is proven where a guard has checked the declared elements of all maps."""
+        if self._guarded is None:
+            typing = type_values(self.model, proven=True, elements=self.typings.declared)
+            self._guarded = Typings(typing, typing)
+        return self._guarded
 
 
 @dataclasses.dataclass
@@ -89,11 +98,11 @@ def _walk(site: MapSite, model: _Model, *, guarded: bool) -> FusedBody | None:
         opset=model.opset,
         batch=batch,
         may_be_empty=not needs_samples,
-        relies_on_declared=guarded,
         exact=model.exact,
         paths=model.paths,
     )
-    return walk_body(site, typings, options, prelude, stacked)
+    facts = model.guarded_typings() if guarded else typings
+    return walk_body(site, facts, options, prelude, stacked)
 
 
 def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
@@ -388,6 +397,13 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         return ir.passes.PassResult(model, modified)
 
     def _facts(self, model: ir.Model) -> _Model:
-        typings, opset = type_both_ways(model), default_opset(model)
-        paths = node_paths(model)
-        return _Model(typings, opset, self._promises, self._exact, self._auto, paths)
+        typings = type_both_ways(model, self._promises)
+        return _Model(
+            model,
+            typings,
+            default_opset(model),
+            self._promises,
+            self._exact,
+            self._auto,
+            node_paths(model),
+        )

@@ -20,6 +20,7 @@ __all__ = [
     "node_paths",
     "subgraphs",
     "walk_nodes",
+    "with_subgraphs",
 ]
 
 _LARGEST_CONSTANT = 4096
@@ -54,21 +55,22 @@ def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
 def graphs_inside(node: ir.Node) -> Iterator[ir.Graph]:
     """Yield every graph inside of a node, at any depth."""
     for _, graph in subgraphs(node):
-        yield from _with_subgraphs(graph)
+        yield from with_subgraphs(graph)
 
 
-def _with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+def with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """Yield a graph and every graph inside of it, at any depth."""
     yield graph
     for node in graph:
         for _, inner in subgraphs(node):
-            yield from _with_subgraphs(inner)
+            yield from with_subgraphs(inner)
 
 
 def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
     """Yield the main graph, the graphs of functions, and every graph inside them."""
-    yield from _with_subgraphs(model.graph)
+    yield from with_subgraphs(model.graph)
     for function in model.functions.values():
-        yield from _with_subgraphs(function.graph)
+        yield from with_subgraphs(function.graph)
 
 
 def node_paths(model: ir.Model) -> dict[ir.Node, str]:

@@ -397,8 +397,9 @@ class _Writer:
 
 @dataclasses.dataclass(frozen=True)
 class _Block:
-    """What the Loop over one block gives for each output: the tensor of the block, the lengths
-    of its samples, the sequences carried on.
+    """What the Loop over one block gives for each output.
+
+    That is the tensor of the block, the lengths of its samples, and the sequences carried on.
     """
 
     tensors: dict[int, ir.Value]

@@ -37,4 +37,4 @@ def _move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
         del graph.initializers[value.name]
         target.register_initializer(value)
     inner = [g for node in graph for _, g in subgraphs(node)]
-    return any([_move_initializers(g, target) for g in inner]) or bool(moved)
+    return any(_move_initializers(g, target) for g in inner) or bool(moved)

@@ -54,8 +54,8 @@ def read_sequence_map(
         )
     if typing.is_sequence(node.inputs[0]) is False:
         raise RewriteError(
-            f"SequenceMap '{path}' maps over '{node.inputs[0].name}', which is a tensor: its first "
-            "input must be a sequence; cut the tensor with SplitToSequence."
+            f"SequenceMap '{path}' maps over '{node.inputs[0].name}', which is a tensor: its "
+            "first input must be a sequence; cut the tensor with SplitToSequence."
         )
     elements: list[tuple[ir.Value, ElementSource]] = []
     shared: list[tuple[ir.Value, ir.Value]] = []

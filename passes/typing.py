@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, captured_values, constant_value, subgraphs
+from passes.errors import RewriteError
+from passes.graphs import all_graphs, captured_values, constant_value, subgraphs, with_subgraphs
 from passes.names import make_names_unique
+from passes.promises import Promises
 
 __all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
 
@@ -106,7 +108,14 @@ class Typing:
         return isinstance(dim, int) or (isinstance(dim, str) and dim in self._symbols)
 
 
-def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) -> Typing:
+def type_values(
+    model: ir.Model,
+    *,
+    proven: bool = False,
+    ranks: bool = True,
+    promises: Promises | None = None,
+    elements: Typing | None = None,
+) -> Typing:
     """Infer the types of all values of a model, bodies and functions included.
 
     The names of the model's values are made unique first, since inference goes by name.
@@ -115,6 +124,9 @@ def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) ->
         model: Any model; only names change.
         proven: Erase the dimensions of sequences and of all that was derived from them.
         ranks: Keep their ranks even so; a rank that is only declared may be false too.
+        promises: Shapes of inputs that the caller vouches for.
+        elements: With ``proven``: take the elements that maps read to have the dimensions that
+            they have here, as a guard will have checked.
 
     Returns:
         The table. A value that inference could not type has what the model declares.
@@ -125,8 +137,12 @@ def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) ->
         _stand_in(nodes)
     if proven:
         _erase(proto, ranks)
+    if elements is not None:
+        _restore_elements(model.graph, proto.graph, elements)
+    if promises is not None:
+        _enter_promises(proto.graph, promises)
     _show_constants(model.graph, proto.graph, {})
-    inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    inferred = _infer(proto)
     symbols = frozenset(
         dim.dim_param
         for value in proto.graph.input
@@ -139,6 +155,17 @@ def type_values(model: ir.Model, *, proven: bool = False, ranks: bool = True) ->
     if model.functions:
         _read_functions(typing, model, proto, inferred)
     return typing
+
+
+def _infer(proto: onnx.ModelProto) -> onnx.ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        message = " ".join(str(error).split())
+        raise RewriteError(
+            f"The types that the model declares contradict each other: {message}. Correct them "
+            "where the model is made."
+        ) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,9 +199,60 @@ class Typings:
         )
 
 
-def type_both_ways(model: ir.Model) -> Typings:
-    """Infer the declared and the proven typing of a model."""
-    return Typings(type_values(model), type_values(model, proven=True))
+def type_both_ways(model: ir.Model, promises: Promises | None = None) -> Typings:
+    """Infer the declared and the proven typing of a model.
+
+    Whoever promises that the declared types hold makes them one.
+    """
+    declared = type_values(model, promises=promises)
+    if promises is not None and promises.trust_types:
+        return Typings(declared, declared)
+    return Typings(declared, type_values(model, proven=True, promises=promises))
+
+
+def _restore_elements(graph: ir.Graph, proto: onnx.GraphProto, elements: Typing) -> None:
+    """Give the elements that maps read the dimensions that a typing has for them."""
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        attributes = {a.name: a for a in node_proto.attribute}
+        for name, inner in subgraphs(node):
+            if "[" in name:
+                continue
+            inner_proto = attributes[name].g
+            _restore_elements(inner, inner_proto, elements)
+            if node.op_type != "SequenceMap":
+                continue
+            for value, outer, info in zip(
+                inner.inputs, node.inputs, inner_proto.input, strict=False
+            ):
+                if outer is not None and elements.is_sequence(outer):
+                    _set_dims(info.type, elements[value])
+
+
+def _enter_promises(proto: onnx.GraphProto, promises: Promises) -> None:
+    for value in proto.input:
+        dims = promises.input_shapes.get(value.name)
+        if dims is None:
+            continue
+        type_ = value.type
+        if type_.HasField("sequence_type"):
+            type_ = type_.sequence_type.elem_type
+        _set_dims(type_, ValueType(None, dims))
+
+
+def _set_dims(type_: onnx.TypeProto, known: ValueType) -> None:
+    """Put the numbers that are known into a tensor type, and its rank."""
+    if known.dims is None:
+        return
+    if known.type is not None:
+        type_.tensor_type.elem_type = known.type.dtype
+    old = list(type_.tensor_type.shape.dim)
+    type_.tensor_type.shape.Clear()
+    for axis, known_dim in enumerate(known.dims):
+        dim = type_.tensor_type.shape.dim.add()
+        if isinstance(known_dim, int):
+            dim.dim_value = known_dim
+        elif len(old) == len(known.dims):
+            dim.CopyFrom(old[axis])
 
 
 def _proto_without_data(model: ir.Model) -> onnx.ModelProto:
@@ -340,7 +418,7 @@ def _read_functions(
 
     A function that is called with several types keeps what all calls agree on.
     """
-    protos = {(f.domain, f.name, f.overload): f for f in proto.functions}
+    protos = {_key(f): f for f in proto.functions}
     pending: list[tuple[onnx.GraphProto, dict[str, onnx.TypeProto]]] = [(inferred.graph, {})]
     merged: dict[ir.Value, ValueType] = {}
     while pending:
@@ -355,11 +433,21 @@ def _read_functions(
             body = _typed_call(proto, protos[key], node, types)
             table = Typing()
             _read_graph(table, model.functions[key].graph, body)
-            for value, type_ in table.items():
+            for value in _values_of(model.functions[key].graph):
+                type_ = table[value]
                 merged[value] = _agreed(merged[value], type_) if value in merged else type_
             pending.append((body, {}))
     for value, type_ in merged.items():
         typing.set(value, type_)
+
+
+def _key(function: onnx.FunctionProto) -> ir.OperatorIdentifier:
+    return function.domain, function.name, function.overload
+
+
+def _values_of(graph: ir.Graph) -> Iterator[ir.Value]:
+    for inner in with_subgraphs(graph):
+        yield from (*inner.inputs, *(out for node in inner for out in node.outputs))
 
 
 def _typed_call(
@@ -385,9 +473,9 @@ def _typed_call(
         ir_version=model.ir_version,
         opset_import=function.opset_import,
         graph=graph,
-        functions=[f for f in model.functions if f.name != function.name],
+        functions=[f for f in model.functions if _key(f) != _key(function)],
     )
-    return onnx.shape_inference.infer_shapes(standalone, data_prop=True).graph
+    return _infer(standalone).graph
 
 
 def _bind_attributes(
@@ -424,11 +512,15 @@ def _agreed(a: ValueType, b: ValueType) -> ValueType:
     return ValueType(a.type, dims)
 
 
+def _written(dim: int | str | None) -> int | str | None:
+    return None if isinstance(dim, str) and dim.startswith(_INFERENCE_PREFIX) else dim
+
+
 class TypeValuesPass(ir.passes.InPlacePass):
     """Write element type, rank and shape onto every value of a model.
 
     Inputs and outputs of the main graph, and values that inference cannot type, keep what they
-    have.
+    have. A dimension is written if it is a number or a symbol that the model gave a name.
     """
 
     def __init__(self, *, proven: bool = False) -> None:
@@ -442,16 +534,15 @@ class TypeValuesPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Type the values of a model."""
-        names = [v.name for g in all_graphs(model) for n in g for v in n.outputs]
+        modified = make_names_unique(model)
         typing = type_values(model, proven=self._proven)
-        modified = names != [v.name for g in all_graphs(model) for n in g for v in n.outputs]
         fixed = {*model.graph.inputs, *model.graph.outputs}
         for graph in all_graphs(model):
             for value in (*graph.inputs, *(out for node in graph for out in node.outputs)):
                 known = typing[value]
                 if value in fixed or known.type is None:
                     continue
-                shape = None if known.dims is None else ir.Shape(known.dims)
+                shape = None if known.dims is None else ir.Shape(map(_written, known.dims))
                 if value.type != known.type or value.shape != shape:
                     value.type, value.shape = known.type, shape
                     modified = True

@@ -29,8 +29,8 @@ peak, read = 1024 * int(said["VmHWM:"]), int(said["rchar:"])
 print(json.dumps({"status": status, "peak": peak, "read": read}))
 """
 
-on_linux = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the peak is read from /proc"
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="what a process took is read from /proc"
 )
 
 
@@ -139,7 +139,6 @@ def test_a_model_of_many_maps(tmp_path: Path) -> None:
     assert (after.by_type["Relu"], after.by_type["Neg"]) == (300, 300)
 
 
-@on_linux
 @pytest.mark.parametrize("strategy", ["auto", "expand"])
 def test_08_weights_of_gigabytes_are_left_alone(tmp_path: Path, strategy: str) -> None:
     """The eighth release check: 2.5 GB of weights, under 300 MB of memory, no weight read."""

@@ -20,9 +20,7 @@ __all__ = ["attention", "linear_attention", "rotary_embedding"]
 _MASK = 3
 
 
-def attention(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output | None]:
+def attention(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
     """Every operand but the mask has the axis ``N`` in front; onnxruntime refuses ``N`` = 0."""
     like = with_spare_sample(ctx, ctx.operand(operands, 0, "Q"))
     given: list[ir.Value | None] = [ctx.merged(like)]
@@ -63,9 +61,7 @@ def linear_attention(
     return _results(ctx, node, [ctx.merged(like), *rest], like)
 
 
-def rotary_embedding(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output]:
+def rotary_embedding(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Rows of the caches ``[M, D]`` are picked by position; ``[N, S, D]`` are picked rows.
 
     Caches that differ from sample to sample are picked from before the operator.

@@ -65,9 +65,7 @@ def _typed(value: ir.Value, like: Batched) -> ir.Value:
     return value
 
 
-def _picked(
-    ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]
-) -> Sequence[Output]:
+def _picked(ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]) -> Sequence[Output]:
     for graph in graphs:
         for inner in walk_nodes(graph):
             if inner.op_type != "Constant" and not is_total(inner, ctx.opset, ctx.type_of):

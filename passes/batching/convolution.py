@@ -94,7 +94,9 @@ def _by_filters(ctx: Context, node: ir.Node, x: Batched, w: Batched) -> ir.Value
         # [B, C, M / g, ...] to [C, B * M / g, ...]
         turned = ctx.op("Transpose", [filters], {"perm": [1, 0, 2, *tail]})
         count = ctx.op("Mul", [ctx.batch, ctx.shape(turned, 2, 3)])
-        flat = ctx.op("Concat", [ctx.shape(turned, 0, 1), count, ctx.shape(turned, 3)], {"axis": 0})
+        flat = ctx.op(
+            "Concat", [ctx.shape(turned, 0, 1), count, ctx.shape(turned, 3)], {"axis": 0}
+        )
         filters, per_group = ctx.reshape(turned, flat), ctx.shape(turned, 2, 3)
     else:
         # [B, g * M / g, ...] to [g, B, M / g, ...] to [g * B * M / g, ...]

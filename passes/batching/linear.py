@@ -105,9 +105,7 @@ def _turned(ctx: Context, x: Batched, transpose: int) -> ir.Value:
     return ctx.op("Transpose", [x.value], {"perm": order})
 
 
-def _scaled(
-    ctx: Context, value: ir.Value, factor: float, dtype: ir.DataType | None
-) -> ir.Value:
+def _scaled(ctx: Context, value: ir.Value, factor: float, dtype: ir.DataType | None) -> ir.Value:
     if factor == 1:
         return value
     if dtype is None:
@@ -178,8 +176,10 @@ def matmul_integer(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def qlinear_matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The operator itself where scales and zero points are shared numbers, or rows of a shared
-    matrix; else the arithmetic that it stands for: an int32 product, scaled, rounded, saturated.
+    """Multiply by the operator itself, or by the arithmetic that it stands for.
+
+    The operator serves where scales and zero points are shared numbers, or rows of a shared
+    matrix. The arithmetic is an int32 product, scaled, rounded, saturated.
     """
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (
         ctx.operand(operands, i) for i in range(8)
@@ -230,7 +230,8 @@ def einsum(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if free is None:
         raise Decline(Code.NO_RULE, "the equation uses every letter")
     terms = [
-        free + term if x.is_stacked else term for term, x in zip(left.split(","), given, strict=True)
+        free + term if x.is_stacked else term
+        for term, x in zip(left.split(","), given, strict=True)
     ]
     return ctx.same(
         node, [x.value for x in given], {"equation": f"{','.join(terms)}->{free}{right}"}

@@ -59,9 +59,10 @@ def _unpooled_sizes(
     count = len(kernel)
     strides = ctx.attribute(node, "strides", [1] * count)
     pads = ctx.attribute(node, "pads", [0] * (2 * count))
-    extras = [k - s - pads[i] - pads[i + count] for i, (k, s) in enumerate(
-        zip(kernel, strides, strict=True)
-    )]
+    extras = [
+        k - s - pads[i] - pads[i + count]
+        for i, (k, s) in enumerate(zip(kernel, strides, strict=True))
+    ]
     if output_shape is not None:
         wanted = ctx.constant(output_shape)
         dims = x.dims[2:]

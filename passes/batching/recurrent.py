@@ -16,9 +16,7 @@ _WEIGHTS = {1: "W", 2: "R", 3: "B", 7: "P"}
 _LENGTHS = 4
 
 
-def recurrent(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output | None]:
+def recurrent(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
     """LSTM, GRU and RNN with one set of weights for all samples.
 
     ``X`` is ``[T, N, I]`` and a state ``[D, N, H]``, or ``N`` is the first axis of both where

@@ -46,9 +46,7 @@ register("Cast", elementwise, discrete=True)
 register("CastLike", cast_like, family="elementwise", since=15, discrete=True)
 register("Add Sub Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor", broadcasting, total=True)
 register("Max Min Mean Sum Where StringConcat", broadcasting, total=True)
-register(
-    "Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True
-)
+register("Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True)
 register("Div Pow BitShift", broadcasting)
 register("Mod", broadcasting, discrete=True)
 register("PRelu", one_sided_broadcasting, family="broadcasting", since=7, total=True)

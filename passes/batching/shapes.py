@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -83,10 +84,12 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     if given is not None:
         shifted = [axis + 1 if axis >= 0 else axis for axis in given]
         return [ctx.stacked(ctx.unsqueeze(data.value, shifted))]
-    dims = ctx.type_of(node.outputs[0]).dims
-    if axes is None or dims is None:
-        raise Decline(Code.UNKNOWN_RANK, "nothing tells how many axes it inserts")
-    return ctx.same(node, [data.value, ctx.shifted_axes(axes, len(dims))])
+    if axes is None:
+        raise Decline(Code.NO_RULE, "its axes are left out")
+    dtype = (axes.dtype or ir.DataType.INT64).numpy()
+    zero, one = (ctx.builder.constant(np.array(n, dtype)) for n in (0, 1))
+    shift = ctx.op("Where", [ctx.op("Less", [axes.value, zero]), zero, one])
+    return ctx.same(node, [data.value, ctx.op("Add", [axes.value, shift])])
 
 
 def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -115,16 +118,22 @@ def _product(dims: Sequence[int | str | None]) -> int | None:
 
 
 def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """A sample gains axes until it has as many as the result: then the shape, which aligns from
-    the right, does not reach the batch axis."""
+    """Expand samples that have as many axes as the result.
+
+    Then the shape, which aligns from the right, does not reach the batch axis.
+    """
     data, wanted = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "shape")
     target = shaping(wanted, "shape")
     dims = ctx.type_of(node.outputs[0]).dims
-    length = wanted.dims[0]
-    if dims is None and not isinstance(length, int):
-        raise Decline(Code.UNKNOWN_RANK, "nothing tells how many axes the result has")
-    rank = len(dims) if dims is not None else max(data.rank, int(length or 0))
-    return ctx.same(node, [ctx.padded_rank(data, rank), target])
+    length = wanted.dims[0] if dims is None else len(dims)
+    if isinstance(length, int):
+        return ctx.same(node, [ctx.padded_rank(data, max(data.rank, length)), target])
+    more = ctx.op("Sub", [ctx.op("Shape", [wanted.value]), ctx.ints(data.rank)])
+    count = ctx.op("Max", [more, ctx.ints(0)])
+    ones = ctx.op("ConstantOfShape", [count], {"value": ir.tensor(np.ones(1, np.int64))})
+    parts = [ctx.shape(data.value, 0, 1), ones, ctx.shape(data.value, 1)]
+    aligned = ctx.reshape(data.value, ctx.op("Concat", parts, {"axis": 0}))
+    return ctx.same(node, [aligned, target])
 
 
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

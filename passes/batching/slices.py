@@ -96,7 +96,9 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
         padded = ctx.op("Pad", [data.value, *_own(amounts, axes)])
     one = ir.tensor(np.ones(1, np.float32))
     ones = ctx.op("ConstantOfShape", [sample_dims(ctx, data)], {"value": one})
-    inside = ctx.op("Cast", [ctx.op("Pad", [ones, *_own(amounts, axes)])], {"to": ir.DataType.BOOL})
+    inside = ctx.op(
+        "Cast", [ctx.op("Pad", [ones, *_own(amounts, axes)])], {"to": ir.DataType.BOOL}
+    )
     value = _scalars(ctx, fill, data.rank)
     return [ctx.stacked(select(ctx, inside, padded, value, data.dtype))]
 

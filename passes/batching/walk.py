@@ -37,7 +37,6 @@ class WalkOptions:
         opset: Version of ONNX's operators in the model.
         batch: Number of samples, int64 ``[1]``.
         may_be_empty: Whether there may be no samples where the new nodes run.
-        relies_on_declared: Whether declared element types hold where the new nodes run.
         exact: Keep per-sample what rounding could change by more than rounding.
         paths: Names the nodes for messages.
     """
@@ -45,7 +44,6 @@ class WalkOptions:
     opset: int
     batch: ir.Value
     may_be_empty: bool
-    relies_on_declared: bool
     exact: bool
     paths: Mapping[ir.Node, str]
 
@@ -78,7 +76,6 @@ class Walk:
         self.hoisted: list[ir.Node] = []
         self.flips: list[ir.Node] = []
         self._typings = typings
-        self._typing = typings.declared if options.relies_on_declared else typings.proven
         self._options = options
         self._origin = origin
         self._sources: set[ir.Value] = set()
@@ -93,7 +90,7 @@ class Walk:
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body where the new nodes run."""
-        known = self._typing[value]
+        known = self._typings.proven[value]
         return known if known.type is not None else self._typings.declared[value]
 
     def bind(
@@ -113,9 +110,8 @@ class Walk:
     def is_stackable(self, value: ir.Value) -> bool:
         """Whether a value has one shape for all samples, so that a loop can stack it.
 
-        Where nothing has checked the declared types, a declared number counts only beside a
-        dimension that is proven: a type that is declared throughout may as well be the first
-        example of an exporter.
+        A number that is only declared counts beside a dimension that is proven: a type that is
+        declared throughout may as well be the first example of an exporter.
         """
         dims = self._typings.equal_dims(value)
         known = self._typings.declared[value].type
@@ -123,10 +119,8 @@ class Walk:
             return False
         if value in self._sources:
             return False
-        if self._options.relies_on_declared or not dims:
-            return True
         proven = self._typings.proven
-        return any(proven.is_one_number(d) for d in proven.dims(value) or ())
+        return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
 
     def run(self, nodes: Iterable[ir.Node], kept: frozenset[ir.Node] = frozenset()) -> None:
         """Walk over the nodes of a body.
@@ -312,9 +306,10 @@ class Walk:
         pending = [node]
         while pending:
             reader = pending.pop()
-            for value in (*reader.inputs, *(
-                v for _, g in subgraphs(reader) for v in captured_values(g)
-            )):
+            for value in (
+                *reader.inputs,
+                *(v for _, g in subgraphs(reader) for v in captured_values(g)),
+            ):
                 producer = None if value is None else value.producer()
                 if value is None or producer is None or value not in self.env:
                     continue

@@ -82,7 +82,10 @@ def expand(model: str | onnx.ModelProto, form: Any = "linear") -> Expanded:
     assert ir.to_proto(taken) == after, "a second pass changes the model"
     onnx.checker.check_model(after, full_check=True)
     assert operators(after)["SequenceMap"] == 0
-    for old, new in ((before.graph.input, after.graph.input), (before.graph.output, after.graph.output)):
+    for old, new in (
+        (before.graph.input, after.graph.input),
+        (before.graph.output, after.graph.output),
+    ):
         assert [(v.name, v.type) for v in old] == [(v.name, v.type) for v in new]
     assert list(before.opset_import) == list(after.opset_import)
     return Expanded(after, expansion.decisions)

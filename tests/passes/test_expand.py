@@ -146,7 +146,6 @@ CASES = [
              ys = SequenceMap (xs) <body = f (float[M] x) => (float[M,N] y) {
                column = Unsqueeze (x, axes)
                row = Neg (c)
-               zeros = Mul (row, row)
                wide = Shape (row)
                long = Shape (x)
                shape = Concat <axis = 0> (long, wide)
@@ -337,8 +336,6 @@ def test_loop_computes_what_the_map_does(case: Case) -> None:
     assert tuple(expanded.codes) == case.codes
 
 
-
-
 def passing(returns: str, body: str = "") -> str:
     return f"""{HEADER}g (seq(float[N]) xs, float[M] t, float[K] c)
         => (seq(float[]) a, seq(float[]) b) {{
@@ -405,9 +402,7 @@ def test_names_that_collide(name: str) -> None:
     model = onnx.parser.parse_model(text)
     given = {value.name for value in model.graph.input}
     opinion = "later" not in name
-    expanded = prove(
-        model, {k: v for k, v in feeds.items() if k in given}, second_opinion=opinion
-    )
+    expanded = prove(model, {k: v for k, v in feeds.items() if k in given}, second_opinion=opinion)
     taken = ir.from_proto(expanded.model)
     assert not make_names_unique(taken), "two values share a name"
 
@@ -590,7 +585,7 @@ def test_sequence_that_is_concatenated_is_never_built(name: str) -> None:
 
 
 def test_one_output_concatenated_in_several_ways_and_read() -> None:
-    text = f"""{HEADER}g (seq(float[2,3]) xs) 
+    text = f"""{HEADER}g (seq(float[2,3]) xs)
         => (float[2,P,3] a, float[2,Q] b, float[2,Q] c, seq(float[2,3]) ys) {{
       ys = SequenceMap (xs) <body = f (float[2,3] x) => (float[2,3] y) {{ y = Neg (x) }}>
       a = ConcatFromSequence <axis = 1, new_axis = 1> (ys)
@@ -603,7 +598,7 @@ def test_one_output_concatenated_in_several_ways_and_read() -> None:
 
 
 def test_blocks_joined_twice() -> None:
-    text = f"""{HEADER}g (seq(float[N,3]) xs) 
+    text = f"""{HEADER}g (seq(float[N,3]) xs)
         => (float[P,3] a, float[P,3] b, seq(float[N,3]) ys) {{
       ys = SequenceMap (xs) <body = f (float[N,3] x) => (float[N,3] y) {{ y = Neg (x) }}>
       a = ConcatFromSequence <axis = 0> (ys)
@@ -792,7 +787,9 @@ def test_reason_for_loops_leads_every_decision(form: Any) -> None:
 
 
 REASONS = {
-    "float[N]": [(Code.RAGGED, "output 0 of the body may differ from sample to sample along axis 0")],
+    "float[N]": [
+        (Code.RAGGED, "output 0 of the body may differ from sample to sample along axis 0")
+    ],
     "float[N,M]": [
         (Code.RAGGED, "output 0 of the body may differ from sample to sample along axes 0 and 1")
     ],

@@ -90,11 +90,11 @@ def test_element_type(name: str, dims: str) -> None:
     feeds = {"xs": rows(*shapes, dtype=dtype), "zs": rows(*shapes, dtype=dtype, seed=1)}
     text = mapped(name + dims)
     if dims == "[2]":
-        text = text.replace("> ys, seq", "> ys, seq").replace(f"seq({name}[2]) ws", f"seq({name}[4]) ws")
+        text = text.replace("> ys, seq", "> ys, seq").replace(
+            f"seq({name}[2]) ws", f"seq({name}[4]) ws"
+        )
         text = text.replace(f"{name}[2] w)", f"{name}[4] w)")
-    expanded = prove(
-        text, feeds, {"xs": [], "zs": []}, ort=name not in NOT_IN_ONNXRUNTIME
-    )
+    expanded = prove(text, feeds, {"xs": [], "zs": []}, ort=name not in NOT_IN_ONNXRUNTIME)
     (decision,) = expanded.decisions
     if name in NOT_SPLIT_BY_ONNXRUNTIME and dims != "[N,M]":
         assert decision.form == "Loop with insertion"
@@ -220,7 +220,10 @@ def test_opset(opset: int) -> None:
       ws = SequenceMap (xs) <body = k (float[N,2] x) => (float[N,M] w) {{
         a = Shape (x) b = Add (a, a) w = Expand (c, b) c = Constant <value_float = 1.0> () }}>
     }}"""
-    text = text.replace(" w = Expand (c, b) c = Constant <value_float = 1.0> ()", " c = Constant <value_float = 1.0> () w = Expand (c, b)")
+    text = text.replace(
+        " w = Expand (c, b) c = Constant <value_float = 1.0> ()",
+        " c = Constant <value_float = 1.0> () w = Expand (c, b)",
+    )
     feeds = {"t": rows((5, 2))[0], "n": np.array([2, 0, 3])}
     expanded = prove(
         text,

@@ -86,7 +86,11 @@ def _judge_apart(seeds: range, strategies: Sequence[str]) -> Iterator[Outcome]:
         with tempfile.TemporaryFile("w+") as errors:
             try:
                 run = subprocess.run(
-                    command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=SECONDS,
+                    command,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    timeout=SECONDS,
                     check=False,
                 )
                 lines, status = run.stdout.splitlines(), f"exit status {run.returncode}"

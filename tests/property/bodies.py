@@ -155,7 +155,9 @@ def draw_mapped(rng: np.random.Generator, name: str, shapes: Shapes, first: bool
     return Value(name, tuple(samples))
 
 
-def draw_given(rng: np.random.Generator, name: str, dims: Sequence[int | None], count: int) -> Value:
+def draw_given(
+    rng: np.random.Generator, name: str, dims: Sequence[int | None], count: int
+) -> Value:
     """Draw a tensor that all samples share: often one that broadcasts with samples of ``dims``."""
     kind = rng.random()
     dtype: Any = np.float32

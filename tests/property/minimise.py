@@ -122,7 +122,9 @@ def _cut_above(program: Program, columns: dict[str, tuple[Array, ...]]) -> Itera
             changed = dataclasses.replace(body, nodes=nodes, captured=(*body.captured, value))
             sources = dict(program.sources)
         else:
-            changed = dataclasses.replace(body, nodes=nodes, mapped=(*body.mapped, Value(name, samples)))
+            changed = dataclasses.replace(
+                body, nodes=nodes, mapped=(*body.mapped, Value(name, samples))
+            )
             sources = {**program.sources, name: Source("sequence")}
         if any(o for n in body.nodes if name in n.output for o in n.output if o in body.outputs):
             continue
@@ -132,4 +134,6 @@ def _cut_above(program: Program, columns: dict[str, tuple[Array, ...]]) -> Itera
         others = tuple(v for v in trimmed.body.mapped if v.name == name)
         if others and len(trimmed.body.mapped) == 2 and program.first is None:
             alone = dataclasses.replace(trimmed.body, mapped=others)
-            yield dataclasses.replace(trimmed, body=alone, sources={name: Source("sequence")}, options={})
+            yield dataclasses.replace(
+                trimmed, body=alone, sources={name: Source("sequence")}, options={}
+            )

@@ -222,9 +222,7 @@ def _fed(program: Program, value: Value, feed: Feed) -> dict[str, Any]:
     shape = list(like.shape)
     shape[source.axis] = 0
     none = np.zeros(shape, like.dtype)
-    found: dict[str, Any] = {
-        given: np.concatenate(elements, source.axis) if elements else none
-    }
+    found: dict[str, Any] = {given: np.concatenate(elements, source.axis) if elements else none}
     if source.kind in ("sizes", "chunks") and source.run_time:
         found[f"{value.name}_sizes"] = _sizes(program, value, feed)
     return found

@@ -29,8 +29,14 @@ def branches(p: Pool) -> None:
         total = p.one("ReduceSum", [y], keepdims=0)
         flag = p.one("Greater", [total, p.constant(0, y.dtype)])
     ops = p.choose(
-        [("Neg", "Identity"), ("Relu", "Abs"), ("Exp", "Tanh"), ("ReduceSum", "ReduceMax"),
-         ("Transpose", "Neg"), ("Neg", "Add")]
+        [
+            ("Neg", "Identity"),
+            ("Relu", "Abs"),
+            ("Exp", "Tanh"),
+            ("ReduceSum", "ReduceMax"),
+            ("Transpose", "Neg"),
+            ("Neg", "Add"),
+        ]
     )
     graphs = [_branch(p, op, x, other) for op in ops]
     p.add(
@@ -91,7 +97,11 @@ def loop(p: Pool) -> None:
     body = _graph(
         nodes,
         "body",
-        [_input(i, helper.make_tensor_type_proto(7, [])), _input(go, flag), _input(state, _type(x))],
+        [
+            _input(i, helper.make_tensor_type_proto(7, [])),
+            _input(go, flag),
+            _input(state, _type(x)),
+        ],
         [(go_on, flag), (new, _type(x)), (out, _type(x))],
     )
     always = p.constant(True, np.bool_) if p.chance(0.7) else None
@@ -123,7 +133,10 @@ def scan(p: Pool) -> None:
     ]
     smaller = _type(x, drop=1)
     body = _graph(
-        nodes, "body", [_input(state, smaller), _input(row, smaller)], [(new, smaller), (out, smaller)]
+        nodes,
+        "body",
+        [_input(state, smaller), _input(row, smaller)],
+        [(new, smaller), (out, smaller)],
     )
     options = {
         "scan_input_axes": [at] if at or p.chance(0.3) else None,

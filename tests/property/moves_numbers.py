@@ -8,10 +8,29 @@ from tests.property.pool import Pool, Skip, Value
 
 __all__ = ["MOVES"]
 
-SMOOTH = (
-    "Exp Sigmoid Tanh Sqrt Log Erf Softplus Sin Cos Atan Elu Selu LeakyRelu HardSigmoid Celu "
-    "Softsign Reciprocal HardSwish ThresholdedRelu Mish Shrink"
-).split()
+SMOOTH = [
+    "Exp",
+    "Sigmoid",
+    "Tanh",
+    "Sqrt",
+    "Log",
+    "Erf",
+    "Softplus",
+    "Sin",
+    "Cos",
+    "Atan",
+    "Elu",
+    "Selu",
+    "LeakyRelu",
+    "HardSigmoid",
+    "Celu",
+    "Softsign",
+    "Reciprocal",
+    "HardSwish",
+    "ThresholdedRelu",
+    "Mish",
+    "Shrink",
+]
 
 
 def unary(p: Pool) -> None:
@@ -177,7 +196,9 @@ def gemm(p: Pool) -> None:
     inputs = [a, b]
     if p.chance(0.6):
         columns = b.dims[0 if turn_b else 1]
-        inputs.append(p.constant(p.rng.integers(-2, 3, p.choose([(columns,), (1, 1), ()])), a.dtype))
+        inputs.append(
+            p.constant(p.rng.integers(-2, 3, p.choose([(columns,), (1, 1), ()])), a.dtype)
+        )
     p.add("Gemm", inputs, transA=turn_a, transB=turn_b, alpha=p.choose([None, 2.0]))
 
 
@@ -240,7 +261,9 @@ def cumsum(p: Pool) -> None:
 
 def softmax(p: Pool) -> None:
     x = p.pick("f", lambda v: v.rank >= 1)
-    op = p.choose(["Softmax", "LogSoftmax", "Hardmax" if x.exact else "Softmax", "LpNormalization"])
+    op = p.choose(
+        ["Softmax", "LogSoftmax", "Hardmax" if x.exact else "Softmax", "LpNormalization"]
+    )
     p.add(op, [x], exact=op == "Hardmax", axis=p.choose([None, axis(p, x)]))
 
 

@@ -35,7 +35,10 @@ def axes_moves(p: Pool) -> None:
     x = p.pick()
     if p.chance(0.5):
         at = p.number(-x.rank - 1, x.rank)
-        p.add("Unsqueeze", [x, p.ints(at, *([0] if at not in (0, -x.rank - 2) and p.chance(0.2) else []))])
+        p.add(
+            "Unsqueeze",
+            [x, p.ints(at, *([0] if at not in (0, -x.rank - 2) and p.chance(0.2) else []))],
+        )
         return
     ones = [i for i, n in enumerate(x.dims) if n == 1]
     if not ones:
@@ -69,8 +72,13 @@ def concat(p: Pool) -> None:
     at = axis(p, x)
 
     def fits(v: Value) -> bool:
-        return v.dtype == x.dtype and v.rank == x.rank and all(
-            _without(s, at) == _without(t, at) for s, t in zip(v.samples, x.samples, strict=True)
+        return (
+            v.dtype == x.dtype
+            and v.rank == x.rank
+            and all(
+                _without(s, at) == _without(t, at)
+                for s, t in zip(v.samples, x.samples, strict=True)
+            )
         )
 
     others = [p.pick(x.kind, fits) for _ in range(p.number(1, 2))]

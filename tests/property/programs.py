@@ -118,9 +118,7 @@ def draw_program(seed: int) -> Program:
     )
     inner = first.mapped[0] if first is not None else body.mapped[0]
     feeds = _feeds(inner, sources, wanted)
-    program = Program(
-        seed, body, first, sources, results, feeds, typed=bool(rng.random() < 0.5)
-    )
+    program = Program(seed, body, first, sources, results, feeds, typed=bool(rng.random() < 0.5))
     return dataclasses.replace(program, options=_options(rng, program))
 
 
@@ -167,9 +165,7 @@ def _draw_source(rng: np.random.Generator, value: Value, count: int, surplus: in
     return Source(kind, axis, declared, run_time, surplus)
 
 
-def _draw_results(
-    rng: np.random.Generator, name: str, samples: Sequence[Array]
-) -> list[Result]:
+def _draw_results(rng: np.random.Generator, name: str, samples: Sequence[Array]) -> list[Result]:
     options = [Result(name, "sequence")] * 3
     shapes = {s.shape for s in samples}
     ranks = {len(s) for s in shapes}
@@ -177,7 +173,9 @@ def _draw_results(
     if len(shapes) == 1:
         options += [Result(name, "stack")] * 3
         options.append(Result(name, "stack", int(rng.integers(-rank - 1, rank + 1))))
-    joinable = [a for a in range(max(rank, 0)) if len({(*s[:a], *s[a + 1 :]) for s in shapes}) == 1]
+    joinable = [
+        a for a in range(max(rank, 0)) if len({(*s[:a], *s[a + 1 :]) for s in shapes}) == 1
+    ]
     if joinable:
         axis = int(rng.choice(joinable))
         options += [Result(name, "concat", axis)] * 2

@@ -13,7 +13,7 @@ from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder
 from passes.graphs import node_paths
 from passes.names import make_names_unique
-from passes.typing import type_both_ways
+from passes.typing import Typings, type_values
 from tests.passes.batching.harness import (
     Array,
     Case,
@@ -46,7 +46,8 @@ class _Walked:
 
 def _walked(case: Case) -> _Walked:
     single = ir.from_proto(typed_outputs(single_model(case), case))
-    typings = type_both_ways(single)
+    declared = type_values(single)
+    typings = Typings(declared, declared)
     outer = {v.name or "": _outer(v, case) for v in _inputs(single.graph)}
     given = {n: v for n, v in outer.items() if case.operands[n].kind != "constant"}
     graph = ir.Graph(
@@ -64,7 +65,6 @@ def _walked(case: Case) -> _Walked:
         opset=case.opset,
         batch=prelude.op("Slice", [shape, prelude.ints(0), prelude.ints(1)]),
         may_be_empty=True,
-        relies_on_declared=True,
         exact=False,
         paths=node_paths(single),
     )

@@ -36,13 +36,20 @@ LENGTHS = np.array([3, 5], np.int64)
 
 
 def masked(name: str, operand: Operand, **more: object) -> Case:
-    return Case(f"mask {name}", "y = Attention(q, k, v, m)", {**QKV, "m": operand}, opset=23, **more)
+    return Case(
+        f"mask {name}", "y = Attention(q, k, v, m)", {**QKV, "m": operand}, opset=23, **more
+    )
 
 
 CASES = [
     *(Case(f"opset {o}", "y = Attention(q, k, v)", QKV, opset=o) for o in (23, 24, 25, 26)),
     Case("symbolic", "y = Attention<is_causal=1>(q, k, v)", QKV, opset=23, symbolic=True),
-    Case("three axes", f"y = Attention<q_num_heads={HEADS}, kv_num_heads=2, scale=0.5>(q, k, v)", FLAT, opset=23),
+    Case(
+        "three axes",
+        f"y = Attention<q_num_heads={HEADS}, kv_num_heads=2, scale=0.5>(q, k, v)",
+        FLAT,
+        opset=23,
+    ),
     Case(
         "shared keys and values",
         "y = Attention<softcap=2.0>(q, k, v)",
@@ -132,13 +139,23 @@ CASES += [
     Case(
         "rotary embedding with mapped caches and positions",
         "y = RotaryEmbedding(x, c, s, p)",
-        {"x": heads(QUERIES), "c": mapped(COS, COS / 2, -COS), "s": mapped(SIN, SIN / 2, -SIN), "p": WHERE},
+        {
+            "x": heads(QUERIES),
+            "c": mapped(COS, COS / 2, -COS),
+            "s": mapped(SIN, SIN / 2, -SIN),
+            "p": WHERE,
+        },
         opset=23,
     ),
     Case(
         "rotary embedding with one mapped cache and shared positions",
         "y = RotaryEmbedding(x, c, s, p)",
-        {"c": mapped(COS, COS / 2, -COS), "x": shared(heads(QUERIES).of(0)), "s": shared(SIN), "p": shared(PLACES)},
+        {
+            "c": mapped(COS, COS / 2, -COS),
+            "x": shared(heads(QUERIES).of(0)),
+            "s": shared(SIN),
+            "p": shared(PLACES),
+        },
         opset=23,
     ),
     Case(
@@ -150,7 +167,11 @@ CASES += [
     Case(
         "rotary embedding of three axes, in part, with shared picked rows",
         f"y = RotaryEmbedding<num_heads={HEADS}, rotary_embedding_dim=4>(x, c, s)",
-        {"x": flat(QUERIES), "c": shared(COS[PLACES][..., :2]), "s": constant(SIN[PLACES][..., :2])},
+        {
+            "x": flat(QUERIES),
+            "c": shared(COS[PLACES][..., :2]),
+            "s": constant(SIN[PLACES][..., :2]),
+        },
         opset=23,
         symbolic=True,
     ),
@@ -164,7 +185,9 @@ STEPS = {
 LINEAR = "LinearAttention<q_num_heads=4, kv_num_heads=2"
 GATES = {
     "p": mapped((N, 2, 2, 3), seed=3),
-    "d": mapped(*(-np.random.default_rng(i).random((N, QUERIES, 2), np.float32) for i in range(3))),
+    "d": mapped(
+        *(-np.random.default_rng(i).random((N, QUERIES, 2), np.float32) for i in range(3))
+    ),
     "b": mapped(*(np.random.default_rng(i).random((N, QUERIES, 1), np.float32) for i in range(3))),
 }
 

@@ -25,14 +25,20 @@ NCHW, NDHW = mapped((2, 3, 4, 6)), mapped((1, 2, 3, 4, 5))
 BYTES = mapped(pixels(5, 7, 3), pixels(5, 7, 3) // 2, 255 - pixels(5, 7, 3))
 
 
-def scaled(mode: str, x: object, scales: object, opset: int = 18, attributes: str = "", **more: object) -> Case:
+def scaled(
+    mode: str, x: object, scales: object, opset: int = 18, attributes: str = "", **more: object
+) -> Case:
     name = f"{mode} rank {len(x.samples[0].shape)} by {scales.kind} scales, opset {opset} {attributes}"
     text = f'y = Resize<mode="{mode}"{attributes}>(x, "", s)'
     return Case(name.strip(), text, {"x": x, "s": scales}, opset=opset, **more)
 
 
-def sized(mode: str, x: object, sizes: object, opset: int = 18, attributes: str = "", **more: object) -> Case:
-    name = f"{mode} rank {len(x.samples[0].shape)} to {sizes.kind} sizes, opset {opset} {attributes}"
+def sized(
+    mode: str, x: object, sizes: object, opset: int = 18, attributes: str = "", **more: object
+) -> Case:
+    name = (
+        f"{mode} rank {len(x.samples[0].shape)} to {sizes.kind} sizes, opset {opset} {attributes}"
+    )
     text = f'y = Resize<mode="{mode}"{attributes}>(x, "", "", s)'
     return Case(name.strip(), text, {"x": x, "s": sizes}, opset=opset, **more)
 
@@ -50,9 +56,21 @@ CASES = [
     sized("nearest", NCHW, shared(ints(2, 3, 9, 5)), 17),
     sized("nearest", HWC, shared(ints(7, 5)), 18, ", axes=[0, 1]"),
     sized("nearest", CHW, shared(ints(5, 7)), 19, ", axes=[-1, 1]"),
-    sized("nearest", CHW, constant(ints(3, 7, 7)), 18, f', keep_aspect_ratio_policy="{SHRINK}", axes=[0, 1, 2]'),
+    sized(
+        "nearest",
+        CHW,
+        constant(ints(3, 7, 7)),
+        18,
+        f', keep_aspect_ratio_policy="{SHRINK}", axes=[0, 1, 2]',
+    ),
     sized("nearest", HW, constant(ints(8, 8)), 18, ', keep_aspect_ratio_policy="not_smaller"'),
-    scaled("nearest", BYTES, constant(floats(2, 2, 1)), 18, ', nearest_mode="floor", coordinate_transformation_mode="asymmetric"'),
+    scaled(
+        "nearest",
+        BYTES,
+        constant(floats(2, 2, 1)),
+        18,
+        ', nearest_mode="floor", coordinate_transformation_mode="asymmetric"',
+    ),
     # Two axes.
     scaled("linear", HW, constant(floats(2, 0.5)), 17),
     scaled("linear", HW, shared(floats(2, 0.5)), 18, symbolic=True),
@@ -66,8 +84,20 @@ CASES = [
     scaled("linear", HWC, constant(floats(0.5, 0.5)), 18, ", axes=[0, 1], antialias=1"),
     sized("linear", CHW, constant(ints(8, 5)), 18, ", axes=[1, 2]"),
     sized("linear", CHW, constant(ints(8, 5)), 18, ", axes=[-2, -1]", symbolic=True),
-    sized("linear", CHW, shared(ints(3, 8, 5)), 19, ', coordinate_transformation_mode="align_corners"'),
-    sized("linear", CHW, shared(ints(8, 8)), 19, f', axes=[1, 2], keep_aspect_ratio_policy="{SHRINK}"'),
+    sized(
+        "linear",
+        CHW,
+        shared(ints(3, 8, 5)),
+        19,
+        ', coordinate_transformation_mode="align_corners"',
+    ),
+    sized(
+        "linear",
+        CHW,
+        shared(ints(8, 8)),
+        19,
+        f', axes=[1, 2], keep_aspect_ratio_policy="{SHRINK}"',
+    ),
     sized("linear", BYTES, constant(ints(9, 4)), 18, ", axes=[0, 1]", rtol=0, atol=0),
     sized("linear", BYTES, constant(ints(9, 4, 3)), 17, rtol=0, atol=0),
     scaled("linear", mapped((3, 8, 6)), constant(floats(1, 0.5, 0.5)), 19, ", antialias=1"),
@@ -78,9 +108,17 @@ CASES = [
     sized("linear", NCHW, shared(ints(2, 3, 7, 5)), 18),
     sized("linear", NCHW, shared(ints(7, 5)), 18, ", axes=[2, 3]"),
     sized("linear", NCHW, shared(ints(7, 2, 5)), 19, ", axes=[2, 0, 3]"),
-    sized("linear", NCHW, shared(ints(7, 5)), 18, f', axes=[2, 3], keep_aspect_ratio_policy="{SHRINK}"'),
+    sized(
+        "linear",
+        NCHW,
+        shared(ints(7, 5)),
+        18,
+        f', axes=[2, 3], keep_aspect_ratio_policy="{SHRINK}"',
+    ),
     sized("cubic", NCHW, constant(ints(2, 3, 7, 5)), 17, symbolic=True),
-    scaled("cubic", NCHW, constant(floats(1, 1, 0.5, 0.5)), 18, ", antialias=1, cubic_coeff_a=-0.5"),
+    scaled(
+        "cubic", NCHW, constant(floats(1, 1, 0.5, 0.5)), 18, ", antialias=1, cubic_coeff_a=-0.5"
+    ),
     scaled("linear", NDHW, constant(floats(1, 1, 2, 2, 2)), 18),
     scaled("linear", mapped((2, 4, 6, 3)), constant(floats(1, 2, 2, 1)), 18),
     # Crops.
@@ -186,7 +224,9 @@ DECLINES = [
 ]
 
 
-@pytest.mark.parametrize(("case", "wanted"), DECLINES, ids=lambda x: str(x) if isinstance(x, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "wanted"), DECLINES, ids=lambda x: str(x) if isinstance(x, Case) else ""
+)
 def test_rule_declines(case: Case, wanted: tuple[str, str]) -> None:
     assert wanted in decline_of(case)
 

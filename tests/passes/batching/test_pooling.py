@@ -19,22 +19,60 @@ def _indices() -> np.ndarray:
 
 CASES = [
     Case("average pool", "y = AveragePool<kernel_shape=[2, 2]>(x)", {"x": X}),
-    Case("average pool symbolic", "y = AveragePool<kernel_shape=[2, 2], strides=[2, 2]>(x)", {"x": X}, symbolic=True),
+    Case(
+        "average pool symbolic",
+        "y = AveragePool<kernel_shape=[2, 2], strides=[2, 2]>(x)",
+        {"x": X},
+        symbolic=True,
+    ),
     Case(
         "average pool with padding, opset 22",
         'y = AveragePool<kernel_shape=[3, 3], auto_pad="SAME_UPPER", count_include_pad=1>(x)',
         {"x": X},
         opset=22,
     ),
-    Case("average pool 1-d, opset 17", "y = AveragePool<kernel_shape=[2]>(x)", {"x": mapped((1, 2, 5))}, opset=17),
-    Case("average pool 3-d", "y = AveragePool<kernel_shape=[2, 2, 2]>(x)", {"x": mapped((1, 2, 3, 4, 5))}),
+    Case(
+        "average pool 1-d, opset 17",
+        "y = AveragePool<kernel_shape=[2]>(x)",
+        {"x": mapped((1, 2, 5))},
+        opset=17,
+    ),
+    Case(
+        "average pool 3-d",
+        "y = AveragePool<kernel_shape=[2, 2, 2]>(x)",
+        {"x": mapped((1, 2, 3, 4, 5))},
+    ),
     Case("lp pool", "y = LpPool<kernel_shape=[2, 2], p=3>(x)", {"x": X}, rtol=1e-4),
-    Case("lp pool, opset 17", "y = LpPool<kernel_shape=[2, 2], strides=[2, 1]>(x)", {"x": X}, opset=17),
-    Case("lp pool, opset 22", "y = LpPool<kernel_shape=[2, 2], dilations=[2, 2]>(x)", {"x": X}, opset=22),
+    Case(
+        "lp pool, opset 17",
+        "y = LpPool<kernel_shape=[2, 2], strides=[2, 1]>(x)",
+        {"x": X},
+        opset=17,
+    ),
+    Case(
+        "lp pool, opset 22",
+        "y = LpPool<kernel_shape=[2, 2], dilations=[2, 2]>(x)",
+        {"x": X},
+        opset=22,
+    ),
     Case("max pool", "y = MaxPool<kernel_shape=[2, 2]>(x)", {"x": X}, rtol=0, atol=0),
-    Case("max pool, opset 22", "y = MaxPool<kernel_shape=[3, 3], ceil_mode=1, strides=[2, 2]>(x)", {"x": X}, opset=22),
-    Case("max pool of int8", "y = MaxPool<kernel_shape=[2, 2]>(x)", {"x": mapped((1, 2, 4, 4), dtype=np.int8)}),
-    Case("max pool indices", "y, i = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(x)", {"x": X}, ("y", "i")),
+    Case(
+        "max pool, opset 22",
+        "y = MaxPool<kernel_shape=[3, 3], ceil_mode=1, strides=[2, 2]>(x)",
+        {"x": X},
+        opset=22,
+    ),
+    Case(
+        "max pool of int8",
+        "y = MaxPool<kernel_shape=[2, 2]>(x)",
+        {"x": mapped((1, 2, 4, 4), dtype=np.int8)},
+    ),
+    Case(
+        "max pool indices",
+        "y, i = MaxPool<kernel_shape=[2, 2], strides=[2, 2]>(x)",
+        {"x": X},
+        ("y", "i"),
+    ),
     Case(
         "max pool indices symbolic",
         "y, i = MaxPool<kernel_shape=[2, 2], pads=[1, 1, 1, 1]>(x)",
@@ -63,7 +101,10 @@ CASES = [
     Case(
         "max unpool of shared values, opset 22",
         "y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2], pads=[0, 0, 0, 0]>(x, i)",
-        {"x": constant(np.ones((2, 1, 2, 2), np.float32)), "i": mapped(_indices(), _indices() - 1, _indices() + 1)},
+        {
+            "x": constant(np.ones((2, 1, 2, 2), np.float32)),
+            "i": mapped(_indices(), _indices() - 1, _indices() + 1),
+        },
         opset=22,
     ),
     Case(
@@ -142,7 +183,11 @@ DECLINES = [
         Case(
             "max unpool to a larger shape",
             UNPOOL,
-            {"x": mapped((2, 1, 2, 2)), "i": shared(_indices()), "s": constant(np.array([2, 1, 5, 5]))},
+            {
+                "x": mapped((2, 1, 2, 2)),
+                "i": shared(_indices()),
+                "s": constant(np.array([2, 1, 5, 5])),
+            },
         ),
         ("MaxUnpool", "no-rule"),
     ),
@@ -150,7 +195,11 @@ DECLINES = [
         Case(
             "max unpool to a shape known at run time",
             UNPOOL,
-            {"x": mapped((2, 1, 2, 2)), "i": shared(_indices()), "s": shared(np.array([2, 1, 4, 4]))},
+            {
+                "x": mapped((2, 1, 2, 2)),
+                "i": shared(_indices()),
+                "s": shared(np.array([2, 1, 4, 4])),
+            },
         ),
         ("MaxUnpool", "unknown-shape"),
     ),
@@ -158,13 +207,18 @@ DECLINES = [
         Case(
             "max roi pool in float16",
             "y = MaxRoiPool<pooled_shape=[2, 2]>(x, r)",
-            {"x": mapped((2, 3, 6, 6), dtype=np.float16), "r": shared(NUMBERED.astype(np.float16))},
+            {
+                "x": mapped((2, 3, 6, 6), dtype=np.float16),
+                "r": shared(NUMBERED.astype(np.float16)),
+            },
         ),
         ("MaxRoiPool", "no-rule"),
     ),
 ]
 
 
-@pytest.mark.parametrize(("case", "wanted"), DECLINES, ids=lambda x: str(x) if isinstance(x, Case) else "")
+@pytest.mark.parametrize(
+    ("case", "wanted"), DECLINES, ids=lambda x: str(x) if isinstance(x, Case) else ""
+)
 def test_rule_declines(case: Case, wanted: tuple[str, str]) -> None:
     assert wanted in decline_of(case)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Case, Operand, constant, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import (
+    Case,
+    Operand,
+    constant,
+    decline_of,
+    mapped,
+    prove,
+    shared,
+)
 
 STEPS, ROWS, SIZE, HIDDEN = 4, 2, 3, 5
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -18,7 +26,11 @@ LENGTHS = np.array([2, 4], np.int32)
 def weights(op_type: str, directions: int = 1, kind: object = constant) -> dict[str, Operand]:
     rng = np.random.default_rng(7)
     gates = GATES[op_type] * HIDDEN
-    shapes = {"w": (directions, gates, SIZE), "r": (directions, gates, HIDDEN), "b": (directions, 2 * gates)}
+    shapes = {
+        "w": (directions, gates, SIZE),
+        "r": (directions, gates, HIDDEN),
+        "b": (directions, 2 * gates),
+    }
     return {n: kind(rng.standard_normal(s).astype(np.float32)) for n, s in shapes.items()}
 
 
@@ -68,7 +80,7 @@ CASES = [
     ),
     Case(
         "LSTM with peepholes and mapped states",
-        f"y, h, c = LSTM<hidden_size={HIDDEN}>(x, w, r, b, \"\", h0, c0, p)",
+        f'y, h, c = LSTM<hidden_size={HIDDEN}>(x, w, r, b, "", h0, c0, p)',
         {
             "x": X,
             **weights("LSTM"),
@@ -93,14 +105,14 @@ CASES = [
     ),
     Case(
         "GRU of a shared sequence",
-        f"y, h = GRU<hidden_size={HIDDEN}, linear_before_reset=1>(x, w, r, b, \"\", h0)",
+        f'y, h = GRU<hidden_size={HIDDEN}, linear_before_reset=1>(x, w, r, b, "", h0)',
         {"h0": state(1), "x": shared(X.of(0)), **weights("GRU")},
         ("y", "h"),
     ),
     *(
         Case(
             f"{op} by row",
-            f"y, h = {op}<hidden_size={HIDDEN}, layout=1>(x, w, r, b, \"\", h0)",
+            f'y, h = {op}<hidden_size={HIDDEN}, layout=1>(x, w, r, b, "", h0)',
             {"x": BY_ROW, **weights(op), "h0": mapped((ROWS, 1, HIDDEN), seed=1)},
             ("y", "h"),
             opset=22,

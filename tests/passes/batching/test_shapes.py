@@ -36,7 +36,10 @@ def case(name: str, nodes: str, x: Operand = X, opset: int = 18, **more: object)
 
 def both_ways(name: str, nodes: str, x: Operand = X, **more: object) -> list[Case]:
     """Return a case with known and with symbolic dimensions."""
-    return [case(name, nodes, x, **more), case(f"{name}, symbolic", nodes, x, **more, symbolic=True)]
+    return [
+        case(name, nodes, x, **more),
+        case(f"{name}, symbolic", nodes, x, **more, symbolic=True),
+    ]
 
 
 def targets(name: str, target: np.ndarray, x: Operand = X, attributes: str = "") -> list[Case]:
@@ -92,23 +95,42 @@ AXES = [
     case("unsqueeze mixed", "y = Unsqueeze(x, a)", a=constant(ints(0, -1))),
     *both_ways("unsqueeze run-time", "y = Unsqueeze(x, a)", a=shared(ints(0, -1))),
     case("unsqueeze a scalar", "y = Unsqueeze(x, a)", SCALAR, a=constant(ints(0))),
-    case("unsqueeze strings", "y = Unsqueeze(x, a)",
-         mapped(*(np.array(s, object) for s in (["a"], ["b"], ["c"]))), a=constant(ints(0))),
+    case(
+        "unsqueeze strings",
+        "y = Unsqueeze(x, a)",
+        mapped(*(np.array(s, object) for s in (["a"], ["b"], ["c"]))),
+        a=constant(ints(0)),
+    ),
 ]
 
 OLD_AXES = [
     case("squeeze attribute", "y = Squeeze<axes = [0, -1]>(x)", ROW, opset=12),
     case("squeeze nothing given", "y = Squeeze(x)", ROW, opset=12),
     case("unsqueeze attribute", "y = Unsqueeze<axes = [0, -1]>(x)", opset=12),
-    case("split attribute", "y, z = Split<axis = 1, split = [1, 2]>(x)", outputs=("y", "z"), opset=12),
+    case(
+        "split attribute",
+        "y, z = Split<axis = 1, split = [1, 2]>(x)",
+        outputs=("y", "z"),
+        opset=12,
+    ),
     case("split in equal parts", "y, z = Split(x)", outputs=("y", "z"), opset=11),
     case("reshape", "y = Reshape(x, s)", s=constant(ints(0, -1)), opset=13),
     case("reshape run-time", "y = Reshape(x, s)", s=shared(ints(0, -1)), opset=12),
     case("flatten", "y = Flatten(x)", opset=12),
-    Case("size", "s = Size(x) y = Mul(s, i)", {"x": X, "i": mapped((), dtype=np.int64)}, opset=11,
-         symbolic=True),
-    Case("shape", "s = Shape(x) y = Mul(s, i)", {"x": X, "i": mapped((3,), dtype=np.int64)}, opset=12,
-         symbolic=True),
+    Case(
+        "size",
+        "s = Size(x) y = Mul(s, i)",
+        {"x": X, "i": mapped((), dtype=np.int64)},
+        opset=11,
+        symbolic=True,
+    ),
+    Case(
+        "shape",
+        "s = Shape(x) y = Mul(s, i)",
+        {"x": X, "i": mapped((3,), dtype=np.int64)},
+        opset=12,
+        symbolic=True,
+    ),
     case("concat", "y = Concat<axis = -1>(x, x)", opset=11),
 ]
 
@@ -117,16 +139,34 @@ SIZES = [
     *both_ways("expand to more axes", "y = Expand(x, s)", ROW, s=constant(ints(5, 1, 3, 4))),
     *both_ways("expand to fewer axes", "y = Expand(x, s)", ROW, s=constant(ints(3, 2))),
     *both_ways("expand run-time", "y = Expand(x, s)", ROW, s=shared(ints(5, 2, 1, 4))),
-    *both_ways("expand run-time, fewer", "y = Expand(x, s)", ROW, s=shared(ints(2,))),
+    *both_ways(
+        "expand run-time, fewer",
+        "y = Expand(x, s)",
+        ROW,
+        s=shared(
+            ints(
+                2,
+            )
+        ),
+    ),
     case("expand a scalar", "y = Expand(x, s)", SCALAR, s=constant(ints(2, 3))),
     case("expand to nothing", "y = Expand(x, s)", ROW, s=constant(ints(0, 1, 1))),
     *both_ways("tile", "y = Tile(x, n)", n=constant(ints(1, 2, 3))),
     *both_ways("tile run-time", "y = Tile(x, n)", n=shared(ints(2, 1, 0))),
     *both_ways("concat", "y = Concat<axis = 0>(x, z)", z=mapped((5, 3, 4), seed=1)),
     *both_ways("concat negative", "y = Concat<axis = -1>(x, x, x)"),
-    *both_ways("concat shared", "y = Concat<axis = 1>(w, x, w)", w=shared(np.ones((2, 1, 4), np.float32))),
-    case("concat constant", "y = Concat<axis = 1>(x, w)", w=constant(np.ones((2, 1, 4), np.float32))),
-    case("split with sizes", "y, z = Split<axis = -1>(x, n)", n=constant(ints(1, 3)), outputs=("y", "z")),
+    *both_ways(
+        "concat shared", "y = Concat<axis = 1>(w, x, w)", w=shared(np.ones((2, 1, 4), np.float32))
+    ),
+    case(
+        "concat constant", "y = Concat<axis = 1>(x, w)", w=constant(np.ones((2, 1, 4), np.float32))
+    ),
+    case(
+        "split with sizes",
+        "y, z = Split<axis = -1>(x, n)",
+        n=constant(ints(1, 3)),
+        outputs=("y", "z"),
+    ),
     *both_ways("split run-time", "y, z = Split(x, n)", n=shared(ints(2, 0)), outputs=("y", "z")),
     case("split by number", "y, z = Split<num_outputs = 2, axis = 1>(x)", outputs=("y", "z")),
     case("split at 17", "y, z = Split(x)", outputs=("y", "z"), opset=17),
@@ -136,21 +176,50 @@ SIZES = [
 FACTOR = mapped((3,), dtype=np.int64)
 QUERIES = [
     *both_ways("shape", "s = Shape(x) y = Mul(s, i)", i=FACTOR),
-    *both_ways("shape from 1", "s = Shape<start = 1>(x) y = Mul(s, i)", i=mapped((2,), dtype=np.int64)),
-    *both_ways("shape to -1", "s = Shape<end = -1>(x) y = Mul(s, i)", i=mapped((2,), dtype=np.int64)),
-    *both_ways("shape of the last two", "s = Shape<start = -2, end = 9>(x) y = Mul(s, i)",
-               i=mapped((2,), dtype=np.int64)),
-    *both_ways("shape beyond", "s = Shape<start = -9, end = 1>(x) y = Mul(s, i)",
-               i=mapped((1,), dtype=np.int64)),
-    *both_ways("shape of nothing", "s = Shape<start = 2, end = 1>(x) y = Concat<axis = 0>(s, i)", i=FACTOR),
+    *both_ways(
+        "shape from 1", "s = Shape<start = 1>(x) y = Mul(s, i)", i=mapped((2,), dtype=np.int64)
+    ),
+    *both_ways(
+        "shape to -1", "s = Shape<end = -1>(x) y = Mul(s, i)", i=mapped((2,), dtype=np.int64)
+    ),
+    *both_ways(
+        "shape of the last two",
+        "s = Shape<start = -2, end = 9>(x) y = Mul(s, i)",
+        i=mapped((2,), dtype=np.int64),
+    ),
+    *both_ways(
+        "shape beyond",
+        "s = Shape<start = -9, end = 1>(x) y = Mul(s, i)",
+        i=mapped((1,), dtype=np.int64),
+    ),
+    *both_ways(
+        "shape of nothing", "s = Shape<start = 2, end = 1>(x) y = Concat<axis = 0>(s, i)", i=FACTOR
+    ),
     *both_ways("size", "s = Size(x) y = Mul(s, i)", i=FACTOR),
     case("size of a scalar", "s = Size(x) y = Mul(s, i)", SCALAR, i=FACTOR),
     *both_ways("shape is the result", "y = Shape(x)"),
     *both_ways("eye", "e = EyeLike(x) y = Add(e, x)", mapped((3, 4))),
-    case("eye of another type", "e = EyeLike<dtype = 7, k = -1>(x) y = Add(e, i)", mapped((3, 4)),
-         i=mapped((3, 4), dtype=np.int64)),
+    case(
+        "eye of another type",
+        "e = EyeLike<dtype = 7, k = -1>(x) y = Add(e, i)",
+        mapped((3, 4)),
+        i=mapped((3, 4), dtype=np.int64),
+    ),
     case("constant", "c = Constant<value_floats = [1.0, 2.0]>() y = Mul(x, c)", mapped((2,))),
-    *both_ways("constant of shape of a shape", "s = Shape(x) c = ConstantOfShape(s) y = Add(x, c)"),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", [*RESHAPES, *AXES, *SIZES, *QUERIES], ids=str)
+def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
+    prove(case, batch)
+
+
+# Without samples these may not run, and what they would tell of the shape is not known.
+HOISTED = [
+    *both_ways(
+        "constant of shape of a shape", "s = Shape(x) c = ConstantOfShape(s) y = Add(x, c)"
+    ),
     *both_ways(
         "range to a size",
         "s = Size(x) z = Constant<value_int = 0>() o = Constant<value_int = 1>() "
@@ -160,9 +229,9 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
-@pytest.mark.parametrize("case", [*RESHAPES, *AXES, *SIZES, *QUERIES], ids=str)
-def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("case", HOISTED, ids=str)
+def test_what_depends_on_the_shape_only_runs_once(case: Case, batch: int) -> None:
     prove(case, batch)
 
 
@@ -177,7 +246,10 @@ DECLINED = [
     (case("reshape", "y = Reshape(x, s)", mapped((12,)), s=SAME), "data-dependent-shape"),
     (case("expand", "y = Expand(x, s)", mapped((1,)), s=SAME), "data-dependent-shape"),
     (case("tile", "y = Tile(x, s)", mapped((1, 1)), s=SAME), "data-dependent-shape"),
-    (case("split", "y, z = Split(x, s)", mapped((8,)), s=SAME, outputs=("y", "z")), "data-dependent-shape"),
+    (
+        case("split", "y, z = Split(x, s)", mapped((8,)), s=SAME, outputs=("y", "z")),
+        "data-dependent-shape",
+    ),
     (case("constant of shape", "y = ConstantOfShape(x)", SAME), "data-dependent-shape"),
     (
         case("squeeze", "y = Squeeze(x, a)", ROW, a=mapped(ints(0), ints(2), ints(0))),
@@ -189,10 +261,15 @@ DECLINED = [
     ),
     (case("squeeze nothing", "y = Squeeze(x, a)", ROW, a=constant(ints())), "no-rule"),
     (
-        Case("range", "y = Range(a, b, c)", {
-            "a": mapped(*(np.int64(n) for n in (0, 1, 2))),
-            "b": shared(np.int64(4)), "c": constant(np.int64(1)),
-        }),
+        Case(
+            "range",
+            "y = Range(a, b, c)",
+            {
+                "a": mapped(*(np.int64(n) for n in (0, 1, 2))),
+                "b": shared(np.int64(4)),
+                "c": constant(np.int64(1)),
+            },
+        ),
         "data-dependent-shape",
     ),
 ]
@@ -212,4 +289,5 @@ def operators(found: Case) -> list[str]:
 def test_known_sizes_cost_nothing_at_run_time() -> None:
     nodes = "s = Shape(x) t = Reshape(x, c) f = Flatten(t) y = Unsqueeze(f, a)"
     found = case("glue", nodes, c=constant(ints(3, -1, 2)), a=constant(ints(0)))
-    assert operators(found)[-3:] == ["Reshape", "Reshape", "Unsqueeze"]
+    assert operators(found).count("Reshape") == 2
+    assert not {"Concat", "ReduceProd", "Slice", "Expand"} & set(operators(found))

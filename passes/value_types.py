@@ -1,0 +1,127 @@
+"""What is known of the values of a model, as side tables beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+import onnx_ir as ir
+
+__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueType:
+    """What is known of one value.
+
+    Attributes:
+        type: Tensor, sequence or optional type with its element type; None if unknown.
+        dims: Dimensions (of each element, for a sequence): a number, a symbol or None; None as a
+            whole if the rank is unknown.
+    """
+
+    type: ir.TypeProtocol | None
+    dims: tuple[int | str | None, ...] | None
+
+
+UNKNOWN = ValueType(None, None)
+
+
+class Typing:
+    """A side table of types; values that the model gained later are entered by `copy`."""
+
+    def __init__(self, symbols: frozenset[str] = frozenset()) -> None:
+        """Make an empty table.
+
+        Args:
+            symbols: The symbols that stand for one number in the whole model.
+        """
+        self._types: dict[ir.Value, ValueType] = {}
+        self._symbols = symbols
+
+    def __getitem__(self, value: ir.Value) -> ValueType:
+        """Return what is known of a value."""
+        return self._types.get(value, UNKNOWN)
+
+    def items(self) -> Iterable[tuple[ir.Value, ValueType]]:
+        """Return all values that something is known of."""
+        return self._types.items()
+
+    def set(self, value: ir.Value, type_: ValueType) -> None:
+        """Enter what is known of a value."""
+        self._types[value] = type_
+
+    def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
+        """Give each new value the type of the old one, which it computes anew."""
+        for old, new in values.items():
+            if new is not None and old in self._types:
+                self._types[new] = _combined(self[new], self[old])
+
+    def is_sequence(self, value: ir.Value) -> bool | None:
+        """Whether the value is a sequence; None if its type is unknown."""
+        type_ = self[value].type
+        return None if type_ is None else isinstance(type_, ir.SequenceType)
+
+    def dtype(self, value: ir.Value) -> ir.DataType | None:
+        """Return the element type of a tensor, or of a sequence's elements."""
+        type_ = self[value].type
+        return None if type_ is None else type_.dtype
+
+    def dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions; None if the rank is unknown."""
+        return self[value].dims
+
+    def rank(self, value: ir.Value) -> int | None:
+        """Return the rank, if it is known."""
+        dims = self[value].dims
+        return None if dims is None else len(dims)
+
+    def static_dims(self, value: ir.Value) -> tuple[int, ...] | None:
+        """Return the dimensions if all are numbers."""
+        dims = self[value].dims
+        if dims is None or not all(isinstance(d, int) for d in dims):
+            return None
+        return tuple(d for d in dims if isinstance(d, int))
+
+    def is_one_number(self, dim: int | str | None) -> bool:
+        """Whether a dimension is a number, or a symbol that stands for one in the whole model."""
+        return isinstance(dim, int) or (isinstance(dim, str) and dim in self._symbols)
+
+
+@dataclasses.dataclass(frozen=True)
+class Typings:
+    """The declared and the proven typing of one model."""
+
+    declared: Typing
+    proven: Typing
+
+    def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
+        """Give each new value the types of the old one."""
+        self.declared.copy(values)
+        self.proven.copy(values)
+
+    def equal_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a body's value, None for each that may differ by sample.
+
+        A number is taken from the declared typing too. This is for uses only where a sample
+        that breaks it ends in an error, such as the scan output of a Loop.
+        """
+        proven, declared = self.proven[value].dims, self.declared[value].dims
+        if declared is None or (proven is not None and len(proven) != len(declared)):
+            declared = proven
+        if proven is None:
+            proven = declared
+        if proven is None or declared is None:
+            return None
+        return tuple(
+            p if self.proven.is_one_number(p) else d if isinstance(d, int) else None
+            for p, d in zip(proven, declared, strict=True)
+        )
+
+
+def _combined(a: ValueType, b: ValueType) -> ValueType:
+    """Return what two inferences know together of one value."""
+    if a.dims is None or b.dims is None or len(a.dims) != len(b.dims):
+        return ValueType(a.type or b.type, b.dims if a.dims is None else a.dims)
+    dims = (x if isinstance(x, int) else y for x, y in zip(a.dims, b.dims, strict=True))
+    return ValueType(a.type or b.type, tuple(dims))

@@ -1,0 +1,77 @@
+"""What a Loop over samples computes, and how it collects each output."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.site import ElementSource, MapSite
+
+__all__ = ["Form", "Held", "LoopBody", "OutputPlan"]
+
+
+class Form(enum.StrEnum):
+    """How a Loop collects one output of the body."""
+
+    SCAN_OUTPUT = "scan output"
+    BLOCKS = "blocks"
+    INSERTION = "insertion"
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopBody:
+    """What a Loop computes for each sample.
+
+    Attributes:
+        nodes: The nodes, copied into the Loop.
+        outputs: Their values that leave the Loop.
+        elements: Each value that differs per sample, and where its element is read.
+        shared: Each value that is one for all samples, and the value outside that it is.
+    """
+
+    nodes: Sequence[ir.Node]
+    outputs: Sequence[ir.Value]
+    elements: Sequence[tuple[ir.Value, ElementSource]]
+    shared: Mapping[ir.Value, ir.Value]
+
+    @classmethod
+    def of(cls, site: MapSite) -> LoopBody:
+        """Return the whole body of a map."""
+        return cls(list(site.body), list(site.body.outputs), site.elements, dict(site.shared))
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputPlan:
+    """How one output of the body is collected.
+
+    Attributes:
+        form: The form.
+        dtype: Its element type, if known.
+        dims: Its dimensions, None for each that may differ by sample.
+        axis: With blocks: the axis that is concatenated.
+    """
+
+    form: Form
+    dtype: ir.DataType | None
+    dims: tuple[int | str | None, ...] | None
+    axis: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """What came of one output: a stacked tensor, a packed one with lengths, or a sequence.
+
+    Attributes:
+        form: Which of the three.
+        value: The tensor or sequence.
+        lengths: With blocks: size of each sample along the axis, int64 ``[B]``.
+        axis: With blocks: the axis.
+    """
+
+    form: Form
+    value: ir.Value
+    lengths: ir.Value | None = None
+    axis: int = 0

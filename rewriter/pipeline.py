@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import onnx_ir as ir
 
-from passes.decisions import Code, Decision, Reason, Verdict
+from passes.decisions import Code, Decision, Reason
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
@@ -176,8 +176,7 @@ def _run(
         start = time.perf_counter()
         result = one(model)
         declined |= getattr(one, "declined", {})
-        found = [declined.get(d.path, d) for d in getattr(one, "decisions", ())]
-        decisions.extend(_with_reason(d, options.strategy) for d in found)
+        decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
         name = type(one).__name__
         logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
@@ -189,7 +188,6 @@ def _run(
         decisions=tuple(decisions),
         before=before,
         after=count_operators(model),
-        assumptions=(),
         promises=options.promises,
         target=target,
         require=required,
@@ -197,14 +195,6 @@ def _run(
         strategy=options.strategy,
         warnings=tuple(warnings),
     )
-
-
-def _with_reason(decision: Decision, strategy: Strategy) -> Decision:
-    """Say of a loop that the strategy asked for it, beside what else there is to say."""
-    if strategy == "expand" and decision.verdict is Verdict.EXPANDED:
-        reasons = [*decision.reasons, Reason(Code.STRATEGY)]
-        return dataclasses.replace(decision, reasons=reasons)
-    return decision
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:
@@ -221,12 +211,16 @@ def _check(model: ir.Model, original: AnyModel) -> list[str]:
 
 
 def _passes(options: _Options) -> list[ir.passes.InPlacePass]:
-    passes: list[ir.passes.InPlacePass] = [InlineMapFunctionsPass()]
-    if options.strategy != "expand":
-        auto = options.strategy == "auto"
-        passes.append(SimplifyBodiesPass())
-        passes.append(FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto))
-    return [*passes, ExpandSequenceMapPass()]
+    if options.strategy == "expand":
+        reason = Reason(Code.STRATEGY)
+        return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]
+    auto = options.strategy == "auto"
+    return [
+        InlineMapFunctionsPass(),
+        SimplifyBodiesPass(),
+        FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto),
+        ExpandSequenceMapPass(),
+    ]
 
 
 def _check_promises(model: ir.Model, promises: Promises) -> None:

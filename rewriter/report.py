@@ -105,8 +105,6 @@ class Report:
         decisions: One decision for every map, in the order of the graph.
         before: Operators of the model as given.
         after: Operators of the rewritten model.
-        assumptions: What the rewrite as a whole relied on without proof in the graph; the
-            decisions name their own beside it.
         promises: What the caller vouched for.
         target: Name of the target.
         require: What the caller required: ``sequence-free``, ``loop-free``.
@@ -118,7 +116,6 @@ class Report:
     decisions: Sequence[Decision]
     before: OperatorCounts
     after: OperatorCounts
-    assumptions: Sequence[str] = ()
     promises: Promises = dataclasses.field(default_factory=Promises)
     target: str = "onnxruntime"
     require: Sequence[str] = ()
@@ -138,10 +135,9 @@ class Report:
         return kept and self.before == self.after
 
     @property
-    def all_assumptions(self) -> list[str]:
-        """Assumptions of the rewrite and of every decision, each once, in order."""
-        every = [*self.assumptions, *(a for d in self.decisions for a in d.assumptions)]
-        return list(dict.fromkeys(every))
+    def assumptions(self) -> tuple[str, ...]:
+        """What the rewrite relied on without proof in the graph: each assumption once."""
+        return tuple(dict.fromkeys(a for d in self.decisions for a in d.assumptions))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dicts, lists, strings and numbers, fit for JSON."""
@@ -152,7 +148,7 @@ class Report:
             "reached": self.reached,
             "nothing_to_do": self.nothing_to_do,
             "maps": [_decision_dict(decision) for decision in self.decisions],
-            "assumptions": self.all_assumptions,
+            "assumptions": list(self.assumptions),
             "promises": _promises_dict(self.promises),
             "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
             "unreached": [dataclasses.asdict(left) for left in self.unreached],

@@ -60,8 +60,20 @@ class TestExplain:
         assert lines[0] == "maps (strategy expand):"
         assert lines[1].startswith("  sums (SequenceMap)  expanded: ")
         codes = [line.strip().partition(":")[0] for line in lines if line.startswith("      ")]
-        assert codes == ["ragged", "surplus-ignored", "strategy"]
+        assert codes == ["strategy", "ragged", "surplus-ignored"]
         assert "; remedy: " in lines[2]
+
+    def test_says_what_it_relies_on(self, tmp_path: Path, capsys: Capture) -> None:
+        declared = TWO.replace("float[L]", "float[3]")
+        source = write(tmp_path / "in.onnxtxt", declared)
+        words = ("explain", source, "--strategy", "expand")
+        assert seqmap(*words, "--json") == 0
+        report = json.loads(capsys.readouterr().out)["report"]
+        (assumption,) = report["assumptions"]
+        assert "declared element types hold" in assumption
+        assert report["maps"][0]["assumptions"] == [assumption]
+        assert seqmap(*words) == 0
+        assert f"assumptions:\n  {assumption}\n" in capsys.readouterr().out
 
 
 class TestValidate:

@@ -34,15 +34,15 @@ def decided() -> Report:
             Reason(Code.NEVER, "main/rows/unique", "Unique", "its length depends on the values"),
             Reason(Code.RAGGED),
         ],
-        assumptions=["elements of xs have 3 channels"],
+        assumptions=["a|b <c>", "elements of xs have 3 channels"],
         notes=["moves 2 MB"],
     )
     kept = Decision("main/loop", "Loop", Verdict.KEPT, reasons=[Reason(Code.NOT_A_MAP)])
+    kept.assumptions.append("elements of xs have 3 channels")
     return Report(
         decisions=[fused, kept],
         before=OperatorCounts({"Loop": 1, "SequenceMap": 1}),
         after=OperatorCounts({"Loop": 2, "custom::Add": 1, "SplitToSequence": 1}),
-        assumptions=["a|b <c>", "elements of xs have 3 channels"],
         promises=Promises(frozenset({"xs"}), {"t": (2, None)}, trust_types=True),
         target="tensorrt",
         require=("loop-free",),
@@ -137,7 +137,7 @@ def test_json_holds_everything_the_text_says() -> None:
 
 
 def test_assumptions_are_listed_once() -> None:
-    assert decided().all_assumptions == ["a|b <c>", "elements of xs have 3 channels"]
+    assert decided().assumptions == ("a|b <c>", "elements of xs have 3 channels")
 
 
 def test_markdown_escapes_and_tabulates() -> None:

@@ -9,6 +9,7 @@ from passes.batching import (
     image,
     indexing,
     linear,
+    losses,
     normalization,
     pooling,
     quantization,
@@ -17,7 +18,9 @@ from passes.batching import (
     reshape,
     sequences,
     shapes,
+    signal,
     slices,
+    text,
 )
 from passes.batching.elementwise import (
     broadcasting,
@@ -209,3 +212,41 @@ register(
 register("Attention", attention.attention, since=23, rounding=True)
 register("LinearAttention", attention.linear_attention, since=27, rounding=True)
 register("RotaryEmbedding", attention.rotary_embedding, since=23)
+
+# Losses.
+register(
+    "SoftmaxCrossEntropyLoss",
+    losses.softmax_cross_entropy_loss,
+    family="loss",
+    since=12,
+    rounding=True,
+)
+register(
+    "NegativeLogLikelihoodLoss",
+    losses.negative_log_likelihood_loss,
+    family="loss",
+    since=12,
+    rounding=True,
+)
+
+# Signals.
+register("DFT", signal.dft, family="signal", since=17, rounding=True)
+register("STFT", signal.stft, family="signal", since=17, rounding=True)
+never(
+    "BlackmanWindow HammingWindow HannWindow",
+    Code.DATA_DEPENDENT,
+    "the size of the window differs from sample to sample",
+)
+never(
+    "MelWeightMatrix",
+    Code.BATCHED_OPERAND,
+    "all of its operands must be shared",
+)
+
+# Text.
+register("StringNormalizer", text.string_normalizer, family="text", since=10)
+register("StringSplit", text.string_split, family="text", since=20, total=True)
+register("TfIdfVectorizer", text.tf_idf_vectorizer, family="text", since=10)
+
+# Gone.
+never("Upsample", Code.OPSET, "Resize has taken its place")

@@ -195,7 +195,8 @@ def run_model(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]
     except Exception:
         from rewriter.reference import ReferenceEvaluator
 
-        return list(ReferenceEvaluator(proto).run(None, dict(feeds)))
+        outputs = ReferenceEvaluator(proto).run(None, dict(feeds))
+        return [x.astype(object) if x.dtype.kind == "U" else x for x in outputs]
     return list(session.run(None, dict(feeds)))
 
 

@@ -17,6 +17,7 @@ from passes.expand import LoopPlan, plan_loop, write_results
 from passes.fused_body import FusedBody, walk_body
 from passes.graphs import default_opset, graphs_inside, node_paths
 from passes.guards import Guards
+from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
 from passes.sequence_map import find_sequence_maps, read_sequence_map
@@ -394,6 +395,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             self.decisions.append(plan.decision)
             changed.add(graph)
             modified = True
+        make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
     def _facts(self, model: ir.Model) -> _Model:

@@ -15,6 +15,7 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.merge import merge_maps
+from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps
 from passes.splice import remove_dead
@@ -61,12 +62,14 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         ]
         modified |= bool(self.decisions)
         for graph, node in find_sequence_maps(model):
+            modified |= _drop_unused_outputs(node)
             forwarded = _forward_elements(graph, node)
             modified |= bool(forwarded)
             if forwarded == len(node.outputs):
                 form = "the sequence itself: its elements pass unchanged"
                 path = paths.get(node, node.name or "")
                 self.decisions.append(Decision(path, "SequenceMap", Verdict.FUSED, form))
+        make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
 

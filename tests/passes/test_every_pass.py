@@ -1,0 +1,64 @@
+"""What all passes promise: they work alone, twice changes nothing more, and they tell the truth."""
+
+from __future__ import annotations
+
+import pathlib
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+import passes
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODELS = sorted((ROOT / "models").glob("*/*.onnxtxt"))
+PASSES = {
+    name: kind
+    for name in passes.__all__
+    if isinstance(kind := getattr(passes, name), type) and issubclass(kind, ir.passes.PassBase)
+}
+
+
+def load(path: pathlib.Path) -> ir.Model:
+    return ir.from_proto(onnx.parser.parse_model(path.read_text("utf-8")))
+
+
+def content(model: ir.Model) -> bytes:
+    return ir.to_proto(model).SerializeToString(deterministic=True)
+
+
+def test_there_are_passes_and_models() -> None:
+    assert {"TypeValuesPass", "FuseSequenceMapPass", "ExpandSequenceMapPass"} <= PASSES.keys()
+    assert len(MODELS) > 20
+    assert all(issubclass(kind, ir.passes.InPlacePass) for kind in PASSES.values())
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", PASSES)
+def test_modified_is_true_and_a_second_time_nothing_is(name: str, path: pathlib.Path) -> None:
+    model = load(path)
+    given = content(model)
+    result = PASSES[name]()(model)
+    assert result.model is model
+    once = content(model)
+    assert result.modified == (once != given)
+    again = PASSES[name]()(model)
+    assert (again.modified, content(model) == once) == (False, True)
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", PASSES)
+def test_one_model_is_always_rewritten_alike(name: str, path: pathlib.Path) -> None:
+    first, second = load(path), load(path)
+    PASSES[name]()(first)
+    PASSES[name]()(second)
+    assert content(first) == content(second)
+
+
+def test_they_compose() -> None:
+    model = load(ROOT / "models" / "text" / "nested_map.onnxtxt")
+    order = ("InlineMapFunctionsPass", "SimplifyBodiesPass", "FuseSequenceMapPass")
+    passed = ir.passes.Sequential(*(PASSES[name]() for name in order))(model)
+    assert passed.modified
+    assert "SequenceMap" not in {node.op_type for node in model.graph.all_nodes()}
+    onnx.checker.check_model(ir.to_proto(passed.model), full_check=True)

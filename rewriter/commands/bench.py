@@ -39,11 +39,13 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         before = models.load(args.input)
     with console.progress("rewriting"):
         after = pipeline.rewrite(before, **options.rewrite_options(args)).model
-    fast = backends.open_session(after, args.backend, args.device)
-    slow, refusal = _open(before, args)
+    with console.progress("loading"):
+        fast = backends.open_session(after, args.backend, args.device)
+        slow, refusal = _open(before, args)
     sessions = [fast] if slow is None else [slow, fast]
-    # The rewritten model carries the promises that the feed has to keep.
-    feed, _ = accepted_feed(after, args, sessions)
+    with console.progress("finding inputs"):
+        # The rewritten model carries the promises that the feed has to keep.
+        feed, _ = accepted_feed(after, args, sessions)
     with console.progress("timing"):
         medians = _medians(sessions, feed, args.repeats)
     console.record |= {"repeats": args.repeats, "after_ms": medians[-1]}

@@ -117,6 +117,8 @@ def _check_place(output: Path) -> None:
     folder = output.parent
     if output.is_dir():
         raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")
+    if output.exists() and not output.is_file():
+        raise RewriteError(f"cannot write {output}: it is not a regular file; name another")
     if not folder.is_dir():
         raise RewriteError(f"cannot write {output}: there is no directory {folder}; make it first")
     if not os.access(folder, os.W_OK):

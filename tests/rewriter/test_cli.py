@@ -106,12 +106,20 @@ class TestBadInput:
             ("none/out.onnx", "there is no directory"),
             ("folder", "it is a directory"),
             ("rows.onnx/out.onnx", "there is no directory"),
+            ("/dev/null", "it is not a regular file"),
         ],
-        ids=["no directory", "a directory", "below a file"],
+        ids=["no directory", "a directory", "below a file", "a device"],
     )
     def test_unwritable_out(
-        self, rows: Path, tmp_path: Path, capsys: Capture, place: str, message: str
+        self,
+        rows: Path,
+        tmp_path: Path,
+        capsys: Capture,
+        monkeypatch: pytest.MonkeyPatch,
+        place: str,
+        message: str,
     ) -> None:
+        monkeypatch.delattr(pipeline, "rewrite")  # refused before any work is done
         (tmp_path / "folder").mkdir()
         assert seqmap("optimize", rows, tmp_path / place) == 1
         printed = capsys.readouterr()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.decisions import Code, Decision, Decline, Reason, Verdict
+from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
@@ -15,6 +16,7 @@ __all__ = [
     "Code",
     "Decision",
     "Decline",
+    "EliminateSequencesPass",
     "ExpandSequenceMapPass",
     "FuseSequenceMapPass",
     "InlineMapFunctionsPass",

@@ -1,0 +1,159 @@
+"""Replaces sequences of which enough is known by the tensors that they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.builder import Builder, drop_uses
+from passes.folding import Folder
+from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths
+from passes.inline import InlineMapFunctionsPass
+from passes.known_sequences import KnownSequences
+from passes.names import make_names_unique
+from passes.opset_forms import to_opset_form
+from passes.sequence_reads import READERS, SequenceReader
+from passes.splice import remove_dead
+from passes.typing import type_values
+from passes.yielded_sequences import yield_tensors
+
+__all__ = ["EliminateSequencesPass"]
+
+_MAKERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+
+
+class EliminateSequencesPass(ir.passes.InPlacePass):
+    """Replace reads of sequences by reads of tensors, in every graph of a model.
+
+    1. What is known of a sequence follows from how it is made: elements given one by one, slices
+       of a tensor, or both in a row; inserted and erased at known positions; passed on by
+       Identity.
+    2. SequenceAt, SequenceLength and ConcatFromSequence are written on what is known. What is an
+       error, such as a position out of range or a concatenation of nothing, is left as it is.
+    3. An If that yields a sequence of one known length in both branches yields its elements. A
+       Loop that carries a sequence only to append to it yields a scan output, where all elements
+       have one shape by proof, or are stacked afterwards. A sequence that a Loop carries and
+       never changes is read from outside.
+    4. What then makes a sequence that nothing reads is removed.
+
+    Sequences that are inputs or outputs of the model, and all others of which too little is
+    known, stay.
+    """
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Eliminate what can be eliminated."""
+        if not _hold_sequences(model):
+            return ir.passes.PassResult(model, False)
+        modified = InlineMapFunctionsPass()(model).modified
+        modified |= make_names_unique(model)
+        while _eliminate(model):
+            modified = True
+        if modified:
+            make_names_unique(model)
+        return ir.passes.PassResult(model, modified)
+
+
+def _hold_sequences(model: ir.Model) -> bool:
+    return any(_is_one_of(node, _MAKERS) for graph in all_graphs(model) for node in graph)
+
+
+def _is_one_of(node: ir.Node, op_types: Iterable[str]) -> bool:
+    return node.op_type in op_types and is_default_domain(node)
+
+
+def _eliminate(model: ir.Model) -> bool:
+    """Eliminate once what the types of the model as it is allow."""
+    if not _hold_sequences(model):
+        return False
+    removed = _remove_unread(model)
+    typing = type_values(model, proven=True, ranks=False)
+    known = KnownSequences(typing, Folder(typing))
+    opset = default_opset(model)
+    reader = SequenceReader(typing, known, opset)
+    reads = _plan_reads(model, reader)
+    if reads:
+        _apply(reads, reader, opset)
+        _remove_unread(model)
+        return True
+    return yield_tensors(model, typing, known, opset) or removed
+
+
+@dataclasses.dataclass(frozen=True)
+class _Read:
+    """A read of a sequence, recorded anew: ``value`` stands for the output of ``node``."""
+
+    node: ir.Node
+    builder: Builder
+    value: ir.Value
+
+
+def _plan_reads(model: ir.Model, reader: SequenceReader) -> list[_Read]:
+    paths = node_paths(model)
+    reads = []
+    for graph in all_graphs(model):
+        for node in graph:
+            if not _is_one_of(node, READERS):
+                continue
+            builder = Builder(paths[node])
+            value = reader.read(builder, node)
+            if value is None:
+                drop_uses(builder.nodes)
+            else:
+                reads.append(_Read(node, builder, value))
+    return reads
+
+
+def _apply(reads: list[_Read], reader: SequenceReader, opset: int) -> None:
+    """Put recorded reads into their graphs.
+
+    An element may itself be the output of a node that is replaced.
+    """
+    read_values = {read.value for read in reads}
+    for read in reads:
+        graph = read.node.graph
+        assert graph is not None
+        to_opset_form(read.builder.nodes, opset)
+        read.builder.prune(read_values)
+        graph.insert_before(read.node, read.builder.nodes)
+    for node, builder in reader.slices.builders().items():
+        to_opset_form(builder.nodes, opset)
+        builder.prune(read_values)
+        assert node.graph is not None
+        node.graph.insert_before(node, builder.nodes)
+    instead = {read.node.outputs[0]: read.value for read in reads}
+    for read in reads:
+        value = read.value
+        while value in instead:
+            value = instead[value]
+        _replace(read, value)
+    remove_dead([read.node for read in reads])
+
+
+def _replace(read: _Read, new: ir.Value) -> None:
+    old, graph = read.node.outputs[0], read.node.graph
+    assert graph is not None
+    node = new.producer()
+    is_new = node is not None and node in read.builder.nodes
+    if old.is_graph_output() and (not is_new or new.is_graph_output()):
+        copied = ir.Node("", "Identity", [new], name=f"{read.node.name}/Identity")
+        graph.insert_before(read.node, copied)
+        new, is_new = copied.outputs[0], True
+    if is_new:
+        new.name, old.name = old.name, None
+        new.type, new.doc_string = old.type or new.type, old.doc_string
+        new.metadata_props.update(old.metadata_props)
+        if old.is_graph_output():
+            new.shape = old.shape
+    old.replace_all_uses_with(new, replace_graph_outputs=True)
+
+
+def _remove_unread(model: ir.Model) -> bool:
+    """Remove what makes or reads sequences and is not read itself."""
+    before = {graph: len(graph) for graph in all_graphs(model)}
+    found = [node for graph in before for node in graph if _is_one_of(node, _MAKERS | READERS)]
+    remove_dead(reversed(found))
+    return any(len(graph) != count for graph, count in before.items())

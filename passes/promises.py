@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
@@ -30,6 +30,11 @@ class Promises:
 
     def __bool__(self) -> bool:
         return bool(self.uniform or self.input_shapes or self.trust_types)
+
+    def without_shapes(self, names: Collection[str | None]) -> Promises:
+        """Return the promises without the shapes of some inputs."""
+        shapes = {name: dims for name, dims in self.input_shapes.items() if name not in names}
+        return dataclasses.replace(self, input_shapes=shapes)
 
     def write(self, model: ir.Model) -> None:
         """Record the promises in the model's metadata; no promise leaves no trace."""

@@ -10,8 +10,10 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.promises import Promises
+from passes.tensor_io import TensorIo
 from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
+from rewriter.tensor_io import check_elements, feeds_as_lists
 
 __all__ = ["check_feeds"]
 
@@ -30,6 +32,8 @@ def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None 
     """
     model = models.take(model).model
     promises = Promises.read(model) if promises is None else promises
+    io = TensorIo.read(model)
+    feeds = feeds_as_lists(io, feeds)
     declared = {spec.name: spec for spec in input_specs(model, Promises())}
     for name in feeds:
         if name not in declared:
@@ -38,6 +42,8 @@ def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None 
     for name, spec in declared.items():
         if name in feeds:
             _check_value(spec, feeds[name], promises)
+            if name in io.inputs:
+                check_elements(name, io.inputs[name], [np.shape(item) for item in feeds[name]])
         elif spec.is_required:
             raise RewriteError(f"input {name!r} is missing; give {_wanted(spec)}")
 

@@ -17,8 +17,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.errors import RewriteError
+from passes.tensor_io import PassedSequence, TensorIo
 from rewriter import models
-from rewriter.input_specs import input_specs
+from rewriter.input_specs import InputSpec, input_specs
 
 __all__ = ["read_expected", "read_feeds", "write_feeds"]
 
@@ -45,9 +46,13 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
     values: dict[str, Any] = {}
     unread = {key for key in arrays if key.startswith("in__")}
     value: Any
-    for spec in input_specs(models.take(model).model):
+    taken = models.take(model).model
+    passed = TensorIo.read(taken).inputs
+    for spec in input_specs(taken):
         key = f"in__{spec.name}"
-        if spec.is_sequence:
+        if spec.name in passed and key in arrays:
+            value, used = _tensor(arrays, spec, passed[spec.name], values)
+        elif spec.is_sequence:
             value, used = _sequence(arrays, key, spec.dtype, label)
         else:
             used = {key} & unread
@@ -156,6 +161,17 @@ def _sequence(
             f"correct {key}__len"
         )
     return [_restore(arrays[name], dtype) for name in keys], used | set(keys)
+
+
+def _tensor(
+    arrays: Mapping[str, Array], spec: InputSpec, passed: PassedSequence, values: dict[str, Any]
+) -> tuple[Array, set[str]]:
+    """Read a sequence that is given as a tensor, and enter its lengths if it has any."""
+    used = {f"in__{spec.name}"}
+    if (key := f"in__{passed.lengths}") in arrays:
+        values[passed.lengths] = arrays[key]
+        used.add(key)
+    return _restore(arrays[f"in__{spec.name}"], spec.dtype), used
 
 
 def _plain(value: Any) -> Array:

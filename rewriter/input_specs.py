@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.promises import Promises
+from passes.tensor_io import TensorIo
 
 __all__ = ["Dim", "InputSpec", "input_specs"]
 
@@ -52,6 +53,8 @@ class InputSpec:
 def input_specs(model: ir.Model, promises: Promises | None = None) -> list[InputSpec]:
     """Read the specification of every graph input, in order.
 
+    An input that passes a sequence as a tensor is a sequence here, and its lengths are none.
+
     Args:
         model: The model.
         promises: What the caller vouches for; None reads the promises the model carries.
@@ -64,8 +67,13 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
     names = {value.name for value in model.graph.inputs}
     all_uniform = bool(promises.uniform - names)
     initializers = model.graph.initializers
+    io = TensorIo.read(model)
+    lengths = {passed.lengths for passed in io.inputs.values()}
     specs = []
     for value in model.graph.inputs:
+        if value.name in lengths:
+            continue
+        passed = io.inputs.get(value.name or "")
         kind = value.type
         is_optional = isinstance(kind, ir.OptionalType)
         if isinstance(kind, ir.OptionalType):
@@ -80,6 +88,8 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
                 "such a type for it"
             )
         dims = None if value.shape is None else tuple(_dim(dim) for dim in value.shape)
+        if passed is not None:
+            dims = passed.dims
         promised = promises.input_shapes.get(value.name)
         if promised is not None:
             dims = _merge(dims, tuple(promised))
@@ -88,10 +98,12 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
                 name=value.name,
                 dtype=kind.dtype,
                 dims=dims,
-                is_sequence=is_sequence,
+                is_sequence=is_sequence or passed is not None,
                 is_optional=is_optional,
                 is_required=value.name not in initializers and not is_optional,
-                is_uniform=all_uniform or value.name in promises.uniform,
+                is_uniform=all_uniform
+                or value.name in promises.uniform
+                or (passed is not None and passed.form == "stacked"),
             )
         )
     return specs

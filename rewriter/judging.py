@@ -9,10 +9,12 @@ from typing import Any, Literal
 import onnx_ir as ir
 
 from passes.errors import RewriteError
+from passes.tensor_io import TensorIo
 from rewriter import models
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.compare import Difference, compare
 from rewriter.feeds import Feed
+from rewriter.tensor_io import ListSession
 
 __all__ = ["Case", "Judge", "Verdict"]
 
@@ -69,10 +71,10 @@ class Judge:
     ) -> None:
         self._rtol = rtol
         self._atol = atol
-        self._reference_before = _Engine(lambda: open_session(before, "reference"))
-        self._reference_after = _Engine(lambda: open_session(after, "reference"))
-        self._runtime_before = _Engine(lambda: open_session(_plain_expansion(before)))
-        self._runtime_after = _Engine(lambda: open_session(after))
+        self._reference_before = _Engine(lambda: _open(before, "reference"))
+        self._reference_after = _Engine(lambda: _open(after, "reference"))
+        self._runtime_before = _Engine(lambda: _open(_plain_expansion(before), "onnxruntime"))
+        self._runtime_after = _Engine(lambda: _open(after, "onnxruntime"))
         self.has_runtime = BACKENDS["onnxruntime"].is_available
         self.trusts_reference = True
         self._last: tuple[Feed, _Outcome, str] | None = None
@@ -199,6 +201,13 @@ class _Engine:
             return self._session.run(feeds)
         except BackendError as error:
             return error
+
+
+def _open(model: Any, backend: str) -> Session:
+    """Open a session that gives sequences as lists, whichever way the model passes them."""
+    io = TensorIo.read(models.take(model).model)
+    session = open_session(model, backend)
+    return ListSession(session, io) if io.outputs else session
 
 
 def _plain_expansion(model: Any) -> Any:

@@ -18,6 +18,10 @@ from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
+from passes.tensor_finish import FinishTensorIoPass
+from passes.tensor_inputs import TensorInputsPass
+from passes.tensor_io import Refusal, TensorIo
+from passes.tensor_outputs import TensorOutputsPass
 from rewriter.checking import check
 from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.report import Report, count_operators
@@ -172,10 +176,14 @@ def _run(
     before = count_operators(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
-    for one in _passes(options):
+    refused: list[Refusal] = []
+    assumptions: list[str] = []
+    for one in _passes(options, model, tensor_io):
         start = time.perf_counter()
         result = one(model)
         declined |= getattr(one, "declined", {})
+        refused.extend(getattr(one, "refused", ()))
+        assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
         decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
         name = type(one).__name__
         logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
@@ -191,9 +199,10 @@ def _run(
         promises=options.promises,
         target=target,
         require=required,
-        unreached=tuple(check_target(model, target, required)),
+        unreached=tuple(check_target(model, target, required, refused)),
         strategy=options.strategy,
         warnings=tuple(warnings),
+        tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=assumptions),
     )
 
 
@@ -210,7 +219,24 @@ def _check(model: ir.Model, original: AnyModel) -> list[str]:
     return []
 
 
-def _passes(options: _Options) -> list[ir.passes.InPlacePass]:
+def _passes(options: _Options, model: ir.Model, tensor_io: bool) -> list[ir.passes.InPlacePass]:
+    if not tensor_io:
+        return _passes_for_maps(options)
+    # What is promised of the elements of a sequence does not hold of the tensor in its place.
+    sequences = {v.name for v in model.graph.inputs if isinstance(v.type, ir.SequenceType)}
+    rest = options.promises.without_shapes(sequences)
+    passes = _passes_for_maps(dataclasses.replace(options, promises=rest))
+    maps = [i for i, one in enumerate(passes) if isinstance(one, _MAP_PASSES)]
+    first = TensorOutputsPass(rest, is_first=True)
+    passes.insert(maps[-1] + 1, TensorOutputsPass(rest, first=first))
+    passes.insert(maps[0], first)
+    return [passes[0], TensorInputsPass(options.promises), *passes[1:], FinishTensorIoPass()]
+
+
+_MAP_PASSES = (FuseSequenceMapPass, ExpandSequenceMapPass)
+
+
+def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
     if options.strategy == "expand":
         reason = Reason(Code.STRATEGY)
         return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]

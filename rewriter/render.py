@@ -119,6 +119,8 @@ def _blocks(record: Record) -> list[_Block]:
     blocks = [_Block(_maps_heading(record), [_map_item(entry) for entry in record["maps"]])]
     if promises := _promise_items(record["promises"]):
         blocks.append(_Block("promises", promises))
+    if passed := _tensor_items(record["tensor_io"]):
+        blocks.append(_Block("sequences as tensors", passed))
     blocks += [
         _Block(title, [_Item(line) for line in record[title]])
         for title in ("assumptions", "warnings")
@@ -153,6 +155,21 @@ def _promise_items(promises: Record) -> list[_Item]:
         items.append(_Item(f"shape of {name}: [{shown}]"))
     if promises["trust_types"]:
         items.append(_Item("declared dimensions of sequence elements hold"))
+    return items
+
+
+def _tensor_items(tensor_io: Record) -> list[_Item]:
+    items = []
+    for side in ("input", "output"):
+        for name, passed in tensor_io[f"{side}s"].items():
+            dims = passed["dims"]
+            shown = None if dims is None else ["?" if d is None else str(d) for d in dims]
+            first = "B"
+            if passed["form"] == "packed":
+                first, shown = "sum of lengths", (shown or [])[1:]
+            shape = ", ".join([first, *(["..."] if shown is None else shown)])
+            beside = f", lengths in {passed['lengths']}" if "lengths" in passed else ""
+            items.append(_Item(f"{side} {name}: {passed['form']} [{shape}]{beside}"))
     return items
 
 

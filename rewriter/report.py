@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.promises import Promises
+from passes.tensor_io import TensorIo
 from rewriter import render
 
 __all__ = [
@@ -110,6 +111,7 @@ class Report:
         require: What the caller required: ``sequence-free``, ``loop-free``.
         unreached: What keeps the model from ``target`` and ``require``; empty when reached.
         strategy: ``auto``, ``fuse`` or ``expand``.
+        tensor_io: Which sequences the new model passes as tensors.
         warnings: What the user should know although nothing is wrong with the rewrite.
     """
 
@@ -122,6 +124,7 @@ class Report:
     unreached: Sequence[Unreached] = ()
     strategy: str = "auto"
     warnings: Sequence[str] = ()
+    tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
 
     @property
     def reached(self) -> bool:
@@ -137,7 +140,8 @@ class Report:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the rewrite relied on without proof in the graph: each assumption once."""
-        return tuple(dict.fromkeys(a for d in self.decisions for a in d.assumptions))
+        of_maps = [a for d in self.decisions for a in d.assumptions]
+        return tuple(dict.fromkeys([*self.tensor_io.assumptions, *of_maps]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dicts, lists, strings and numbers, fit for JSON."""
@@ -150,6 +154,7 @@ class Report:
             "maps": [_decision_dict(decision) for decision in self.decisions],
             "assumptions": list(self.assumptions),
             "promises": _promises_dict(self.promises),
+            "tensor_io": self.tensor_io.to_dict(),
             "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),

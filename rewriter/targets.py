@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.builder import BATCHED_KEY
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
+from passes.tensor_io import Refusal
 from rewriter.report import SEQUENCE_OPERATORS, Report, Unreached
 
 __all__ = [
@@ -104,7 +105,12 @@ def find_target(name: str) -> Target:
     return TARGETS[name]
 
 
-def check_target(model: ir.Model, target: str, require: Iterable[str] = ()) -> list[Unreached]:
+def check_target(
+    model: ir.Model,
+    target: str,
+    require: Iterable[str] = (),
+    refused: Iterable[Refusal] = (),
+) -> list[Unreached]:
     """List what keeps a model from a target and from what is required beyond it.
 
     An opset or IR version above the target's is listed only beside something else; alone it is
@@ -114,6 +120,7 @@ def check_target(model: ir.Model, target: str, require: Iterable[str] = ()) -> l
         model: The rewritten model, its values typed.
         target: Name of the target.
         require: Any of ``REQUIREMENTS``.
+        refused: Inputs and outputs that were to become tensors and did not.
 
     Returns:
         One entry for each node, input and output in the way; empty when all is reached.
@@ -128,7 +135,12 @@ def check_target(model: ir.Model, target: str, require: Iterable[str] = ()) -> l
             raise RewriteError(
                 f"unknown requirement {name!r}; choose among {', '.join(REQUIREMENTS)}"
             )
-    left = [*_interface(model, row, required), *_nodes(model, row, required)]
+    stuck = list(refused)
+    left = [
+        *(_stuck(one) for one in stuck),
+        *_interface(model, row, required, {(one.side, one.name) for one in stuck}),
+        *_nodes(model, row, required),
+    ]
     if left:
         left += [Unreached("", "", problem, _CONVERT) for problem in _versions(model, row)]
     return left
@@ -170,12 +182,19 @@ def _refuser(row: Target, required: list[str], *, sequences: bool, op_type: str)
     return ""
 
 
-def _interface(model: ir.Model, row: Target, required: list[str]) -> Iterator[Unreached]:
+def _stuck(refusal: Refusal) -> Unreached:
+    reason = f"{refusal.side} {refusal.name!r} cannot be a tensor: it {refusal.reason}"
+    return Unreached("", "", reason, refusal.remedy)
+
+
+def _interface(
+    model: ir.Model, row: Target, required: list[str], listed: set[tuple[str, str | None]]
+) -> Iterator[Unreached]:
     refuser = _refuser(row, required, sequences=True, op_type="")
     sides = (("input", model.graph.inputs), ("output", model.graph.outputs))
     for side, values in sides:
         for value in values:
-            if refuser and _holds_sequence(value.type):
+            if refuser and _holds_sequence(value.type) and (side, value.name) not in listed:
                 yield Unreached(
                     "",
                     "",

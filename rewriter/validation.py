@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from passes.promises import Promises
+from passes.tensor_io import TensorIo
 from rewriter import models
 from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.judging import Case, Judge
@@ -110,7 +111,7 @@ def validate(
     promises = _promises(before, after)
     judge = Judge(before, after, rtol, atol)
     if inputs is not None:
-        feeds = _given(inputs, before, promises)
+        feeds = _given(inputs, before, after, promises)
         found = _trusting(judge, lambda: map(judge.case, feeds))
     else:
         maker = FeedMaker(before, seed, promises)
@@ -159,7 +160,7 @@ def _promises(before: Any, after: Any) -> Promises:
     )
 
 
-def _given(inputs: Inputs, before: Any, promises: Promises) -> list[Feed]:
+def _given(inputs: Inputs, before: Any, after: Any, promises: Promises) -> list[Feed]:
     if isinstance(inputs, str | os.PathLike):
         given: list[Mapping[str, Any]] = [read_feeds(inputs, before)]
     elif isinstance(inputs, Mapping):
@@ -168,6 +169,8 @@ def _given(inputs: Inputs, before: Any, promises: Promises) -> list[Feed]:
         given = list(inputs)
     for values in given:
         check_feeds(before, values, promises)
+        if TensorIo.read(models.take(after).model):
+            check_feeds(after, values, promises)
     names = ["given"] if len(given) == 1 else [f"given {i}" for i in range(len(given))]
     return [Feed(name, dict(values)) for name, values in zip(names, given, strict=True)]
 

@@ -212,7 +212,8 @@ class Walk:
         except Decline:
             builder.rollback(mark)
             for scratch in self._scratch:
-                drop_uses(scratch.nodes)
+                if scratch is not builder:  # what it had before the mark stays
+                    drop_uses(scratch.nodes)
             raise
         finally:
             builder.origin = self._origin

@@ -11,11 +11,13 @@ from typing import Any
 import onnx
 from onnx.external_data_helper import uses_external_data
 
+from passes.tensor_io import TensorIo
 from rewriter import models, protos
 from rewriter.backends import onnxruntime, reference
 from rewriter.backends.session import BackendError, Session
 from rewriter.feed_checks import check_feeds
 from rewriter.feed_files import read_feeds
+from rewriter.tensor_io import TensorSession
 
 __all__ = ["BACKENDS", "Backend", "BackendError", "Session", "open_session", "run"]
 
@@ -79,7 +81,12 @@ def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") 
             "a path, or load it with rewriter.load",
             is_limit=True,
         )
-    return chosen.open(proto, taken.folder, device)
+    session = chosen.open(proto, taken.folder, device)
+    io = TensorIo.read(taken.model)
+    if not io.inputs:
+        return session
+    dtypes = {v.name: v.dtype.numpy() for v in taken.model.graph.inputs if v.name and v.dtype}
+    return TensorSession(session, io, dtypes)
 
 
 def run(
@@ -93,7 +100,8 @@ def run(
     Args:
         model: A path, ModelProto, onnx_ir.Model or graphsurgeon Graph.
         inputs: Input name to array, list of arrays (a sequence) or None (an absent optional); or
-            an npz file with them.
+            an npz file with them. A sequence that the model takes as a tensor may be given as
+            either.
         backend: The name of a backend.
         device: One of its devices.
 

@@ -1,0 +1,103 @@
+"""Which sequences a model passes as tensors, and where its metadata says so."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+__all__ = ["TENSOR_IO_KEY", "PassedSequence", "Refusal", "TensorIo"]
+
+TENSOR_IO_KEY = "seqmap.tensor_io"
+
+
+@dataclasses.dataclass(frozen=True)
+class PassedSequence:
+    """How a model takes or gives one sequence.
+
+    Attributes:
+        form: ``stacked``: one tensor ``[B, *s]``. ``packed``: one tensor ``[sum(len_i), *rest]``,
+            and a second one, int64 ``[B]``, with the lengths.
+        dims: What was known of the dimensions of an element; None if not even the rank was.
+        lengths: Name of the input or output with the lengths; empty for a stacked one.
+    """
+
+    form: Literal["stacked", "packed"]
+    dims: tuple[int | str | None, ...] | None
+    lengths: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why an input or output stays a sequence.
+
+    Attributes:
+        side: ``input`` or ``output``.
+        name: Its name.
+        reason: What is in the way, in one clause.
+        remedy: What the user can do about it.
+    """
+
+    side: Literal["input", "output"]
+    name: str
+    reason: str
+    remedy: str
+
+
+@dataclasses.dataclass
+class TensorIo:
+    """All sequences that a model passes as tensors.
+
+    Attributes:
+        inputs: How each input is taken, by name.
+        outputs: How each output is given, by name.
+        assumptions: What was relied on without a promise; not part of the metadata.
+    """
+
+    inputs: dict[str, PassedSequence] = dataclasses.field(default_factory=dict)
+    outputs: dict[str, PassedSequence] = dataclasses.field(default_factory=dict)
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs or self.outputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain dicts, lists and strings, fit for JSON."""
+        return {"inputs": _to_dict(self.inputs), "outputs": _to_dict(self.outputs)}
+
+    def write(self, model: ir.Model) -> None:
+        """Record it in the model's metadata; nothing passed leaves no trace."""
+        if self:
+            model.metadata_props[TENSOR_IO_KEY] = json.dumps(self.to_dict())
+
+    @classmethod
+    def read(cls, model: ir.Model) -> TensorIo:
+        """Return what a rewritten model carries (nothing: an empty record)."""
+        record = json.loads(model.metadata_props.get(TENSOR_IO_KEY, "{}"))
+        return cls(_from_dict(record.get("inputs", {})), _from_dict(record.get("outputs", {})))
+
+
+def _to_dict(passed: Mapping[str, PassedSequence]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, one in passed.items():
+        found[name] = {
+            "form": one.form,
+            "dims": None if one.dims is None else list(one.dims),
+        }
+        if one.lengths:
+            found[name]["lengths"] = one.lengths
+    return found
+
+
+def _from_dict(record: Mapping[str, Any]) -> dict[str, PassedSequence]:
+    return {
+        name: PassedSequence(
+            one["form"],
+            None if one["dims"] is None else tuple(one["dims"]),
+            one.get("lengths", ""),
+        )
+        for name, one in record.items()
+    }

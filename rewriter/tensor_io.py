@@ -1,0 +1,150 @@
+"""Lists for models that pass sequences as tensors, and tensors back to lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from passes.errors import RewriteError
+from passes.tensor_io import PassedSequence, TensorIo
+from rewriter.backends.session import BackendError, Session
+
+__all__ = ["ListSession", "TensorSession", "check_elements", "feeds_as_lists", "outputs_as_lists"]
+
+Array = np.ndarray[Any, Any]
+
+
+class TensorSession:
+    """A session that takes a list for an input that the model takes as a tensor."""
+
+    def __init__(self, session: Session, io: TensorIo, dtypes: Mapping[str, Any]) -> None:
+        """Wrap a session.
+
+        Args:
+            session: Runs the model.
+            io: Which inputs are sequences to the user.
+            dtypes: The element type of each input, for a list without elements.
+        """
+        self._session = session
+        self._io = io
+        self._dtypes = dtypes
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        given = dict(feeds)
+        for name, passed in self._io.inputs.items():
+            value = given.get(name)
+            if not isinstance(value, list):
+                continue
+            items = [np.asarray(item) for item in value]
+            try:
+                check_elements(name, passed, [item.shape for item in items])
+            except RewriteError as error:
+                raise BackendError(str(error)) from error
+            given |= _tensors(name, passed, items, self._dtypes[name])
+        return self._session.run(given)
+
+
+class ListSession:
+    """A session that gives a list for an output that the model gives as a tensor."""
+
+    def __init__(self, session: Session, io: TensorIo) -> None:
+        self._session = session
+        self._io = io
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        return outputs_as_lists(self._io, self._session.run(feeds))
+
+
+def feeds_as_lists(io: TensorIo, feeds: Mapping[str, Any]) -> dict[str, Any]:
+    """Return feeds with a list for each sequence that is given as a tensor.
+
+    Raises:
+        RewriteError: The lengths of a packed tensor are missing, or do not add up to its rows.
+    """
+    return _as_lists(io.inputs, feeds, "input")
+
+
+def outputs_as_lists(io: TensorIo, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return outputs with a list for each sequence that is given as a tensor.
+
+    Raises:
+        RewriteError: The lengths of a packed tensor do not add up to its rows.
+    """
+    return _as_lists(io.outputs, outputs, "output")
+
+
+def _as_lists(
+    passed: Mapping[str, PassedSequence], values: Mapping[str, Any], side: str
+) -> dict[str, Any]:
+    found = dict(values)
+    for name, one in passed.items():
+        if isinstance(found.get(name), list) or found.get(name) is None:
+            continue
+        tensor = np.asarray(found[name])
+        if one.form == "stacked":
+            if not tensor.ndim:
+                raise RewriteError(f"{side} {name!r} is a scalar; give one row for each element")
+            found[name] = list(map(np.asarray, tensor))
+            continue
+        if one.lengths not in found:
+            raise RewriteError(f"{side} {name!r} is packed: give {one.lengths!r} too, or a list")
+        lengths = np.asarray(found.pop(one.lengths))
+        if not tensor.ndim or (lengths < 0).any() or lengths.sum() != tensor.shape[0]:
+            raise RewriteError(
+                f"{side} {name!r} has shape {tensor.shape}, and {one.lengths!r} are "
+                f"{lengths.tolist()}: the lengths must add up to the first dimension"
+            )
+        found[name] = np.split(tensor, np.cumsum(lengths)[:-1]) if lengths.size else []
+    return found
+
+
+def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Refuse elements that one tensor cannot hold.
+
+    Raises:
+        RewriteError: The elements differ where the tensor has one size, or have another one than
+            the model takes.
+    """
+    is_packed = passed.form == "packed"
+    for number, shape in enumerate(shapes):
+        known = () if passed.dims is None else passed.dims
+        fits = passed.dims is None or (
+            len(shape) == len(known)
+            and all(
+                not isinstance(dim, int) or dim == size or (is_packed and axis == 0)
+                for axis, (dim, size) in enumerate(zip(known, shape, strict=True))
+            )
+        )
+        if not fits or shape[is_packed:] != shapes[0][is_packed:]:
+            wanted = "" if passed.dims is None else f" [{_text(passed)}]"
+            raise RewriteError(
+                f"input {name!r}, element {number}, has shape {shape}: the model takes the "
+                f"elements as one {passed.form} tensor{wanted}, so that they must agree; give "
+                "such elements, or rewrite the model without tensor_io"
+            )
+
+
+def _text(passed: PassedSequence) -> str:
+    dims = [str(d) if isinstance(d, int) else "?" for d in passed.dims or ()]
+    return ",".join(["sum of lengths", *dims[1:]] if passed.form == "packed" else ["B", *dims])
+
+
+def _tensors(
+    name: str, passed: PassedSequence, items: Sequence[Array], dtype: Any
+) -> dict[str, Array]:
+    """Return the tensor, and its lengths, that stand for the elements of a list."""
+    is_packed = passed.form == "packed"
+    if items:
+        tensor = np.concatenate(items) if is_packed else np.stack(items)
+    else:
+        # What is not known is 1: operators may be undefined on a dimension of 0.
+        dims = [d if isinstance(d, int) else 1 for d in passed.dims or ()]
+        tensor = np.empty((0, *dims[is_packed:]), dtype)
+    found = {name: tensor}
+    if is_packed:
+        found[passed.lengths] = np.array([len(item) for item in items], np.int64)
+    return found

@@ -376,7 +376,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the maps of a model, those inside of other maps first."""
         self.decisions, self.declined = [], {}
-        modified = prepare(model)
+        modified = prepare(model, opens=True)
         maps = find_sequence_maps(model)
         if not maps:
             return ir.passes.PassResult(model, modified)

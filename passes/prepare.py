@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.batching.opening import open_functions
 from passes.graphs import subgraphs, walk_nodes
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
@@ -12,21 +13,26 @@ from passes.sequence_map import is_sequence_map
 __all__ = ["prepare"]
 
 
-def prepare(model: ir.Model) -> bool:
+def prepare(model: ir.Model, *, opens: bool = False) -> bool:
     """Inline the functions that hide maps and move the initializers of bodies outside.
 
     An initializer of a body is one value for all samples. In the main graph it can be read by
     whatever the map becomes, and a body can be copied without copying weights.
 
+    Args:
+        model: The model.
+        opens: Open the functions in bodies that have no batching rule, too.
+
     Returns:
         Whether the model was changed.
     """
     changed = InlineMapFunctionsPass()(model).modified
+    maps = [node for node in walk_nodes(model.graph) if is_sequence_map(node)]
+    bodies = [body for node in maps for _, body in subgraphs(node)]
+    changed |= opens and open_functions(model, bodies)
     changed |= make_names_unique(model)
-    for node in walk_nodes(model.graph):
-        if is_sequence_map(node):
-            for _, body in subgraphs(node):
-                changed |= _move_initializers(body, model.graph)
+    for body in bodies:
+        changed |= _move_initializers(body, model.graph)
     return changed
 
 
@@ -34,7 +40,18 @@ def _move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
     moved = list(graph.initializers.values())
     for value in moved:
         assert value.name is not None
+        _let_go(graph, value)
         del graph.initializers[value.name]
         target.register_initializer(value)
-    inner = [g for node in graph for _, g in subgraphs(node)]
-    return any(_move_initializers(g, target) for g in inner) or bool(moved)
+    inner = [_move_initializers(g, target) for node in graph for _, g in subgraphs(node)]
+    return any(inner) or bool(moved)
+
+
+def _let_go(graph: ir.Graph, value: ir.Value) -> None:
+    """Let a graph that returns one of its initializers return a copy."""
+    for position, output in enumerate(graph.outputs):
+        if output is value:
+            node = ir.node("Identity", [value])
+            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
+            graph.append(node)
+            graph.outputs[position] = node.outputs[0]

@@ -45,7 +45,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Simplify all bodies, those inside of others first."""
         self.decisions = []
-        modified = prepare(model)
+        modified = prepare(model, opens=True)
         if not find_sequence_maps(model):
             return ir.passes.PassResult(model, modified)
         folder = Folder(type_values(model, proven=True, ranks=False))

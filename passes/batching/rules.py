@@ -32,7 +32,7 @@ from passes.batching.elementwise import (
     same_shape,
 )
 from passes.batching.merging import merging
-from passes.batching.table import never, register
+from passes.batching.table import never, opened, register
 from passes.decisions import Code
 
 register(
@@ -250,3 +250,6 @@ register("TfIdfVectorizer", text.tf_idf_vectorizer, family="text", since=10)
 
 # Gone.
 never("Upsample", Code.OPSET, "Resize has taken its place")
+
+# Functions whose nodes are batched.
+opened("FlexAttention", domain="ai.onnx.preview")

@@ -15,7 +15,17 @@ from passes.batching.context import Rule
 from passes.decisions import Code
 from passes.graphs import walk_nodes
 
-__all__ = ["Never", "Row", "find", "may_draw", "never", "register", "rows"]
+__all__ = [
+    "Never",
+    "Opened",
+    "Row",
+    "find",
+    "may_draw",
+    "never",
+    "opened",
+    "register",
+    "rows",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,10 +80,24 @@ class Never:
     domain: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """An operator that is a function by its definition, whose nodes are batched instead.
+
+    Attributes:
+        op_type: The operator.
+        domain: Domain of the operator.
+    """
+
+    op_type: str
+    domain: str = ""
+
+
 _NEWEST = 1 << 30
 
 _rows: dict[tuple[str, str], list[Row]] = {}
 _never: dict[tuple[str, str], Never] = {}
+_opened: dict[tuple[str, str], Opened] = {}
 
 
 def _key(domain: str, op_type: str) -> tuple[str, str]:
@@ -136,6 +160,12 @@ def never(op_types: str, code: Code, reason: str, *, domain: str = "") -> None:
         _never[_key(domain, op_type)] = Never(op_type, code, reason, domain)
 
 
+def opened(op_types: str, *, domain: str = "") -> None:
+    """Enter operators without a rule that are opened (see `passes.batching.opening`)."""
+    for op_type in op_types.split():
+        _opened[_key(domain, op_type)] = Opened(op_type, domain)
+
+
 def find(node: ir.Node, opset: int) -> Row | Never | None:
     """Return what the table says of a node, None if nothing.
 
@@ -161,9 +191,11 @@ def may_draw(node: ir.Node, opset: int) -> bool:
     return False
 
 
-def rows() -> Iterator[Row | Never]:
+def rows() -> Iterator[Row | Never | Opened]:
     """Yield the whole table, by operator."""
-    for key in sorted({*_rows, *_never}):
+    for key in sorted({*_rows, *_never, *_opened}):
         yield from _rows.get(key, ())
         if key in _never:
             yield _never[key]
+        elif key in _opened and key not in _rows:
+            yield _opened[key]

@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Sequence
 
 import passes.batching.rules  # noqa: F401 - fills the table
-from passes.batching.table import Never, Row, rows
+from passes.batching.table import Never, Opened, Row, rows
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
 USAGE = "[OPERATOR ...] "
+_OPENED = "a function without a rule; its nodes are batched"
 SUMMARY = "list what becomes of each operator in the body of a map"
 
 
@@ -43,13 +44,15 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
-def _name(row: Row | Never) -> str:
+def _name(row: Row | Never | Opened) -> str:
     return f"{row.domain}::{row.op_type}" if row.domain else row.op_type
 
 
-def _line(row: Row | Never) -> str:
+def _line(row: Row | Never | Opened) -> str:
     if isinstance(row, Never):
         return f"never: {row.reason} ({row.code.value})"
+    if isinstance(row, Opened):
+        return f"opened: {_OPENED}"
     return f"{row.family}, opset {_opsets(row)}, {_marks(row)}"
 
 
@@ -61,13 +64,15 @@ def _marks(row: Row) -> str:
     return ", ".join(["rounding" if row.rounding else "exact"] + ["discrete"] * row.discrete)
 
 
-def _markdown(shown: Sequence[Row | Never]) -> str:
+def _markdown(shown: Sequence[Row | Never | Opened]) -> str:
     """Return a table of the rules, operators that are alike in one row, and one of the rest."""
     rules: dict[tuple[str, ...], list[str]] = {}
     reasons: dict[tuple[str, ...], list[str]] = {}
     for row in shown:
         if isinstance(row, Never):
             reasons.setdefault((row.reason, f"`{row.code.value}`"), []).append(_name(row))
+        elif isinstance(row, Opened):
+            rules.setdefault(("opened", _OPENED), []).append(_name(row))
         else:
             bounded = row.since > 1 or row.until
             name = f"{_name(row)} ({_opsets(row)})" if bounded else _name(row)
@@ -84,9 +89,11 @@ def _markdown(shown: Sequence[Row | Never]) -> str:
     return "\n".join(lines)
 
 
-def _record(row: Row | Never) -> dict[str, object]:
+def _record(row: Row | Never | Opened) -> dict[str, object]:
     if isinstance(row, Never):
         return {"operator": _name(row), "never": row.reason, "code": row.code.value}
+    if isinstance(row, Opened):
+        return {"operator": _name(row), "opened": True}
     return {
         "operator": _name(row),
         "rule": row.family,

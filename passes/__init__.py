@@ -11,6 +11,7 @@ from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
 from passes.typing import TypeValuesPass
+from passes.unroll import UnrollSequenceMapPass
 
 __all__ = [
     "Code",
@@ -25,5 +26,6 @@ __all__ = [
     "RewriteError",
     "SimplifyBodiesPass",
     "TypeValuesPass",
+    "UnrollSequenceMapPass",
     "Verdict",
 ]

@@ -151,7 +151,13 @@ class Folder:
     def _size(self, node: ir.Node) -> Array | None:
         """``Size(Shape(x))`` is the rank, known even where the dimensions are not."""
         value = node.inputs[0]
-        dims = None if value is None else self._typing.static_dims(value)
+        if value is None:
+            return None
+        shape = value.producer()
+        if shape is not None and _is_whole_shape(shape) and shape.inputs[0] is not None:
+            rank = self._typing.rank(shape.inputs[0])
+            return None if rank is None else np.array(rank, np.int64)
+        dims = self._typing.static_dims(value)
         return None if dims is None else np.array(int(np.prod(dims)), np.int64)
 
     def _cast(self, node: ir.Node, first: Array) -> Array | None:
@@ -188,6 +194,11 @@ _FOLDABLE = frozenset(
         "Unsqueeze",
     }
 )
+
+
+def _is_whole_shape(node: ir.Node) -> bool:
+    bounds = {"start", "end"} & set(node.attributes)
+    return node.op_type == "Shape" and is_default_domain(node) and not bounds
 
 
 def _is_foldable(node: ir.Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
+from passes.branches import fold_branches
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
 from passes.graphs import (
@@ -12,7 +13,6 @@ from passes.graphs import (
     is_default_domain,
     node_paths,
     subgraphs,
-    walk_nodes,
 )
 from passes.merge import merge_maps
 from passes.names import make_names_unique
@@ -50,7 +50,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             return ir.passes.PassResult(model, modified)
         folder = Folder(type_values(model, proven=True, ranks=False))
         for _, node in find_sequence_maps(model):
-            modified |= _fold_branches(node, folder)
+            modified |= fold_branches([node], folder)
             modified |= _drop_unused_outputs(node)
         typing = type_values(model, proven=True)
         for graph, node in find_sequence_maps(model):
@@ -76,55 +76,6 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
 def _body(node: ir.Node) -> ir.Graph | None:
     attribute = node.attributes.get("body")
     return None if attribute is None else attribute.as_graph()
-
-
-def _fold_branches(node: ir.Node, folder: Folder) -> bool:
-    """Replace each If of a body whose condition is known (1)."""
-    found = [
-        inner
-        for _, body in subgraphs(node)
-        for inner in walk_nodes(body)
-        if inner.op_type == "If" and is_default_domain(inner)
-    ]
-    folded = False
-    for inner in found:
-        condition = folder.value(inner.inputs[0])
-        if condition is None or inner.graph is None or condition.size != 1:
-            continue
-        name = "then_branch" if condition.reshape(()).item() else "else_branch"
-        _inline_branch(inner, inner.attributes[name].as_graph())
-        folded = True
-    return folded
-
-
-def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
-    graph = node.graph
-    assert graph is not None
-    outputs = list(branch.outputs)
-    branch.outputs.clear()
-    nodes = list(branch)
-    branch.remove(nodes)
-    graph.insert_before(node, nodes)
-    for old, new in zip(node.outputs, outputs, strict=True):
-        new.type = new.type or old.type
-        old.replace_all_uses_with(_own(graph, node, old, new), replace_graph_outputs=True)
-    remove_dead([node])
-
-
-def _own(graph: ir.Graph, node: ir.Node, old: ir.Value, new: ir.Value) -> ir.Value:
-    """Return a value that may be an output of ``graph`` in the place of ``old``.
-
-    An output must be computed in its graph, and stand there once.
-    """
-    producer = new.producer()
-    if not old.is_graph_output() or (
-        producer is not None and producer.graph is graph and not new.is_graph_output()
-    ):
-        return new
-    copied = ir.Node("", "Identity", [new], name=f"{node.name}/Identity")
-    copied.outputs[0].type, copied.outputs[0].shape = old.type, old.shape
-    graph.insert_before(node, copied)
-    return copied.outputs[0]
 
 
 def _drop_unused_outputs(node: ir.Node) -> bool:

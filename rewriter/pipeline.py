@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason
+from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
@@ -22,6 +23,7 @@ from passes.tensor_finish import FinishTensorIoPass
 from passes.tensor_inputs import TensorInputsPass
 from passes.tensor_io import Refusal, TensorIo
 from passes.tensor_outputs import TensorOutputsPass
+from passes.unroll import UnrollSequenceMapPass
 from rewriter.checking import check
 from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.report import Report, count_operators
@@ -244,8 +246,10 @@ def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
     return [
         InlineMapFunctionsPass(),
         SimplifyBodiesPass(),
+        UnrollSequenceMapPass(),
         FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto),
         ExpandSequenceMapPass(),
+        EliminateSequencesPass(),
     ]
 
 

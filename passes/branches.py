@@ -1,0 +1,73 @@
+"""Replaces an If by its branch where its condition is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.folding import Folder
+from passes.graphs import is_default_domain, walk_nodes
+from passes.splice import remove_dead
+
+__all__ = ["chosen_branch", "fold_branches"]
+
+
+def chosen_branch(node: ir.Node, folder: Folder) -> ir.Graph | None:
+    """Return the branch that an If takes in every run; None if it is no If or that is unknown."""
+    if node.op_type != "If" or not is_default_domain(node):
+        return None
+    condition = folder.value(node.inputs[0])
+    if condition is None or condition.size != 1:
+        return None
+    name = "then_branch" if condition.reshape(()).item() else "else_branch"
+    return node.attributes[name].as_graph()
+
+
+def fold_branches(nodes: Iterable[ir.Node], folder: Folder) -> bool:
+    """Put branches in the place of nodes whose branch is known, at any depth.
+
+    Args:
+        nodes: Nodes of a graph, or of several.
+        folder: Knows the conditions.
+
+    Returns:
+        Whether a node was replaced.
+    """
+    folded = False
+    for node in list(walk_nodes(nodes)):
+        branch = chosen_branch(node, folder) if node.graph is not None else None
+        if branch is not None:
+            _inline_branch(node, branch)
+            folded = True
+    return folded
+
+
+def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
+    graph = node.graph
+    assert graph is not None
+    outputs = list(branch.outputs)
+    branch.outputs.clear()
+    nodes = list(branch)
+    branch.remove(nodes)
+    graph.insert_before(node, nodes)
+    for old, new in zip(node.outputs, outputs, strict=True):
+        new.type = new.type or old.type
+        old.replace_all_uses_with(_own(graph, node, old, new), replace_graph_outputs=True)
+    remove_dead([node])
+
+
+def _own(graph: ir.Graph, node: ir.Node, old: ir.Value, new: ir.Value) -> ir.Value:
+    """Return a value that may be an output of ``graph`` in the place of ``old``.
+
+    An output must be computed in its graph, and stand there once.
+    """
+    producer = new.producer()
+    if not old.is_graph_output() or (
+        producer is not None and producer.graph is graph and not new.is_graph_output()
+    ):
+        return new
+    copied = ir.Node("", "Identity", [new], name=f"{node.name}/Identity")
+    copied.outputs[0].type, copied.outputs[0].shape = old.type, old.shape
+    graph.insert_before(node, copied)
+    return copied.outputs[0]

@@ -1,0 +1,206 @@
+"""Replaces maps of a small known length by copies of their bodies."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.batching.table import may_draw
+from passes.branches import chosen_branch, fold_branches
+from passes.builder import Builder, drop_uses
+from passes.decisions import Decision, Verdict
+from passes.folding import Folder
+from passes.graphs import (
+    copy_nodes,
+    default_opset,
+    is_default_domain,
+    node_paths,
+    subgraphs,
+    walk_nodes,
+)
+from passes.known_sequences import KnownSequences, Parts, Sliced
+from passes.names import make_names_unique
+from passes.prepare import prepare
+from passes.sequence_map import find_sequence_maps, read_sequence_map
+from passes.sequence_reads import SequenceReader
+from passes.site import MapSite, SequenceSource
+from passes.splice import remove_dead, splice
+from passes.typing import type_values
+from passes.value_types import Typing
+
+__all__ = ["MOST_NODES", "UnrollSequenceMapPass"]
+
+MOST_NODES = 64
+"""A map becomes so many nodes at most. One costs some 0.6 us where it is run and a step of a Loop
+some 1.2 us more than its nodes: for time alone any length could be unrolled, and it is the size of
+the model that a user has to look at which is limited."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Plan:
+    """A map and the copies of its body: recorded, not yet put into its graph.
+
+    Attributes:
+        site: The map.
+        builder: The copies.
+        results: For each output of the map its value for each sample.
+        decision: The same for the reader.
+    """
+
+    site: MapSite
+    builder: Builder
+    results: list[list[ir.Value]]
+    decision: Decision
+
+
+class UnrollSequenceMapPass(ir.passes.InPlacePass):
+    """Replace each SequenceMap of a small known length by that many copies of its body.
+
+    1. The length is known if the first sequence is constructed, or cut by constants, see
+       `passes.known_sequences`.
+    2. An If in a copy whose condition depends on the rank or the shape of its sample only becomes
+       its branch.
+    3. A map is unrolled where it becomes at most `MOST_NODES` nodes. Where all samples have one
+       shape by proof, or are slices of one tensor, it must also become no more nodes than the
+       batched form would have, with what stacks its samples and takes them apart.
+    4. A body that draws random numbers stays: a copy with a seed would repeat the draw.
+
+    Attributes:
+        decisions: What was done with each map that is gone, in the order of the work.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decisions: list[Decision] = []
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Unroll the maps of a model, those inside of other maps first."""
+        self.decisions = []
+        modified = prepare(model)
+        maps = find_sequence_maps(model)
+        if not maps:
+            return ir.passes.PassResult(model, modified)
+        typing = type_values(model, proven=True, ranks=False)
+        paths = node_paths(model)
+        copies: list[ir.Node] = []
+        for graph, node in maps:
+            site = read_sequence_map(node, graph, paths[node], typing, with_boundaries=False)
+            plan = _plan(site, typing, default_opset(model))
+            if plan is None:
+                continue
+            _apply(plan)
+            self.decisions.append(plan.decision)
+            copies.extend(walk_nodes(plan.builder.nodes))
+        if not self.decisions:
+            return ir.passes.PassResult(model, modified)
+        folder = Folder(type_values(model, proven=True, ranks=False))
+        fold_branches([copy for copy in copies if copy.graph is not None], folder)
+        _forward(copies)
+        make_names_unique(model)
+        return ir.passes.PassResult(model, True)
+
+
+def _plan(site: MapSite, typing: Typing, opset: int) -> _Plan | None:
+    """Record the copies of a body; None if the map is not to be unrolled."""
+    folder = Folder(typing)
+    known = KnownSequences(typing, folder)
+    sources = [
+        (inner, source.sequence)
+        for inner, source in site.elements
+        if isinstance(source, SequenceSource)
+    ]
+    first = known[sources[0][1]]
+    count = None if first is None else first.count
+    if not count or count > MOST_NODES or may_draw(site.node, opset):
+        return None
+    builder = Builder(site.path)
+    results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
+    weight = 0
+    for k in range(count):
+        values: dict[ir.Value, ir.Value | None] = dict(site.shared)
+        for inner, sequence in sources:
+            values[inner] = _element(builder, sequence, known, k)
+        nodes = copy_nodes(site.body, values)
+        builder.nodes.extend(nodes)
+        typing.copy(values)
+        weight += _weight(nodes, folder)
+        if weight > MOST_NODES:
+            break
+        for held, value in zip(results, site.body.outputs, strict=True):
+            result = values.get(value, value)
+            assert result is not None
+            held.append(result)
+    batched = weight / count + 2 * count + 2
+    reader = SequenceReader(typing, known, opset)
+    is_batchable = all(_may_batch(known[sequence], reader) for _, sequence in sources)
+    if weight > (batched if is_batchable else MOST_NODES):
+        drop_uses(builder.nodes)
+        return None
+    form = f"{_counted(count, 'copy', 'copies')}, {_counted(weight, 'node', 'nodes')}"
+    decision = Decision(site.path, site.node.op_type, Verdict.UNROLLED, form)
+    return _Plan(site, builder, results, decision)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _element(
+    builder: Builder, sequence: ir.Value, known: KnownSequences, position: int
+) -> ir.Value:
+    """Return an element of a sequence: itself if it is listed, and read otherwise."""
+    parts = known[sequence]
+    element = None if parts is None else parts.at(position)
+    if isinstance(element, ir.Value):
+        return element
+    return builder.op("SequenceAt", [sequence, builder.scalar(position)])
+
+
+def _weight(nodes: Iterable[ir.Node], folder: Folder) -> int:
+    """Count the nodes that are left of a copy once what is known is folded."""
+    weight = 0
+    for node in nodes:
+        branch = chosen_branch(node, folder)
+        if branch is not None:
+            weight += _weight(branch, folder)
+        elif node.op_type not in ("Constant", "Identity") or not is_default_domain(node):
+            weight += all(folder.value(value) is None for value in node.outputs)
+            weight += sum(_weight(graph, folder) for _, graph in subgraphs(node))
+    return weight
+
+
+def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:
+    """Whether all elements are slices of one tensor, or have one shape by proof."""
+    if parts is None:
+        return False
+    if len(parts.parts) == 1 and isinstance(parts.parts[0], Sliced):
+        return True
+    shapes = [reader.element_dims(part) for part in parts.parts]
+    first = shapes[0]
+    return (
+        first is not None
+        and all(isinstance(dim, int) for dim in first)
+        and all(shape == first for shape in shapes)
+    )
+
+
+def _apply(plan: _Plan) -> None:
+    pairs = [
+        (value, plan.builder.op("SequenceConstruct", held))
+        for value, held in zip(plan.site.node.outputs, plan.results, strict=True)
+        if value.uses() or value.is_graph_output()
+    ]
+    splice(plan.builder, plan.site.node, pairs)
+
+
+def _forward(nodes: Iterable[ir.Node]) -> None:
+    """Remove Identity from copies, where it is not needed to yield an output."""
+    for node in nodes:
+        value = node.inputs[0] if node.op_type == "Identity" and node.inputs else None
+        if value is None or node.graph is None or not is_default_domain(node):
+            continue
+        if not node.outputs[0].is_graph_output():
+            node.outputs[0].replace_all_uses_with(value)
+            remove_dead([node])

@@ -1,0 +1,228 @@
+"""Maps of a small known length become copies of their bodies, and compute the same."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from passes.decisions import Verdict
+from passes.unroll import MOST_NODES, UnrollSequenceMapPass
+from rewriter.backends import BackendError, run
+from rewriter.compare import compare
+from rewriter.report import count_operators
+
+MODELS = pathlib.Path(__file__).parents[2] / "models"
+TORCH = {
+    "torch_hstack_of_scalars": ["Concat", "Reshape", "Reshape"],
+    "torch_vstack": ["Concat", "Reshape"],
+    "torch_dstack": ["Concat", "Reshape", "Unsqueeze"],
+    "torch_column_stack": ["Concat", "Reshape"],
+    "torch_atleast_2d": ["Concat", "Reshape", "Reshape"],
+    "torch_atleast_3d": ["Concat", "Reshape", "Reshape", "Unsqueeze"],
+}
+HEADER = '<ir_version: 8, opset_import: ["" : 18]>\n'
+ADD = "body = b (e, w) => (o) { o = Add (e, w) }"
+RELU = "body = b (e) => (o) { o = Relu (e) }"
+
+
+def parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEADER + text)
+
+
+def unroll(before: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+    """Run the pass, check what holds of every model that it gives, and return its decisions."""
+    made = []
+    for _ in range(2):
+        model = ir.from_proto(before)
+        one = UnrollSequenceMapPass()
+        modified = one(model).modified
+        made.append(ir.to_proto(model))
+    assert made[0] == made[1], "a second run on the same model gives another one"
+    assert modified or not one.decisions
+    decisions = [f"{d.path}: {d.form}" for d in one.decisions]
+    assert all(d.verdict is Verdict.UNROLLED for d in one.decisions)
+    again = UnrollSequenceMapPass()
+    assert not again(model).modified
+    assert again.decisions == []
+    assert ir.to_proto(model) == made[0], "a second pass changes the model"
+    onnx.checker.check_model(made[0], full_check=True)
+    return made[0], decisions
+
+
+def maps(model: onnx.ModelProto) -> int:
+    return count_operators(ir.from_proto(model)).by_type.get("SequenceMap", 0)
+
+
+def numbers(*shape: int) -> Any:
+    return np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) - 2, np.float32)
+
+
+def prove(before: onnx.ModelProto, feeds: dict[str, Any]) -> list[str]:
+    after, decisions = unroll(before)
+    assert maps(after) == 0
+    expected = run(before, feeds, backend="reference")
+    for backend in ("reference", "onnxruntime"):
+        difference = compare(expected, run(after, feeds, backend=backend))
+        assert difference.equal, f"{backend}: {difference.message}"
+    return decisions
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+@pytest.mark.parametrize("name", TORCH)
+def test_what_pytorch_writes_ends_as_a_few_plain_nodes(name: str, strategy: Any) -> None:
+    before = onnx.parser.parse_model((MODELS / "text" / f"{name}.onnxtxt").read_text("utf-8"))
+    result = rewriter.rewrite(before, strategy, require=["sequence-free", "loop-free"])
+    after = result.model
+    assert isinstance(after, onnx.ModelProto)
+    assert sorted(node.op_type for node in after.graph.node) == TORCH[name]
+    feeds = {
+        value.name: numbers(*(dim.dim_value for dim in value.type.tensor_type.shape.dim))
+        for value in before.graph.input
+    }
+    expected = run(before, feeds, backend="reference")
+    for backend in ("reference", "onnxruntime"):
+        assert compare(expected, run(after, feeds, backend=backend)).equal
+
+
+def test_the_report_tells_of_an_unrolled_map() -> None:
+    path = MODELS / "text" / "torch_vstack.onnxtxt"
+    report = rewriter.explain(onnx.parser.parse_model(path.read_text("utf-8")))
+    [decision] = report.decisions
+    assert (decision.verdict, decision.form) == (Verdict.UNROLLED, "2 copies, 1 node")
+    assert "unrolled" in report.to_text()
+
+
+# name: declarations, nodes, feeds, decision
+CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
+    "elements of any shape": (
+        "(float[N] a, float[M] c, float[1] w) => (seq(float[K]) y)",
+        f"s = SequenceConstruct (a, c) [m] y = SequenceMap (s, w) <{ADD}>",
+        {"a": numbers(3), "c": numbers(5), "w": numbers(1)},
+        "m: 2 copies, 2 nodes",
+    ),
+    "one sample": (
+        "(float[N] a) => (seq(float[K]) y)",
+        f"s = SequenceConstruct (a) [m] y = SequenceMap (s) <{RELU}>",
+        {"a": numbers(3)},
+        "m: 1 copy, 1 node",
+    ),
+    "a chain of insertions": (
+        "(float[N] a, float[M] c) => (seq(float[K]) y)",
+        "k = Constant <value_int = 0> () e = SequenceEmpty () s = SequenceInsert (e, a) "
+        f"t = SequenceInsert (s, c, k) u = Identity (t) [m] y = SequenceMap (u) <{RELU}>",
+        {"a": numbers(3), "c": numbers(5)},
+        "m: 2 copies, 2 nodes",
+    ),
+    "a tensor cut in two": (
+        "(float[2,N] a) => (seq(float[K]) y)",
+        f"s = SplitToSequence <axis = 0, keepdims = 0> (a) [m] y = SequenceMap (s) <{RELU}>",
+        {"a": numbers(2, 3)},
+        "m: 2 copies, 2 nodes",
+    ),
+    "two sequences, the second longer": (
+        "(float[N] a, float[M] c) => (seq(float[K]) y)",
+        "s = SequenceConstruct (a, c) t = SequenceConstruct (c, c, a) "
+        f"[m] y = SequenceMap (s, t) <{ADD}>",
+        {"a": numbers(1), "c": numbers(4)},
+        "m: 2 copies, 2 nodes",
+    ),
+    "a second sequence of unknown length": (
+        "(float[N] a, float[M] c, seq(float[J]) t) => (seq(float[K]) y)",
+        f"s = SequenceConstruct (a, c) [m] y = SequenceMap (s, t) <{ADD}>",
+        {"a": numbers(1), "c": numbers(4), "t": [numbers(3), numbers(4), numbers(1)]},
+        "m: 2 copies, 2 nodes",
+    ),
+    "outputs that are elements and shared values": (
+        "(float[N] a, float[M] c, float[2] w) => (seq(float[K]) y, seq(float[K]) z)",
+        "s = SequenceConstruct (a, c) "
+        "[m] y, z = SequenceMap (s, w) <body = b (e, v) => (e1, v1) "
+        "{ e1 = Identity (e) v1 = Identity (v) }>",
+        {"a": numbers(1), "c": numbers(4), "w": numbers(2)},
+        "m: 2 copies, 0 nodes",
+    ),
+    "a map in a map": (
+        "(float[N] a, float[M] c, float[1] w) => (seq(float[K]) y)",
+        "s = SequenceConstruct (a, c) [m] y = SequenceMap (s) <body = b (e) => (o) { "
+        "t = SequenceConstruct (e, w) "
+        "[i] u = SequenceMap (t) <body = r (f) => (g) { g = Relu (f) }> "
+        "o = ConcatFromSequence <axis = 0> (u) }>",
+        {"a": numbers(3), "c": numbers(5), "w": numbers(1)},
+        "m: 2 copies, 8 nodes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_unrolled_computes_the_same(case: str) -> None:
+    declared, nodes, feeds, decision = CASES[case]
+    assert prove(parse(f"main {declared} {{ {nodes} }}"), feeds)[-1] == decision
+
+
+# name: declarations, nodes
+KEPT = {
+    "unknown length": ("(seq(float[N]) s) => (seq(float[N]) y)", f"y = SequenceMap (s) <{RELU}>"),
+    "no samples": (
+        "(float[N] a) => (seq(float[N]) y)",
+        f"s = SequenceEmpty () y = SequenceMap (s) <{RELU}>",
+    ),
+    "too many nodes": (
+        "(float[N] a) => (seq(float[N]) y)",
+        f"s = SequenceConstruct ({', '.join(['a'] * (MOST_NODES + 1))}) "
+        f"y = SequenceMap (s) <{RELU}>",
+    ),
+    "random numbers": (
+        "(float[N] a, float[M] c) => (seq(float[K]) y)",
+        "s = SequenceConstruct (a, c) y = SequenceMap (s) "
+        "<body = b (e) => (o) { o = RandomNormalLike <seed = 1.0> (e) }>",
+    ),
+    "samples of one shape, many nodes": (
+        "(float[4] a, float[4] c, float[4] d) => (seq(float[K]) y)",
+        "s = SequenceConstruct (a, c, d) y = SequenceMap (s) <body = b (e) => (o) { "
+        "p = Relu (e) q = Tanh (p) r = Exp (q) t = Sin (r) u = Cos (t) o = Neg (u) }>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_a_map_is_left_alone(case: str) -> None:
+    declared, nodes = KEPT[case]
+    after, decisions = unroll(parse(f"main {declared} {{ {nodes} }}"))
+    assert maps(after) == 1
+    assert decisions == []
+
+
+def test_too_short_a_second_sequence_is_still_an_error() -> None:
+    before = parse(
+        "main (float[N] a, float[M] c, seq(float[J]) t) => (seq(float[K]) y) {"
+        f"s = SequenceConstruct (a, c) y = SequenceMap (s, t) <{ADD}> }}"
+    )
+    after, _ = unroll(before)
+    feeds = {"a": numbers(1), "c": numbers(4), "t": [numbers(3)]}
+    for model in (before, after):
+        with pytest.raises(BackendError):
+            run(model, feeds, backend="reference")
+
+
+def test_what_depends_on_the_rank_of_each_sample_is_folded() -> None:
+    branches = (
+        "k = Constant <value_int = 1> () n = Shape (e) r = Size (n) c = Equal (r, k) "
+        "o = If (c) <then_branch = t () => (p) { p = Relu (e) }, "
+        "else_branch = f () => (q) { q = Neg (e) }>"
+    )
+    before = parse(
+        "main (float[N] a, float[N,M] c) => (seq(float[]) y) { s = SequenceConstruct (a, c) "
+        f"y = SequenceMap (s) <body = b (e) => (o) {{ {branches} }}> }}"
+    )
+    prove(before, {"a": numbers(3), "c": numbers(2, 3)})
+    after, _ = unroll(before)
+    assert sorted(n.op_type for n in after.graph.node if n.op_type != "Constant") == [
+        "Neg",
+        "Relu",
+        "SequenceConstruct",
+    ]

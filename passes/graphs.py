@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _LARGEST_CONSTANT = 4096
+_GRAPH_TYPES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def is_default_domain(node: ir.Node) -> bool:
@@ -35,11 +36,11 @@ def subgraphs(node: ir.Node) -> list[tuple[str, ir.Graph]]:
     """Return the graphs that a node owns, each with the name of its attribute."""
     found: list[tuple[str, ir.Graph]] = []
     for name, attribute in node.attributes.items():
-        if attribute.is_ref():
+        if attribute.type not in _GRAPH_TYPES or attribute.is_ref():
             continue
         if attribute.type == ir.AttributeType.GRAPH:
             found.append((name, attribute.as_graph()))
-        elif attribute.type == ir.AttributeType.GRAPHS:
+        else:
             found.extend((f"{name}[{i}]", g) for i, g in enumerate(attribute.as_graphs()))
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import onnx
 import onnx_ir as ir
@@ -58,6 +58,16 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
+def _subgraph_pairs(
+    node: ir.Node, proto: onnx.NodeProto
+) -> Iterator[tuple[ir.Graph, onnx.GraphProto]]:
+    """Yield each graph that a node owns, and its proto."""
+    for name, graph in subgraphs(node):
+        for attribute in proto.attribute:
+            if attribute.name == name:
+                yield graph, attribute.g
+
+
 def show_constants(
     graph: ir.Graph, proto: onnx.GraphProto, outer: dict[str, onnx.TensorProto]
 ) -> None:
@@ -75,10 +85,8 @@ def show_constants(
         if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
             known[value.name or ""] = onnx.numpy_helper.from_array(array, value.name)
     for node, node_proto in zip(graph, proto.node, strict=True):
-        attributes = {a.name: a for a in node_proto.attribute}
-        for name, inner in subgraphs(node):
-            if "[" not in name:
-                show_constants(inner, attributes[name].g, known)
+        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+            show_constants(inner, inner_proto, known)
 
 
 def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -100,11 +108,21 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
 def _value_type(proto: onnx.TypeProto) -> ValueType:
     if proto.HasField("sequence_type") and not proto.sequence_type.elem_type.WhichOneof("value"):
         return UNKNOWN  # inference failed in the body of the map that yields the sequence
-    type_ = ir.serde.deserialize_type_proto_for_type(proto)
-    shape = ir.serde.deserialize_type_proto_for_shape(proto)
-    if shape is None:
-        return ValueType(type_, None)
-    return ValueType(type_, tuple(d if isinstance(d, int) else d.value for d in shape))
+    return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
+
+
+def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
+    match proto.WhichOneof("value"):
+        case "tensor_type" if proto.tensor_type.HasField("shape"):
+            return tuple(
+                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+                for dim in proto.tensor_type.shape.dim
+            )
+        case "sequence_type":
+            return _dims(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _dims(proto.optional_type.elem_type)
+    return None
 
 
 def _without_zeros(known: ValueType) -> ValueType:
@@ -112,7 +130,7 @@ def _without_zeros(known: ValueType) -> ValueType:
 
     Inference of Attention gives 0 where it lacks a dimension, and a true 0 is rare.
     """
-    if known.dims is None:
+    if known.dims is None or 0 not in known.dims:
         return known
     dims = tuple(None if d == 0 else d for d in known.dims)
     return dataclasses.replace(known, dims=dims)
@@ -138,7 +156,5 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
             if name in types:
                 known = _value_type(types[name])
                 typing.set(value, known if node.op_type == "Constant" else _without_zeros(known))
-        attributes = {a.name: a for a in node_proto.attribute}
-        for name, inner in subgraphs(node):
-            if "[" not in name:
-                read_graph(typing, inner, attributes[name].g)
+        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+            read_graph(typing, inner, inner_proto)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
 import onnx_ir as ir
 
@@ -41,22 +41,35 @@ def make_names_unique(model: ir.Model) -> bool:
     changed = connect_outer_outputs(model)
     graphs = list(all_graphs(model))
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
-    taken = {value.name for graph in graphs for value in _values_of(graph) if value.name}
-    taken_by_nodes = {node.name for graph in graphs for node in graph if node.name}
+    renamed = [*_rename_values(graphs, fixed), *_rename_nodes(graphs)]
+    return changed or bool(renamed)
+
+
+def _rename_values(graphs: Sequence[ir.Graph], fixed: Set[ir.Value]) -> list[ir.Value]:
     seen = {value.name for value in fixed}
-    seen_nodes: set[str] = set()
+    doubled = []
     for graph in graphs:
-        for value in list(_values_of(graph)):
-            if value in fixed or (value.name == "" and not value.uses()):
-                continue
-            if not value.name or value.name in seen:
-                value.name = _fresh(value.name or "value", taken)
-                changed = True
-            seen.add(value.name)
+        for value in _values_of(graph):
+            if value.name and value.name not in seen:
+                seen.add(value.name)
+            elif value not in fixed and (value.name != "" or value.uses()):
+                doubled.append(value)
+    if doubled:
+        taken = {value.name for graph in graphs for value in _values_of(graph) if value.name}
+        for value in doubled:
+            value.name = _fresh(value.name or "value", taken)
+    return doubled
+
+
+def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
+    seen: set[str] = set()
+    doubled = []
+    for graph in graphs:
         for node in graph:
-            if node.name in seen_nodes:
-                node.name = _fresh(node.name or node.op_type, taken_by_nodes)
-                changed = True
-            if node.name:
-                seen_nodes.add(node.name)
-    return changed
+            if node.name in seen:
+                doubled.append(node)
+            elif node.name:
+                seen.add(node.name)
+    for node in doubled:
+        node.name = _fresh(node.name or node.op_type, seen)
+    return doubled

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import subgraphs
+from passes.graphs import all_graphs, subgraphs
 
 __all__ = ["connect_outer_outputs"]
 
@@ -20,10 +20,18 @@ def connect_outer_outputs(model: ir.Model) -> bool:
     Returns:
         Whether the model was changed.
     """
+    if not any(_is_unbound(value) for graph in all_graphs(model) for value in graph.outputs):
+        return False
     changed = _connect(model.graph, {})
     for function in model.functions.values():
         changed |= _connect(function.graph, {})
     return changed
+
+
+def _is_unbound(value: ir.Value) -> bool:
+    """Whether nothing computes the value and no graph takes it from outside."""
+    is_given = value.is_graph_input() or value.is_initializer()
+    return value.producer() is None and not is_given
 
 
 def _connect(graph: ir.Graph, outer: Mapping[str | None, ir.Value]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -29,16 +30,13 @@ def multiplied(ctx: Context, a: Batched, b: Batched, product: Product) -> ir.Val
         b: Right operand; one of the two is stacked.
         product: Records the node.
     """
-    if _lines_up(a, b):
+    if ctx.may_be_empty and b.is_shared and b.rank == 1:
+        made = product(a.value, ctx.unsqueeze(b.value, [1]))
+        return ctx.squeeze(made, [a.rank])
+    if _lines_up(a, b) and not (ctx.may_be_empty and _broadcasts(a, b)):
         return product(a.value, b.value)
     rank = max(a.rank, b.rank, 2)
-    left, right = ctx.padded_rank(a, rank), ctx.padded_rank(b, rank)
-    if a.rank == 1 and a.is_shared:
-        left = ctx.unsqueeze(a.value, [0])
-    if b.rank == 1:
-        axes = [*range(1, rank - 1), rank] if b.is_stacked else [1]
-        right = ctx.unsqueeze(b.value, axes)
-    made = product(left, right)
+    made = product(_matrix(ctx, a, rank, column=False), _matrix(ctx, b, rank, column=True))
     return ctx.squeeze(made, [rank - 1] * (a.rank == 1) + [rank] * (b.rank == 1))
 
 
@@ -50,16 +48,37 @@ def _lines_up(a: Batched, b: Batched) -> bool:
     return a.rank == b.rank >= 2
 
 
+def _broadcasts(a: Batched, b: Batched) -> bool:
+    """Whether a shared operand meets the batch axis; a matrix on the right is apart from it."""
+    return a.is_shared or (b.is_shared and b.rank > 2)
+
+
+def _matrix(ctx: Context, x: Batched, rank: int, *, column: bool) -> ir.Value:
+    """Return an operand as matrices that align with samples of ``rank`` axes.
+
+    A shared one gets a batch axis of 1, or of 0 where there are no samples: onnxruntime does not
+    broadcast 1 to 0 here.
+    """
+    column &= x.rank == 1
+    if x.is_stacked:
+        return ctx.unsqueeze(x.value, [*range(1, rank - x.rank + 1 - column), *[rank] * column])
+    value = ctx.unsqueeze(x.value, [1] if column else [0] if x.rank == 1 else [])
+    if not ctx.may_be_empty:
+        return value
+    wide = ctx.unsqueeze(value, range(rank + 1 - max(x.rank, 2)))
+    return ctx.op("Slice", [wide, ctx.ints(0), ctx.batch, ctx.ints(0)])
+
+
+def _matmul(ctx: Context) -> Product:
+    return lambda left, right: ctx.op("MatMul", [left, right])
+
+
 def matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """A shared matrix times a vector per sample is one product with the matrix on the right."""
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
-
-    def product(left: ir.Value, right: ir.Value) -> ir.Value:
-        return ctx.op("MatMul", [left, right])
-
+    product = _matmul(ctx)
     if a.is_shared and a.rank <= 2 and b.rank == 1:
-        matrix = a.value if a.rank == 1 else ctx.op("Transpose", [a.value], {"perm": [1, 0]})
-        return [ctx.stacked(product(b.value, matrix))]
+        return [ctx.stacked(multiplied(ctx, b, _turned(ctx, a, a.rank == 2), product))]
     return [ctx.stacked(multiplied(ctx, a, b, product))]
 
 
@@ -75,11 +94,11 @@ def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     c = ctx.optional(operands, 2)
     alpha, beta = (float(ctx.attribute(node, name, 1.0)) for name in ("alpha", "beta"))
     if b.is_stacked:
-        left = _turned(ctx, a, ctx.attribute(node, "transA", 0))
-        right = _turned(ctx, b, ctx.attribute(node, "transB", 0))
-        product = _scaled(ctx, ctx.op("MatMul", [left, right]), alpha, a.dtype)
+        left = _turned(ctx, a, _is_set(ctx, node, "transA"))
+        right = _turned(ctx, b, _is_set(ctx, node, "transB"))
+        product = _scaled(ctx, multiplied(ctx, left, right, _matmul(ctx)), alpha, a.dtype)
     elif a.is_stacked:
-        rows = _turned(ctx, a, ctx.attribute(node, "transA", 0))
+        rows = _turned(ctx, a, _is_set(ctx, node, "transA")).value
         inputs: list[ir.Value | None] = [ctx.merged(rows, _row_dims(ctx, node, a)), b.value]
         if c is not None and c.is_shared and (c.rank < 2 or c.dims[0] == 1):
             inputs.append(c.value)
@@ -95,14 +114,19 @@ def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 
 def _row_dims(ctx: Context, node: ir.Node, a: Batched) -> tuple[int | str | None, ...]:
-    return a.dims[::-1] if ctx.attribute(node, "transA", 0) else a.dims
+    return a.dims[::-1] if _is_set(ctx, node, "transA") else a.dims
 
 
-def _turned(ctx: Context, x: Batched, transpose: int) -> ir.Value:
+def _is_set(ctx: Context, node: ir.Node, name: str) -> bool:
+    return bool(ctx.attribute(node, name, 0))
+
+
+def _turned(ctx: Context, x: Batched, transpose: bool) -> Batched:
+    """Return a matrix, or its transpose."""
     if not transpose:
-        return x.value
+        return x
     order = [0, 2, 1] if x.is_stacked else [1, 0]
-    return ctx.op("Transpose", [x.value], {"perm": order})
+    return dataclasses.replace(x, value=ctx.op("Transpose", [x.value], {"perm": order}))
 
 
 def _scaled(ctx: Context, value: ir.Value, factor: float, dtype: ir.DataType | None) -> ir.Value:
@@ -154,11 +178,7 @@ def _integer_product(
     """Record ``(a - a_zero) @ (b - b_zero)`` in int32, for zero points of every form."""
     left = _difference(ctx, a, a_zero, rows=a.rank > 1)
     right = _difference(ctx, b, b_zero, rows=False)
-
-    def product(x: ir.Value, y: ir.Value) -> ir.Value:
-        return ctx.op("MatMul", [x, y])
-
-    return multiplied(ctx, left, right, product)
+    return multiplied(ctx, left, right, _matmul(ctx))
 
 
 def matmul_integer(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -114,6 +114,31 @@ class Code(enum.StrEnum):
         "insertion, in quadratic time",
         "use --tensor-io, or concatenate the results in the model",
     )
+    RECURRENCE = (
+        "recurrence",
+        "a carried value depends on its own past",
+        "nothing; the Loop stays as it is",
+    )
+    CARRIED_OFFSET = (
+        "carried-offset",
+        "a carried position grows by another number in every iteration",
+        "compute all positions before the Loop, by CumSum",
+    )
+    CONDITIONAL_APPEND = (
+        "conditional-append",
+        "a sequence gains an element in some iterations only",
+        "map first and filter the results",
+    )
+    EARLY_EXIT = (
+        "early-exit",
+        "what an iteration computes decides whether there is another",
+        "nothing; the Loop stays as it is",
+    )
+    READS_EARLIER = (
+        "reads-earlier-result",
+        "an iteration reads what an earlier one wrote",
+        "nothing; the Loop stays as it is",
+    )
     NOT_A_MAP = (
         "not-a-map",
         "the Loop or Scan is no map over independent samples",

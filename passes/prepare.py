@@ -10,7 +10,7 @@ from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.sequence_map import is_sequence_map
 
-__all__ = ["prepare"]
+__all__ = ["move_initializers", "prepare"]
 
 
 def prepare(model: ir.Model, *, opens: bool = False) -> bool:
@@ -32,18 +32,19 @@ def prepare(model: ir.Model, *, opens: bool = False) -> bool:
     changed |= opens and open_functions(model, bodies)
     changed |= make_names_unique(model)
     for body in bodies:
-        changed |= _move_initializers(body, model.graph)
+        changed |= move_initializers(body, model.graph)
     return changed
 
 
-def _move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
+def move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
+    """Move the initializers of a graph and of the graphs inside it; return whether any were."""
     moved = list(graph.initializers.values())
     for value in moved:
         assert value.name is not None
         _let_go(graph, value)
         del graph.initializers[value.name]
         target.register_initializer(value)
-    inner = [_move_initializers(g, target) for node in graph for _, g in subgraphs(node)]
+    inner = [move_initializers(g, target) for node in graph for _, g in subgraphs(node)]
     return any(inner) or bool(moved)
 
 

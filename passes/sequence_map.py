@@ -11,7 +11,7 @@ from passes.graphs import all_graphs, is_default_domain
 from passes.site import ElementSource, MapSite, Result, SequenceSource, TensorSource
 from passes.typing import Typing
 
-__all__ = ["find_sequence_maps", "read_sequence_map", "sequence_source"]
+__all__ = ["find_sequence_maps", "read_sequence_map", "results_of", "sequence_source"]
 
 
 def is_sequence_map(node: ir.Node) -> bool:
@@ -79,7 +79,7 @@ def read_sequence_map(
         result
         for position, value in enumerate(node.outputs)
         for result in (
-            _results(position, value, graph)
+            results_of(position, value, graph)
             if with_boundaries
             else [Result(position, "sequence", value)]
         )
@@ -87,7 +87,7 @@ def read_sequence_map(
     return MapSite(node, graph, path, elements, shared, body, results)
 
 
-def sequence_source(sequence: ir.Value, typing: Typing) -> ElementSource:
+def sequence_source(sequence: ir.Value, typing: Typing) -> SequenceSource | TensorSource:
     """Return the tensor that SplitToSequence cuts into a sequence, or the sequence itself.
 
     Identity in between is passed over.
@@ -118,7 +118,7 @@ def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     return TensorSource(tensor, axis, True, split, rank == 0)
 
 
-def _results(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result]:
+def results_of(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result]:
     """Yield how an output of a map is used: by concatenations, and as a sequence otherwise."""
     escapes = value.is_graph_output()
     for user, _ in value.uses():

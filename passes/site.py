@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import onnx_ir as ir
 
+from passes.builder import Builder
+
 __all__ = [
     "ElementSource",
+    "IndexSource",
     "MapSite",
     "Result",
     "SequenceSource",
@@ -39,6 +43,7 @@ class TensorSource:
         split: None for slices of size 1; a scalar for the size of each slice (the last may be
             smaller); a 1-D value for the sizes one by one.
         split_is_scalar: Which of the two ``split`` is.
+        is_reversed: Without ``split``: whether sample 0 reads the last slice.
     """
 
     tensor: ir.Value
@@ -46,6 +51,7 @@ class TensorSource:
     keepdims: bool
     split: ir.Value | None = None
     split_is_scalar: bool = False
+    is_reversed: bool = False
 
     @classmethod
     def of_stacked(cls, tensor: ir.Value) -> TensorSource:
@@ -53,7 +59,22 @@ class TensorSource:
         return cls(tensor, 0, keepdims=False)
 
 
-ElementSource = SequenceSource | TensorSource
+@dataclasses.dataclass(frozen=True)
+class IndexSource:
+    """Sample ``k`` reads its own number ``k``.
+
+    Attributes:
+        write_count: Records the number of samples, int64 ``[1]``.
+        number: The same, if it is a constant.
+        like: A source that has as many elements by proof, if there is one.
+    """
+
+    write_count: Callable[[Builder], ir.Value]
+    number: int | None = None
+    like: SequenceSource | TensorSource | None = None
+
+
+ElementSource = SequenceSource | TensorSource | IndexSource
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,12 +86,14 @@ class Result:
         kind: ``sequence``; ``stacked`` along a new axis; ``concatenated`` along an axis.
         value: The value of the enclosing graph that holds it.
         axis: The axis, as ConcatFromSequence has it (unused for a sequence).
+        is_reversed: Of a stacked result: whether the first sample comes last.
     """
 
     output: int
     kind: Literal["sequence", "stacked", "concatenated"]
     value: ir.Value
     axis: int = 0
+    is_reversed: bool = False
 
 
 @dataclasses.dataclass
@@ -86,6 +109,10 @@ class MapSite:
         shared: Each input of the body that is one value for all samples, and that value.
         body: The graph that is applied; it may capture values.
         results: What is made of its outputs. An output without a result is unused.
+        finals: Of a Loop or Scan: each value that it yields beside the results, and what records
+            that value outside of it.
+        dialect: Of a Loop or Scan: how it spells a map.
+        assumptions: Of a Loop or Scan: what reading it relied on without proof.
     """
 
     node: ir.Node
@@ -95,6 +122,16 @@ class MapSite:
     shared: list[tuple[ir.Value, ir.Value]]
     body: ir.Graph
     results: list[Result]
+    finals: Mapping[ir.Value, Callable[[Builder], ir.Value]] = dataclasses.field(
+        default_factory=dict
+    )
+    dialect: str = ""
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+
+    @property
+    def was_loop(self) -> bool:
+        """Whether the map was read from a Loop or Scan; its body then stands in no model."""
+        return bool(self.dialect)
 
     def used_outputs(self) -> list[int]:
         """Return the positions of the body outputs that have a result, ascending."""

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
 from passes.sequence_map import sequence_source
-from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
+from passes.site import ElementSource, IndexSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing
 
 __all__ = ["PreparedSource", "lengths_are_equal", "prepare_source"]
@@ -43,8 +43,10 @@ def prepare_source(
     """
     if isinstance(source, SequenceSource):
         prepared = _prepare_sequence(source)
+    elif isinstance(source, IndexSource):
+        prepared = _prepare_numbers(source)
     elif source.split is None:
-        prepared = _prepare_slices_of_one(source, dtype)
+        prepared = _prepare_slices_of_one(builder, source, dtype)
     else:
         prepared = _prepare_slices(builder, source, source.split)
 
@@ -67,15 +69,33 @@ def _prepare_sequence(source: SequenceSource) -> PreparedSource:
     return PreparedSource(count, read)
 
 
+def _prepare_numbers(source: IndexSource) -> PreparedSource:
+    def count(outer: Builder) -> ir.Value:
+        return outer.op("Squeeze", [source.write_count(outer), outer.ints(0)])
+
+    def read(inner: Builder, index: ir.Value) -> ir.Value:
+        return inner.op("Identity", [index])
+
+    return PreparedSource(count, read)
+
+
 def _dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
     return builder.op("Gather", [builder.op("Shape", [tensor]), builder.scalar(axis)], {"axis": 0})
 
 
-def _prepare_slices_of_one(source: TensorSource, dtype: ir.DataType | None) -> PreparedSource:
+def _prepare_slices_of_one(
+    builder: Builder, source: TensorSource, dtype: ir.DataType | None
+) -> PreparedSource:
     def count(outer: Builder) -> ir.Value:
         return _dim(outer, source.tensor, source.axis)
 
+    last = None
+    if source.is_reversed:
+        last = builder.op("Sub", [_dim(builder, source.tensor, source.axis), builder.scalar(1)])
+
     def read(inner: Builder, index: ir.Value) -> ir.Value:
+        if last is not None:
+            index = inner.op("Sub", [last, index])
         if dtype == ir.DataType.STRING:
             return _slice_of_one(inner, source, index)
         position = index
@@ -131,6 +151,10 @@ def lengths_are_equal(site: MapSite, typing: Typing) -> bool:
 
 def _length_key(source: ElementSource, typing: Typing) -> object:
     """Return a number, or what stands for the unknown number of elements of a source."""
+    if isinstance(source, IndexSource):
+        if source.like is None:
+            return source if source.number is None else source.number
+        source = source.like
     while isinstance(source, SequenceSource):
         node = source.sequence.producer()
         if node is None or not is_default_domain(node):
@@ -141,6 +165,7 @@ def _length_key(source: ElementSource, typing: Typing) -> object:
         if mapped is None:
             return source.sequence
         source = sequence_source(mapped, typing)
+    assert isinstance(source, TensorSource)
     dims = typing.dims(source.tensor)
     if source.split is not None:
         if source.split_is_scalar:
@@ -155,4 +180,4 @@ def _length_key(source: ElementSource, typing: Typing) -> object:
         return source.tensor, source.axis
     axis = source.axis % len(dims)
     dim = dims[axis]
-    return dim if isinstance(dim, int) else (source.tensor, axis)
+    return dim if typing.is_one_number(dim) else (source.tensor, axis)

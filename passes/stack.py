@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
 from passes.promises import Promises
-from passes.site import ElementSource, SequenceSource, TensorSource
+from passes.site import ElementSource, IndexSource, SequenceSource, TensorSource
 from passes.typing import Typings
 
-__all__ = ["is_promised", "is_proven_equal", "sample_count", "stack", "static_count"]
+__all__ = [
+    "is_promised",
+    "is_proven_equal",
+    "reversed_along",
+    "sample_count",
+    "stack",
+    "static_count",
+]
 
 
 def is_proven_equal(source: ElementSource, typings: Typings) -> bool:
@@ -22,6 +32,8 @@ def is_proven_equal(source: ElementSource, typings: Typings) -> bool:
     """
     if isinstance(source, SequenceSource):
         return _constructed_equal(source.sequence, typings) is not None
+    if isinstance(source, IndexSource):
+        return True
     return source.split is None or _even_size(source, typings) is not None
 
 
@@ -64,6 +76,8 @@ def static_count(source: ElementSource, typings: Typings) -> int | None:
         if node is None or node.op_type != "SequenceConstruct" or not is_default_domain(node):
             return None
         return len(node.inputs)
+    if isinstance(source, IndexSource):
+        return source.number
     dims = typings.proven.dims(source.tensor)
     if dims is None:
         return None
@@ -79,19 +93,24 @@ def static_count(source: ElementSource, typings: Typings) -> int | None:
 
 
 def sample_count(builder: Builder, source: ElementSource, typings: Typings) -> ir.Value:
-    """Return the number of samples of a source that is stacked, as int64 ``[1]``."""
+    """Return the number of samples of a source, as int64 ``[1]``."""
     if isinstance(source, SequenceSource):
         length = builder.op("SequenceLength", [source.sequence])
         return builder.op("Unsqueeze", [length, builder.ints(0)])
+    if isinstance(source, IndexSource):
+        return source.write_count(builder)
     shape = builder.op("Shape", [source.tensor])
     dim = builder.op("Gather", [shape, builder.ints(source.axis)], {"axis": 0})
     if source.split is None:
         return dim
     if not source.split_is_scalar:
         return builder.op("Shape", [source.split])
-    size = constant_value(source.split)
-    assert size is not None
-    return builder.op("Div", [dim, builder.ints(int(size))])
+    size = _even_size(source, typings)
+    if size is not None:
+        return builder.op("Div", [dim, builder.ints(size)])
+    cast = builder.op("Cast", [source.split], {"to": ir.DataType.INT64})
+    most = builder.op("Sub", [builder.op("Add", [dim, cast]), builder.ints(1)])
+    return builder.op("Div", [most, cast])
 
 
 def stack(
@@ -116,8 +135,14 @@ def stack(
             return builder.op("Concat", rows, {"axis": 0})
         attributes = {"axis": 0, "new_axis": 1}
         return builder.op("ConcatFromSequence", [source.sequence], attributes)
+    if isinstance(source, IndexSource):
+        count = builder.op("Squeeze", [source.write_count(builder)])
+        return builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
     if source.split is not None:
         return _stack_slices(builder, source, typings)
+    if source.is_reversed:
+        tensor = reversed_along(builder, source.tensor, source.axis)
+        source = dataclasses.replace(source, tensor=tensor, is_reversed=False)
     if source.axis == 0 and not source.keepdims:
         return source.tensor
     if rank is None:
@@ -131,6 +156,12 @@ def stack(
     if source.keepdims:
         value = builder.op("Unsqueeze", [value, builder.ints(axis + 1)])
     return value
+
+
+def reversed_along(builder: Builder, value: ir.Value, axis: int) -> ir.Value:
+    """Record a tensor with the order along one axis turned round."""
+    start, end = builder.ints(-1), builder.ints(int(np.iinfo(np.int64).min))
+    return builder.op("Slice", [value, start, end, builder.ints(axis), builder.ints(-1)])
 
 
 def _stack_slices(builder: Builder, source: TensorSource, typings: Typings) -> ir.Value | None:

@@ -1,0 +1,225 @@
+"""Integers that a graph computes, written as sums: dimensions, lengths, counters, positions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+__all__ = [
+    "TRIP",
+    "Atom",
+    "Dim",
+    "Entry",
+    "Greatest",
+    "Least",
+    "Length",
+    "Linear",
+    "Scalar",
+    "State",
+    "Trip",
+    "greatest",
+    "is_nonnegative",
+    "least",
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trip:
+    """The number of the iteration, from 0."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dim:
+    """A dimension of a tensor.
+
+    Attributes:
+        key: Equal for dimensions that are one number.
+        tensor: A tensor that has it.
+        axis: Where.
+    """
+
+    key: object
+    tensor: ir.Value = dataclasses.field(compare=False)
+    axis: int = dataclasses.field(compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Length:
+    """The number of elements of a sequence."""
+
+    sequence: ir.Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar:
+    """A tensor of one integer of which nothing more is known."""
+
+    value: ir.Value
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """A carried value at the start of an iteration."""
+
+    value: ir.Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """The number at a position of a vector."""
+
+    vector: ir.Value
+    position: Linear
+
+
+@dataclasses.dataclass(frozen=True)
+class Least:
+    """The least of some numbers."""
+
+    members: frozenset[Linear]
+
+
+@dataclasses.dataclass(frozen=True)
+class Greatest:
+    """The greatest of some numbers."""
+
+    members: frozenset[Linear]
+
+
+Atom: TypeAlias = Trip | Dim | Length | Scalar | State | Entry | Least | Greatest
+TRIP = Trip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """A constant and a sum of multiples of atoms.
+
+    Attributes:
+        constant: The constant.
+        terms: Each atom and how often it counts, never 0.
+    """
+
+    constant: int = 0
+    terms: frozenset[tuple[Atom, int]] = frozenset()
+
+    @classmethod
+    def of(cls, atom: Atom) -> Linear:
+        """Return an atom as a sum."""
+        return cls(0, frozenset({(atom, 1)}))
+
+    def __add__(self, other: Linear | int) -> Linear:
+        if isinstance(other, int):
+            return Linear(self.constant + other, self.terms)
+        counts = dict(self.terms)
+        for atom, count in other.terms:
+            counts[atom] = counts.get(atom, 0) + count
+        terms = frozenset((a, c) for a, c in counts.items() if c)
+        return Linear(self.constant + other.constant, terms)
+
+    def __mul__(self, factor: int) -> Linear:
+        if not factor:
+            return Linear()
+        return Linear(self.constant * factor, frozenset((a, c * factor) for a, c in self.terms))
+
+    def __sub__(self, other: Linear | int) -> Linear:
+        return self + (other * -1)
+
+    @property
+    def number(self) -> int | None:
+        """The number that it is, if it is constant."""
+        return None if self.terms else self.constant
+
+    def coefficient(self, atom: Atom) -> int:
+        """Return how often an atom counts."""
+        return dict(self.terms).get(atom, 0)
+
+    def without(self, atom: Atom) -> Linear:
+        """Return the sum of all other terms."""
+        return Linear(self.constant, frozenset((a, c) for a, c in self.terms if a != atom))
+
+    def replace(self, values: Mapping[Atom, Linear]) -> Linear:
+        """Return the sum with other sums in the place of some atoms."""
+        total = Linear(self.constant)
+        for atom, count in self.terms:
+            total += values.get(atom, Linear.of(atom)) * count
+        return total
+
+    def atoms(self) -> Iterable[Atom]:
+        """Yield every atom, those inside of others too."""
+        for atom, _ in self.terms:
+            yield atom
+            if isinstance(atom, Least | Greatest):
+                for member in atom.members:
+                    yield from member.atoms()
+            elif isinstance(atom, Entry):
+                yield from atom.position.atoms()
+
+
+_DEEPEST = 3
+
+
+def is_nonnegative(number: Linear, depth: int = 0) -> bool:
+    """Whether a number is proven to be 0 or more.
+
+    Dimensions, lengths and the number of the iteration are. A least one is not greater than any
+    of its members, a greatest one not less.
+    """
+    open_terms = [(a, c) for a, c in number.terms if not (c > 0 and _atom_is_nonnegative(a))]
+    if not open_terms:
+        return number.constant >= 0
+    if depth == _DEEPEST:
+        return False
+    for atom, count in number.terms:
+        bounds = Least if count < 0 else Greatest
+        if isinstance(atom, bounds):
+            rest = number.without(atom)
+            return any(is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
+        every = Greatest if count < 0 else Least
+        if isinstance(atom, every):
+            rest = number.without(atom)
+            return all(is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
+    return False
+
+
+def _atom_is_nonnegative(atom: Atom) -> bool:
+    if isinstance(atom, Least):
+        return all(is_nonnegative(m) for m in atom.members)
+    if isinstance(atom, Greatest):
+        return any(is_nonnegative(m) for m in atom.members)
+    return isinstance(atom, Trip | Dim | Length)
+
+
+def least(numbers: Iterable[Linear]) -> Linear:
+    """Return the least of some numbers; what is proven not to be less than another is left out."""
+    return _extreme(numbers, Least, 1)
+
+
+def greatest(numbers: Iterable[Linear]) -> Linear:
+    """Return the greatest of some numbers."""
+    return _extreme(numbers, Greatest, -1)
+
+
+def _extreme(numbers: Iterable[Linear], kind: type[Least] | type[Greatest], sign: int) -> Linear:
+    members: list[Linear] = []
+    for number in numbers:
+        inner = _sole_atom(number)
+        members.extend(inner.members if isinstance(inner, kind) else [number])
+    kept: list[Linear] = []
+    for number in dict.fromkeys(members):
+        if any(is_nonnegative((number - other) * sign) for other in kept):
+            continue
+        kept = [other for other in kept if not is_nonnegative((other - number) * sign)]
+        kept.append(number)
+    if len(kept) == 1:
+        return kept[0]
+    return Linear.of(kind(frozenset(kept)))
+
+
+def _sole_atom(number: Linear) -> Atom | None:
+    if number.constant or len(number.terms) != 1:
+        return None
+    ((atom, count),) = number.terms
+    return atom if count == 1 else None

@@ -1,0 +1,81 @@
+"""Types the body of a map that was read from a Loop or Scan."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import captured_values, constant_value
+from passes.inference import infer, read_graph, show_constants, stand_in
+from passes.site import SequenceSource, TensorSource
+from passes.value_types import Typing, Typings, ValueType
+
+__all__ = ["element_type", "type_body"]
+
+
+def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
+    """Infer the types of a body anew, from those of its inputs and of what it captures.
+
+    What a Loop carries has no shape for ONNX's inference, and it has one once it is known to be
+    the same in every iteration.
+
+    Args:
+        body: A body that stands in no model; its values declare no types.
+        typings: Both typings; they know the inputs, and gain the other values.
+        model: Tells the versions.
+    """
+    for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
+        proto = ir.serde.serialize_graph(body)
+        captured = captured_values(body)
+        inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
+        del proto.input[:], proto.value_info[:]
+        proto.input.extend(inputs)
+        constants = {v.name or "": v for v in captured}
+        proto.initializer.extend(
+            onnx.numpy_helper.from_array(array, name)
+            for name, value in constants.items()
+            if (array := constant_value(value)) is not None and array.dtype.kind in "iub"
+        )
+        stand_in(proto.node)
+        show_constants(body, proto, {})
+        whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
+        for domain, version in model.opset_imports.items():
+            whole.opset_import.add(domain=domain, version=version)
+        _read(typing, body, infer(whole).graph)
+
+
+def _info(value: ir.Value, known: ValueType) -> onnx.ValueInfoProto:
+    shape = None if known.dims is None else ir.Shape([d or None for d in known.dims])
+    typed = ir.Value(name=value.name, type=known.type, shape=shape)
+    return ir.serde.serialize_value(typed)
+
+
+def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Enter the types of a body; its inputs keep what they have."""
+    before = {v: typing[v] for v in body.inputs}
+    read_graph(typing, body, proto)
+    for value, known in before.items():
+        typing.set(value, known)
+
+
+def element_type(source: SequenceSource | TensorSource, typing: Typing) -> ValueType:
+    """Return the type of the elements of a source."""
+    if isinstance(source, SequenceSource):
+        known = typing[source.sequence]
+        dtype = typing.dtype(source.sequence)
+        return ValueType(None if dtype is None else ir.TensorType(dtype), known.dims)
+    known = typing[source.tensor]
+    if known.dims is None:
+        return known
+    dims = list(known.dims)
+    axis = source.axis % len(dims)
+    if source.split is not None:
+        size = constant_value(source.split) if source.split_is_scalar else None
+        whole = dims[axis]
+        is_even = size is not None and isinstance(whole, int) and whole % int(size) == 0
+        dims[axis] = int(size) if is_even and size is not None else None
+    elif source.keepdims:
+        dims[axis] = 1
+    else:
+        del dims[axis]
+    return ValueType(known.type, tuple(dims))

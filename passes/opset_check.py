@@ -1,0 +1,85 @@
+"""Whether new nodes are operators of the model's own opset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import is_default_domain, walk_nodes
+
+__all__ = ["find_misfit"]
+
+
+def find_misfit(nodes: Iterable[ir.Node], opset: int) -> str | None:
+    """Return what a node needs that the opset lacks, None if all nodes fit.
+
+    Args:
+        nodes: The nodes; those inside of their graphs are looked at too.
+        opset: Version of ONNX's operators.
+    """
+    for node in walk_nodes(nodes):
+        if not is_default_domain(node):
+            continue
+        misfit = _misfit(node, opset)
+        if misfit is not None:
+            return misfit
+    return None
+
+
+def _misfit(node: ir.Node, opset: int) -> str | None:
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, "")
+    except onnx.defs.SchemaError:
+        return f"{node.op_type} is no operator of opset {opset}"
+    if len(node.inputs) > schema.max_input:
+        return f"{node.op_type} has at most {schema.max_input} inputs at opset {opset}"
+    for name in node.attributes:
+        if name not in schema.attributes:
+            return f"{node.op_type} has no attribute '{name}' at opset {opset}"
+    known = [(v, f) for v, f in zip(node.inputs, schema.inputs, strict=False) if v is not None]
+    for value, formal in known:
+        accepted = _accepted(schema, formal.type_str)
+        written = _written(value)
+        if written is not None and accepted and written not in accepted:
+            return f"{node.op_type} does not take {written} at opset {opset}"
+    return None
+
+
+def _accepted(schema: onnx.defs.OpSchema, type_str: str) -> frozenset[str]:
+    for constraint in schema.type_constraints:
+        if constraint.type_param_str == type_str:
+            return frozenset(constraint.allowed_type_strs)
+    return frozenset()
+
+
+def _written(value: ir.Value) -> str | None:
+    """Return a type as ONNX's schemas write it."""
+    type_ = value.type
+    if type_ is None:
+        return None
+    name = _NAMES.get(type_.dtype)
+    if name is None:
+        return None
+    if isinstance(type_, ir.SequenceType):
+        return f"seq(tensor({name}))"
+    return f"tensor({name})" if isinstance(type_, ir.TensorType) else None
+
+
+_NAMES = {
+    ir.DataType.BOOL: "bool",
+    ir.DataType.FLOAT: "float",
+    ir.DataType.DOUBLE: "double",
+    ir.DataType.FLOAT16: "float16",
+    ir.DataType.BFLOAT16: "bfloat16",
+    ir.DataType.INT8: "int8",
+    ir.DataType.INT16: "int16",
+    ir.DataType.INT32: "int32",
+    ir.DataType.INT64: "int64",
+    ir.DataType.UINT8: "uint8",
+    ir.DataType.UINT16: "uint16",
+    ir.DataType.UINT32: "uint32",
+    ir.DataType.UINT64: "uint64",
+    ir.DataType.STRING: "string",
+}

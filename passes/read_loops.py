@@ -1,0 +1,66 @@
+"""Reads a Loop or Scan that is a map into a map site."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import drop_uses
+from passes.decisions import Code
+from passes.iterations import read_iteration
+from passes.loop_body import BodyWriter
+from passes.loop_counts import check_range, count_trips
+from passes.loop_facts import NotAMapError, find_facts
+from passes.loop_types import type_body
+from passes.site import MapSite
+from passes.value_types import Typings
+
+__all__ = ["discard_body", "read_loop"]
+
+_OLDEST_OPSET = 11
+
+
+def read_loop(
+    node: ir.Node, graph: ir.Graph, path: str, typings: Typings, model: ir.Model, opset: int
+) -> MapSite:
+    """Read a Loop or Scan.
+
+    The body of the site is a copy that reads elements instead of what an iteration is handed; it
+    stands in no graph, and `discard_body` takes it back.
+
+    Args:
+        node: The Loop or Scan.
+        graph: The graph that it stands in.
+        path: Its path, for messages.
+        typings: Both typings; they gain the values of the new body.
+        model: The model.
+        opset: Version of ONNX's operators.
+
+    Raises:
+        NotAMapError: It is no map.
+    """
+    if opset < _OLDEST_OPSET:
+        raise NotAMapError(Code.OPSET, f"Loops and Scans are read from opset {_OLDEST_OPSET} on")
+    iteration = read_iteration(node)
+    if iteration is None:
+        raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
+    facts = find_facts(iteration, typings.proven)
+    trips = count_trips(facts, typings.proven)
+    writer = BodyWriter(facts, trips, typings, path)
+    try:
+        site = writer.write(graph)
+    except Exception:
+        drop_uses(writer.builder.nodes)
+        raise
+    try:
+        check_range(facts, trips)
+        type_body(site.body, typings, model)
+    except Exception:
+        discard_body(site)
+        raise
+    return site
+
+
+def discard_body(site: MapSite) -> None:
+    """Take back every use that the body of a site makes of the model's values."""
+    if site.was_loop:
+        drop_uses(list(site.body))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 import onnx
 import onnx_ir as ir
 
+from passes.carried_types import hide_first_elements
 from passes.errors import RewriteError
 from passes.graphs import captured_values, constant_value, subgraphs
 from passes.value_types import UNKNOWN, Typing, ValueType
@@ -92,17 +93,22 @@ def show_constants(
 def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
     """Return the model with the types that ONNX infers, those of small values included.
 
+    The model is used up: what misleads inference is taken out of it.
+
     Raises:
         RewriteError: The types that the model declares contradict each other.
     """
     try:
-        return onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        if hide_first_elements(proto, inferred):
+            inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         message = " ".join(str(error).split())
         raise RewriteError(
             f"The types that the model declares contradict each other: {message}. Correct them "
             "where the model is made."
         ) from error
+    return inferred
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:

@@ -23,9 +23,9 @@ from rewriter.commands.options import add_output_options
 from rewriter.models import ModelWarning
 from rewriter.targets import TargetError
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "main"]
 
-_COMMANDS: dict[str, ModuleType] = {
+COMMANDS: dict[str, ModuleType] = {
     "optimize": optimize,
     "explain": explain,
     "validate": validate,
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _execute(args: argparse.Namespace, console: Console) -> int:
     try:
-        return int(_COMMANDS[args.command].execute(args, console))
+        return int(COMMANDS[args.command].execute(args, console))
     except TargetError as error:
         console.error(str(error))
         return 4
@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=_OneLineHelp,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, module in _COMMANDS.items():
+    for name, module in COMMANDS.items():
         command = commands.add_parser(
             name,
             help=module.SUMMARY,

@@ -5,6 +5,7 @@ A part stands between ``<!-- NAME -->`` and ``<!-- end -->``.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import pathlib
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 from passes.decisions import Code
 from rewriter import cli
+from rewriter.commands.options import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
 
@@ -47,6 +49,29 @@ def _explain() -> str:
 
 def _ops() -> str:
     return printed_by("ops", "--markdown").rpartition("\n")[0]
+
+
+def _options() -> str:
+    """Return a table of every option, the commands that have it, and what ``--help`` says."""
+    commands: dict[tuple[str, str], list[str]] = {}
+    for name, module in cli.COMMANDS.items():
+        parser = argparse.ArgumentParser(add_help=False)
+        module.add_options(parser)
+        add_output_options(parser)
+        for action in parser._actions:
+            if action.option_strings:
+                commands.setdefault(_said_of(action), []).append(name)
+    every = ["all"]
+    rows: list[tuple[object, ...]] = [
+        (f"`{option}`", ", ".join(every if len(of) == len(cli.COMMANDS) else of), text)
+        for (option, text), of in commands.items()
+    ]
+    return _table(("option", "of", "meaning"), rows)
+
+
+def _said_of(action: argparse.Action) -> tuple[str, str]:
+    argument = "" if action.nargs == 0 else f" {action.metavar or action.dest.upper()}"
+    return ", ".join(action.option_strings) + argument, (action.help or "").replace("|", "\\|")
 
 
 def _codes() -> str:
@@ -89,6 +114,7 @@ def _benchmarks() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "explain": _explain,
+    "options": _options,
     "benchmarks": _benchmarks,
     "tolerances": _tolerances,
     "targets": _targets,

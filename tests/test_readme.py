@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pathlib
 import re
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+import rewriter
 from passes.decisions import Verdict
 from rewriter import cli
 from rewriter.pipeline import STRATEGIES
@@ -49,6 +51,7 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     """A folder with the models, where `seqmap` is a command."""
     for name in ("demo", "exported"):
         shutil.copytree(ROOT / "models" / name, tmp_path / "models" / name)
+    shutil.copy(ROOT / "models" / "demo" / "dy_hstack.onnx", tmp_path / "model.onnx")
     command = tmp_path / "bin" / "seqmap"
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m rewriter.cli "$@"\n')
@@ -101,6 +104,29 @@ def test_snippets(snippet: str, place: pathlib.Path) -> None:
     assert ran.stdout, "a snippet shows what it does"
 
 
+def prose() -> str:
+    """Return the README without its blocks and the parts that the program writes."""
+    text = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    for name in PARTS:
+        text = text.replace(part_of(TEXT, name), "")
+    return text
+
+
+def test_figures_are_only_those_of_the_benchmarks() -> None:
+    figure = r"\d[\d.,]*\s?(?:ms|milliseconds?|s|seconds?|x|times|MB|GB|%)\b"
+    assert re.findall(figure, prose()) == []
+    assert re.findall(figure, "in 3.5 ms, 20 times, 2x") == ["3.5 ms", "20 times", "2x"]
+
+
+def test_python_takes_the_options_that_are_told() -> None:
+    line = next(line for line in prose().splitlines() if "options of the command line by" in line)
+    told = re.findall(r"`(\w+)`", line)
+    for function in (rewriter.optimize, rewriter.rewrite, rewriter.explain):
+        assert function.__name__ in told
+        taken = set(inspect.signature(function).parameters)
+        assert taken - {"model", "on_pass"} == set(told) - {"optimize", "rewrite", "explain"}
+
+
 @pytest.mark.parametrize("name", PARTS)
 def test_what_the_program_writes_is_up_to_date(name: str) -> None:
     assert part_of(TEXT, name) == PARTS[name](), "run python -m tests.readme_blocks --write"
@@ -131,7 +157,7 @@ def test_ci_runs_the_command_for_the_tests(tmp_path: pathlib.Path) -> None:
 
 
 def test_every_command_verdict_and_strategy_is_told() -> None:
-    for name in cli._COMMANDS:
+    for name in cli.COMMANDS:
         assert re.search(rf"^\| `seqmap {name}\b", TEXT, re.MULTILINE), name
     for section, words in (("The report", list(Verdict)), ("Strategies", STRATEGIES)):
         body = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0].split("<!-- ")[0]
@@ -141,12 +167,11 @@ def test_every_command_verdict_and_strategy_is_told() -> None:
 
 def test_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     helps = ""
-    for name in cli._COMMANDS:
+    for name in cli.COMMANDS:
         with pytest.raises(SystemExit):
             cli.main([name, "--help"])
         helps += capsys.readouterr().out
-    prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
-    options = set(re.findall(r"(?<![\w!-])--[a-z][a-z-]+", prose))
+    options = set(re.findall(r"(?<![\w!-])--[a-z][a-z-]+", prose()))
     assert options
     assert {option for option in options if option not in helps} == set()
 

@@ -110,7 +110,8 @@ def add_backend_options(parser: argparse._ArgumentGroup | argparse.ArgumentParse
         "--backend",
         choices=tuple(BACKENDS),
         default="onnxruntime",
-        help="default: onnxruntime",
+        metavar="NAME",
+        help=f"{', '.join(BACKENDS)}; default: onnxruntime",
     )
     parser.add_argument(
         "--device", default="cpu", metavar="NAME", help="cpu, cuda, ...; default: cpu"

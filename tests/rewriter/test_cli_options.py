@@ -65,7 +65,7 @@ def sequence(tmp_path: Path) -> Path:
 def asked_for(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *words: str | Path) -> Stop:
     """Run a command up to one function; return what the function was asked for."""
     monkeypatch.setattr(owner, name, stop)
-    monkeypatch.setattr(cli, "_execute", lambda a, c: cli._COMMANDS[a.command].execute(a, c))
+    monkeypatch.setattr(cli, "_execute", lambda a, c: cli.COMMANDS[a.command].execute(a, c))
     with pytest.raises(Stop) as stopped:
         seqmap(*words)
     return stopped.value
@@ -213,7 +213,7 @@ def options_of(command: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("command", cli._COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_option_is_used_by_a_test(command: str) -> None:
     texts = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_cli*.py")]
     unused = {option for option in options_of(command) if not any(option in t for t in texts)}

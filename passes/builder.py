@@ -149,11 +149,17 @@ class Builder:
         """Return a point that `rollback` can return to."""
         return len(self.nodes), dict(self._constants)
 
-    def rollback(self, mark: tuple[int, dict[Any, ir.Value]]) -> None:
-        """Forget what was recorded since a mark; values of the graph lose these uses."""
+    def rollback(self, mark: tuple[int, dict[Any, ir.Value]]) -> set[ir.Node]:
+        """Forget what was recorded since a mark; values of the graph lose these uses.
+
+        Returns:
+            The nodes that are forgotten.
+        """
         count, self._constants = mark
-        drop_uses(self.nodes[count:])
+        forgotten = self.nodes[count:]
+        drop_uses(forgotten)
         del self.nodes[count:]
+        return set(forgotten)
 
     def document(self, mark: tuple[int, dict[Any, ir.Value]], node: ir.Node) -> None:
         """Give what was recorded since a mark the documentation of the node that it stands for.

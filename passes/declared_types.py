@@ -33,14 +33,15 @@ def erase(proto: onnx.ModelProto, ranks: bool) -> None:
         _erase_nodes(function.node, ranks)
 
 
-def _name_dims(value: onnx.ValueInfoProto) -> None:
+def _name_dims(value: onnx.ValueInfoProto, prefix: str = "") -> None:
     """Give each unknown dimension of a tensor a symbol of its own.
 
-    It is one number for all samples. That two of them are equal, nobody checks.
+    It is one number for all samples, or, with the prefix of symbols that inference makes, one in
+    each application of a body. That two of them are equal, nobody checks.
     """
     for axis, dim in enumerate(value.type.tensor_type.shape.dim):
         if not dim.HasField("dim_value"):
-            dim.dim_param = f"{value.name}.{axis}"
+            dim.dim_param = f"{prefix}{value.name}.{axis}"
 
 
 def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
@@ -49,6 +50,9 @@ def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
                 for value in (*graph.input, *graph.output, *graph.value_info):
                     _erase_dims(value.type, ranks)
+                if node.op_type == "SequenceMap":
+                    for value in graph.input:
+                        _name_dims(value, "unk__")
                 _erase_nodes(graph.node, ranks)
 
 

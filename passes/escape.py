@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx_ir as ir
 
 from passes.builder import Builder
@@ -61,6 +63,9 @@ def escape(
         case Form.INSERTION, kind:
             attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
             return builder.op("ConcatFromSequence", [held.value], attributes)
+        case Form.BLOCKS, "sequence" if not can_split(dtype, count):
+            rows = TensorSource(held.value, held.axis, keepdims=True, split=held.lengths)
+            return _inserted(builder, rows, dtype)
         case Form.BLOCKS, "sequence" if dtype not in SPLITTABLE:
             assert count is not None
             cut = builder.node(
@@ -75,10 +80,15 @@ def escape(
             return _unstacked(builder, held.value, dtype, count)
         case _, "sequence":
             return builder.op("SplitToSequence", [held.value], {"axis": 0, "keepdims": 0})
-        case _, "stacked":
+        case _, "stacked" if result.axis == 0 or rank is not None:
             return stacked(builder, held.value, result.axis, rank)
-    assert rank is not None
-    return concatenated(builder, held.value, result.axis, rank)
+        case _, "concatenated" if rank:
+            return concatenated(builder, held.value, result.axis, rank)
+    # Without a rank no axis can be moved; and scalars cannot be concatenated.
+    between = dataclasses.replace(result, kind="sequence")
+    sequence = escape(builder, between, held, rank, dtype, count)
+    attributes = {"axis": result.axis, "new_axis": int(result.kind == "stacked")}
+    return builder.op("ConcatFromSequence", [sequence], attributes)
 
 
 def stacked(builder: Builder, value: ir.Value, axis: int, rank: int | None) -> ir.Value:
@@ -130,6 +140,12 @@ def _unstacked(
         pieces = builder.node("Split", [value, sizes], {"axis": 0}, outputs=count).outputs
         rows = [builder.op("Squeeze", [piece, builder.ints(0)]) for piece in pieces]
         return builder.op("SequenceConstruct", rows)
-    body = LoopBody([], [value], [(value, TensorSource.of_stacked(value))], {})
+    return _inserted(builder, TensorSource.of_stacked(value), dtype)
+
+
+def _inserted(builder: Builder, source: TensorSource, dtype: ir.DataType | None) -> ir.Value:
+    """Make a sequence of slices of a tensor by inserting one after the other."""
+    value = source.tensor
+    body = LoopBody([], [value], [(value, source)], {})
     plans = {0: OutputPlan(Form.INSERTION, dtype, None)}
     return write_loop(builder, body, Typings(Typing(), Typing()), plans)[0].value

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
 from passes.escape import escape
 from passes.expand import plan_output
 from passes.graphs import captured_values, subgraphs
 from passes.loops import Form, Held, LoopBody, OutputPlan, write_loop
-from passes.site import ElementSource, MapSite, TensorSource
+from passes.site import ElementSource, MapSite, Result, TensorSource
 from passes.stack import static_count
 from passes.typing import Typings
 
@@ -31,6 +32,7 @@ class FusedBody:
         prelude: Stacks the sources and counts the samples.
         batch: Number of samples, int64 ``[1]``.
         sources: Where a loop reads each per-sample element.
+        asked: Sequences that are packed, and a placeholder for the lengths of their elements.
     """
 
     site: MapSite
@@ -38,12 +40,17 @@ class FusedBody:
     prelude: Builder
     batch: ir.Value
     sources: Mapping[ir.Value, ElementSource]
+    asked: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
 
     def discard(self) -> None:
         """Take back every use of the model's values."""
         drop_uses(self.prelude.nodes)
         for stage in self.walk.stages:
             drop_uses(stage.nodes)
+
+    def needs_loop(self, typings: Typings) -> bool:
+        """Whether a node or a result stays per-sample."""
+        return any(self.walk.loops) or bool(self._wanted_from_loops(typings))
 
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
@@ -63,9 +70,10 @@ class FusedBody:
             value = self.site.body.outputs[output]
             if self.walk.read(value).layout is not Layout.PER_SAMPLE:
                 continue
-            if value in self.walk.promoted:
-                continue
             results = [r for r in self.site.results if r.output == output]
+            stacked = self.walk.is_stackable(value)
+            if value in self.walk.promoted and (stacked or all(map(_is_of_rows, results))):
+                continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
 
@@ -83,7 +91,7 @@ class FusedBody:
         bodies = self.site.body.outputs
         outputs = [o for o in wanted if bodies[o] in own or self._is_source(bodies[o], index)]
         plans = {
-            i: OutputPlan(Form.SCAN_OUTPUT, typings.declared.dtype(v), typings.equal_dims(v))
+            i: OutputPlan(self._form(v), typings.declared.dtype(v), typings.equal_dims(v))
             for i, v in enumerate(promoted)
         }
         plans |= {len(promoted) + i: wanted[o] for i, o in enumerate(outputs)}
@@ -97,6 +105,10 @@ class FusedBody:
             self.walk.promoted[value].replace_all_uses_with(made[i].value)
             self.walk.promoted[value] = made[i].value
         return {o: made[len(promoted) + i] for i, o in enumerate(outputs)}
+
+    def _form(self, value: ir.Value) -> Form:
+        """Return how a loop collects a value that is read as stacked or packed."""
+        return Form.SCAN_OUTPUT if self.walk.is_stackable(value) else Form.BLOCKS
 
     @property
     def _first_loop(self) -> int:
@@ -131,9 +143,18 @@ class FusedBody:
             if x.layout is Layout.SHARED:
                 shared[value] = x.value
             else:
-                stacked = x.value if x.layout is Layout.STACKED else self.walk.promoted[value]
-                elements.append((value, TensorSource.of_stacked(stacked)))
+                elements.append((value, self._slices(value, x)))
         return LoopBody(nodes, outputs, elements, shared)
+
+    def _slices(self, value: ir.Value, x: Batched) -> TensorSource:
+        """Return where a loop reads the samples of a value that is stacked or packed."""
+        tensor, lengths = x.value, x.lengths
+        if x.layout is Layout.PER_SAMPLE:
+            tensor = self.walk.promoted[value]
+            lengths = None if self.walk.is_stackable(value) else self.walk.packable(value)
+        if lengths is None:
+            return TensorSource.of_stacked(tensor)
+        return TensorSource(tensor, 0, keepdims=True, split=lengths.value)
 
     def _result(
         self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings
@@ -143,11 +164,17 @@ class FusedBody:
         rank, dtype = typings.declared.rank(value), typings.declared.dtype(value)
         if result.output in held:
             return escape(builder, result, held[result.output], rank, dtype)
+        count = static_count(self.site.elements[0][1], typings)
         x = self.walk.read(value)
         if x.layout is Layout.PER_SAMPLE:
-            x = dataclasses.replace(x, layout=Layout.STACKED, value=self.walk.promoted[value])
+            lengths = None if self.walk.is_stackable(value) else self.walk.packable(value)
+            layout = Layout.STACKED if lengths is None else Layout.PACKED
+            tensor = self.walk.promoted[value]
+            x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
+        if x.lengths is not None:
+            packed = Held(Form.BLOCKS, x.value, x.lengths.value)
+            return escape(builder, result, packed, rank, dtype, count)
         stacked = x.value if x.is_stacked else self._repeated(builder, x)
-        count = static_count(self.site.elements[0][1], typings)
         return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
 
     def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
@@ -161,6 +188,7 @@ def walk_body(
     options: WalkOptions,
     prelude: Builder,
     stacked: Mapping[ir.Value, ir.Value],
+    packed: Mapping[ir.Value, tuple[ir.Value, Lengths]] | None = None,
 ) -> FusedBody:
     """Walk over the body of a map until nothing ragged must pass from one loop to another.
 
@@ -170,7 +198,9 @@ def walk_body(
         options: The surroundings; ``options.batch`` is recorded in ``prelude``.
         prelude: Has stacked the sources.
         stacked: The inputs of the body that are stacked, and their tensors.
+        packed: Those that are packed, their tensors and lengths.
     """
+    together = dict(packed or {})
     kept: frozenset[ir.Node] = frozenset()
     while True:
         walk = Walk(typings, options, site.path)
@@ -180,13 +210,30 @@ def walk_body(
         for inner, _ in site.elements:
             if inner in stacked:
                 walk.bind(inner, Layout.STACKED, stacked[inner])
+            elif inner in together:
+                walk.bind(inner, Layout.PACKED, *together[inner])
             else:
                 walk.bind(inner, Layout.PER_SAMPLE)
         walk.run(site.body, kept)
-        if walk.demoted <= kept:
+        torn = _read_apart(site, walk)
+        if walk.demoted <= kept and not torn:
             break
-        kept |= walk.demoted
+        kept |= walk.demoted | {node for v in torn if (node := v.producer()) is not None}
+        for value in torn:
+            together.pop(value, None)
         for stage in walk.stages:
             drop_uses(stage.nodes)
-    sources = {inner: source for inner, source in site.elements if inner not in stacked}
+    bound = {*stacked, *together}
+    sources = {inner: source for inner, source in site.elements if inner not in bound}
     return FusedBody(site, walk, prelude, options.batch, sources)
+
+
+def _is_of_rows(result: Result) -> bool:
+    """Whether a result is made of packed samples without taking them apart."""
+    return result.kind == "sequence" or (result.kind == "concatenated" and result.axis == 0)
+
+
+def _read_apart(site: MapSite, walk: Walk) -> set[ir.Value]:
+    """Return the packed outputs of a body of which a result is not made of rows."""
+    outputs = ((r, site.body.outputs[r.output]) for r in site.results)
+    return {v for r, v in outputs if walk.read(v).is_packed and not _is_of_rows(r)}

@@ -49,6 +49,8 @@ class Guards:
         builder: Builder,
         sequence: ir.Value,
         dims: tuple[int | str | None, ...] | None,
+        *,
+        rows: bool = False,
     ) -> ir.Value:
         """Record whether all elements have one shape, and the one that a branch relies on.
 
@@ -56,17 +58,17 @@ class Guards:
             builder: Writes the graph that the sequence is read in.
             sequence: The sequence.
             dims: What is relied on: the rank and every number; None if nothing is.
+            rows: Ask for the shape of their rows instead: the first dimension may differ.
 
         Returns:
             A boolean scalar; true for an empty sequence.
         """
-        rank = None if dims is None else len(dims)
-        if (sequence, rank) not in self._shapes:
-            hidden = self.hidden(builder, sequence)
-            self._shapes[sequence, rank] = (
-                _padded_shapes(builder, hidden) if rank is None else _shapes(builder, hidden, rank)
-            )
-        shapes = self._shapes[sequence, rank]
+        shapes = self._shapes_of(builder, sequence, None if dims is None else len(dims))
+        if rows:
+            assert dims
+            last = builder.ints(_LARGEST_DIM)
+            shapes = builder.op("Slice", [shapes, builder.ints(1), last, builder.ints(1)])
+            dims = dims[1:]
         first = builder.op("Slice", [shapes, builder.ints(0), builder.ints(1), builder.ints(0)])
         differs = builder.op("Not", [builder.op("Equal", [shapes, first])])
         low, high = _limits(dims)
@@ -76,6 +78,33 @@ class Guards:
             "Add", [_count(builder, differs), _count(builder, builder.op("Or", [below, above]))]
         )
         return builder.op("Equal", [faults, builder.scalar(0)])
+
+    def lengths(self, builder: Builder, sequence: ir.Value, rank: int) -> ir.Value:
+        """Record the first dimension of all elements, int64 ``[B]``.
+
+        Args:
+            builder: Writes the graph that the sequence is read in.
+            sequence: The sequence; its elements have one rank.
+            rank: The rank, at least 1.
+        """
+        shapes = self._shapes_of(builder, sequence, rank)
+        count = builder.op("SequenceLength", [self.hidden(builder, sequence)])
+        ends = builder.op(
+            "Concat",
+            [builder.op("Unsqueeze", [count, builder.ints(0)]), builder.ints(1)],
+            {"axis": 0},
+        )
+        column = builder.op("Slice", [shapes, builder.ints(0, 0), ends, builder.ints(0, 1)])
+        return builder.op("Squeeze", [column, builder.ints(1)])
+
+    def _shapes_of(self, builder: Builder, sequence: ir.Value, rank: int | None) -> ir.Value:
+        """Return one row for each element, its shape and a -1; shared between maps."""
+        if (sequence, rank) not in self._shapes:
+            hidden = self.hidden(builder, sequence)
+            self._shapes[sequence, rank] = (
+                _padded_shapes(builder, hidden) if rank is None else _shapes(builder, hidden, rank)
+            )
+        return self._shapes[sequence, rank]
 
 
 def _limits(dims: tuple[int | str | None, ...] | None) -> tuple[list[int], list[int]]:

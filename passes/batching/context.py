@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
@@ -21,18 +22,20 @@ Operand = Batched | None
 
 
 class Output:
-    """An output of a rule: a stacked or a shared value (None: an output nobody asked for)."""
+    """An output of a rule: a value in any layout but per-sample."""
 
-    def __init__(self, value: ir.Value, layout: Layout) -> None:
+    def __init__(self, value: ir.Value, layout: Layout, lengths: Lengths | None = None) -> None:
         self.value = value
         self.layout = layout
+        self.lengths = lengths
 
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
 """``rule(ctx, node, operands) -> outputs``, one for each output of the node, or `Decline`.
 
-Every operand is shared or stacked and at least one is stacked. Dimensions and ranks are those of
-one sample. The rule records nodes with ``ctx.op``; the batch axis is axis 0.
+Every operand is shared or stacked and at least one is stacked; a rule for packed operands gets
+at least one that is packed. Dimensions and ranks are those of one sample. The rule records nodes
+with ``ctx.op``; the batch axis is axis 0.
 """
 
 
@@ -44,6 +47,9 @@ class Surroundings(Protocol):
 
     def read_batched(self, value: ir.Value) -> Batched:
         """See `Context.read`."""
+
+    def lengths_named(self, dim: int | str | None) -> Lengths | None:
+        """See `Context.lengths_named`."""
 
     def nested(
         self,
@@ -96,6 +102,10 @@ class Context:
     def read(self, value: ir.Value) -> Batched:
         """Return how a value of the body is held: shared or stacked."""
         return self._surroundings.read_batched(value)
+
+    def lengths_named(self, dim: int | str | None) -> Lengths | None:
+        """Return the lengths that a dimension of a sample stands for, None if for none."""
+        return self._surroundings.lengths_named(dim)
 
     def nested(
         self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
@@ -185,6 +195,10 @@ class Context:
     def shared(self, value: ir.Value) -> Output:
         """Mark a value that is the same for every sample as an output of the rule."""
         return Output(value, Layout.SHARED)
+
+    def packed(self, value: ir.Value, lengths: Lengths) -> Output:
+        """Mark a value ``[T, *rest]`` as an output of the rule."""
+        return Output(value, Layout.PACKED, lengths)
 
     # Operands.
 

@@ -7,6 +7,7 @@ import enum
 
 import onnx_ir as ir
 
+from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
@@ -18,6 +19,7 @@ class Layout(enum.Enum):
 
     SHARED = "shared"
     STACKED = "stacked"
+    PACKED = "packed"
     PER_SAMPLE = "per-sample"
 
 
@@ -27,12 +29,14 @@ class Batched:
 
     Attributes:
         layout: How it is held.
-        value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Per-sample: the value of
-            the body itself, which no graph outside has.
+        value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Packed: the samples
+            ``[n, *rest]`` one behind the other, ``[T, *rest]``. Per-sample: the value of the
+            body itself, which no graph outside has.
         type: Element type and dimensions of one sample.
         stage: How many loops must have run before the value is there. For a per-sample value:
             in which loop it is computed.
         rounding: Whether batching may have changed it by rounding.
+        lengths: Packed: the lengths of the samples.
     """
 
     layout: Layout
@@ -40,6 +44,7 @@ class Batched:
     type: ValueType
     stage: int = 0
     rounding: bool = False
+    lengths: Lengths | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -50,6 +55,11 @@ class Batched:
     def is_stacked(self) -> bool:
         """Whether the samples are rows of one tensor."""
         return self.layout is Layout.STACKED
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the samples differ in length and lie one behind the other in one tensor."""
+        return self.layout is Layout.PACKED
 
     @property
     def dtype(self) -> ir.DataType | None:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 
-__all__ = ["arg_extremum", "cumulation", "reduction", "top_k"]
+__all__ = ["arg_extremum", "cumulation", "given_axes", "reduce", "reduction", "top_k"]
 
 
 def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -22,21 +22,21 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     ctx.require_shared(axes, "axes")
     data = ctx.operand(operands, 0, "data")
     keeps_all = bool(ctx.attribute(node, "noop_with_empty_axes", 0))
-    numbers = _numbers(ctx, node, axes)
+    numbers = given_axes(ctx, node, axes)
     if numbers == () and keeps_all:
         return ctx.same(node, [data.value])
     if data.rank == 0 and not (numbers is None and keeps_all):
         # A sample of rank 0 has no axis, and still goes through the operator: L1 is its Abs.
         rows = ctx.unsqueeze(data.value, [1])
-        return _reduce(ctx, node, rows, [1], {"keepdims": 0})
+        return reduce(ctx, node, rows, [1], {"keepdims": 0})
     if numbers is not None:
         shifted = [ctx.axis(n, data.rank) for n in numbers]
-        return _reduce(ctx, node, data.value, shifted or list(range(1, data.rank + 1)))
+        return reduce(ctx, node, data.value, shifted or list(range(1, data.rank + 1)))
     assert axes is not None
-    return _reduce(ctx, node, data.value, _run_time_axes(ctx, data, axes, keeps_all=keeps_all))
+    return reduce(ctx, node, data.value, _run_time_axes(ctx, data, axes, keeps_all=keeps_all))
 
 
-def _numbers(ctx: Context, node: ir.Node, axes: Operand) -> tuple[int, ...] | None:
+def given_axes(ctx: Context, node: ir.Node, axes: Operand) -> tuple[int, ...] | None:
     """Return the axes of a sample, ``()`` if none are given, None if only run time tells."""
     if axes is None:
         return tuple(ctx.attribute(node, "axes", ()))
@@ -58,7 +58,7 @@ def _run_time_axes(ctx: Context, data: Batched, axes: Batched, *, keeps_all: boo
     return ctx.op("Concat", [shifted, every], {"axis": 0})
 
 
-def _reduce(
+def reduce(
     ctx: Context,
     node: ir.Node,
     data: ir.Value,

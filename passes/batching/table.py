@@ -18,12 +18,15 @@ from passes.graphs import walk_nodes
 __all__ = [
     "Never",
     "Opened",
+    "PackedRow",
     "Row",
     "find",
+    "find_packed",
     "may_draw",
     "never",
     "opened",
     "register",
+    "register_packed",
     "rows",
 ]
 
@@ -81,6 +84,26 @@ class Never:
 
 
 @dataclasses.dataclass(frozen=True)
+class PackedRow:
+    """The rule of one operator for packed operands, beside its row.
+
+    Attributes:
+        op_type: The operator.
+        rule: The rule.
+        rounding: Whether it may change results by rounding where the rule for stacked operands
+            does not.
+        since: First opset of the model for which the rule holds.
+        domain: Domain of the operator.
+    """
+
+    op_type: str
+    rule: Rule
+    rounding: bool = False
+    since: int = 1
+    domain: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Opened:
     """An operator that is a function by its definition, whose nodes are batched instead.
 
@@ -98,6 +121,7 @@ _NEWEST = 1 << 30
 _rows: dict[tuple[str, str], list[Row]] = {}
 _never: dict[tuple[str, str], Never] = {}
 _opened: dict[tuple[str, str], Opened] = {}
+_packed: dict[tuple[str, str], PackedRow] = {}
 
 
 def _key(domain: str, op_type: str) -> tuple[str, str]:
@@ -164,6 +188,39 @@ def opened(op_types: str, *, domain: str = "") -> None:
     """Enter operators without a rule that are opened (see `passes.batching.opening`)."""
     for op_type in op_types.split():
         _opened[_key(domain, op_type)] = Opened(op_type, domain)
+
+
+def register_packed(
+    op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1, domain: str = ""
+) -> None:
+    """Add a rule for packed operands to rows of the table.
+
+    Args:
+        op_types: Names, separated by spaces.
+        rule: The rule; see `passes.batching.context.Rule`.
+        rounding: See `PackedRow`.
+        since: See `PackedRow`.
+        domain: Domain of the operators.
+
+    Raises:
+        ValueError: An operator has such a rule already.
+    """
+    for op_type in op_types.split():
+        key = _key(domain, op_type)
+        if key in _packed:
+            raise ValueError(f"{op_type} has two rules for packed operands")
+        _packed[key] = PackedRow(op_type, rule, rounding, since, domain)
+
+
+def find_packed(node: ir.Node, opset: int) -> PackedRow | None:
+    """Return the rule of a node for packed operands, None if there is none.
+
+    Args:
+        node: A node of a body.
+        opset: Version of ONNX's operators in the model.
+    """
+    row = _packed.get(_key(node.domain, node.op_type))
+    return row if row is not None and row.since <= opset else None
 
 
 def find(node: ir.Node, opset: int) -> Row | Never | None:

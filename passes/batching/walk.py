@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import rules, table
+from passes.batching import packed_rules, rules, table
 from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline, Reason
 from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs
@@ -27,6 +28,7 @@ from passes.typing import Typings, ValueType
 __all__ = ["Walk", "WalkOptions"]
 
 assert rules
+assert packed_rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +41,7 @@ class WalkOptions:
         may_be_empty: Whether there may be no samples where the new nodes run.
         exact: Keep per-sample what rounding could change by more than rounding.
         paths: Names the nodes for messages.
+        lengths: The lengths that a symbol stands for, as the first dimension of a value.
     """
 
     opset: int
@@ -46,6 +49,7 @@ class WalkOptions:
     may_be_empty: bool
     exact: bool
     paths: Mapping[ir.Node, str]
+    lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
 
 
 class Walk:
@@ -55,8 +59,8 @@ class Walk:
         env: Every value of the body that was reached.
         stages: The nodes of each stage.
         loops: The nodes of the body that stay in each loop, in order.
-        promoted: Per-sample values that are read as stacked: a placeholder for each, to be
-            replaced by the scan output of its loop.
+        promoted: Per-sample values that are read as stacked or packed: a placeholder for each,
+            to be replaced by what its loop collects.
         reasons: Why nodes stayed in a loop.
         demoted: Nodes that must stay in a loop too, so that a value which differs in shape need
             not be carried from one loop to a later one; walk again with them kept.
@@ -94,12 +98,16 @@ class Walk:
         return known if known.type is not None else self._typings.declared[value]
 
     def bind(
-        self, value: ir.Value, layout: Layout, to: ir.Value | None = None, stage: int = 0
+        self,
+        value: ir.Value,
+        layout: Layout,
+        to: ir.Value | None = None,
+        lengths: Lengths | None = None,
     ) -> None:
         """Enter an input of the body; a per-sample one can be read in every loop."""
         if layout is Layout.PER_SAMPLE:
             self._sources.add(value)
-        self.env[value] = Batched(layout, to or value, self.type_of(value), stage)
+        self.env[value] = Batched(layout, to or value, self.type_of(value), lengths=lengths)
 
     def read(self, value: ir.Value) -> Batched:
         """Return a value of the body; one that it does not compute itself is shared."""
@@ -121,6 +129,26 @@ class Walk:
             return False
         proven = self._typings.proven
         return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
+
+    def packable(self, value: ir.Value) -> Lengths | None:
+        """Return the lengths by which a loop can pack a value, None if it cannot.
+
+        Its first dimension is proven to be a known length, and the others are proven numbers.
+        """
+        dims = self._typings.proven.dims(value)
+        if not dims or value in self._sources:
+            return None
+        if not all(self._typings.proven.is_one_number(d) for d in dims[1:]):
+            return None
+        known = self._typings.declared[value].type
+        return self.lengths_named(dims[0]) if isinstance(known, ir.TensorType) else None
+
+    def lengths_named(self, dim: int | str | None) -> Lengths | None:
+        """Return the lengths that a dimension stands for, None if for none."""
+        return self._options.lengths.get(dim) if isinstance(dim, str) else None
+
+    def _can_promote(self, value: ir.Value) -> bool:
+        return self.is_stackable(value) or self.packable(value) is not None
 
     def run(self, nodes: Iterable[ir.Node], kept: frozenset[ir.Node] = frozenset()) -> None:
         """Walk over the nodes of a body.
@@ -189,13 +217,19 @@ class Walk:
     ) -> None:
         """Run the rule of a node."""
         for x in operands:
-            if x.layout is Layout.PER_SAMPLE and not self.is_stackable(x.value):
+            if x.layout is Layout.PER_SAMPLE and not self._can_promote(x.value):
                 raise Decline(Code.RAGGED, f"it reads '{x.value.name}', which differs in shape")
         if said is None:
             name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
             raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")
         if isinstance(said, table.Never):
             raise Decline(said.code, said.reason)
+        rule, rounds = said.rule, said.rounding
+        if any(self._will_be_packed(x) for x in operands):
+            packed = table.find_packed(node, self._options.opset)
+            if packed is None:
+                raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+            rule, rounds = packed.rule, rounds or packed.rounding
         rounding = any(x.rounding for x in operands)
         if said.discrete and rounding:
             self.flips.append(node)
@@ -208,9 +242,12 @@ class Walk:
         self._scratch = []
         builder.origin = self._path(node)
         try:
-            outputs = said.rule(self._context(builder), node, given)
+            outputs = rule(self._context(builder), node, given)
         except Decline:
-            builder.rollback(mark)
+            forgotten = builder.rollback(mark)
+            for x in self.env.values():
+                if x.lengths is not None:
+                    x.lengths.forget(forgotten)
             for scratch in self._scratch:
                 if scratch is not builder:  # what it had before the mark stays
                     drop_uses(scratch.nodes)
@@ -223,14 +260,18 @@ class Walk:
             if new is not None:
                 type_ = self.type_of(old)
                 self.env[old] = Batched(
-                    new.layout, new.value, type_, stage, rounding or said.rounding
+                    new.layout, new.value, type_, stage, rounding or rounds, new.lengths
                 )
 
     def _stage_when_stacked(self, operand: Batched) -> int:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)
 
+    def _will_be_packed(self, x: Batched) -> bool:
+        ragged = x.layout is Layout.PER_SAMPLE and not self.is_stackable(x.value)
+        return x.is_packed or (ragged and self.packable(x.value) is not None)
+
     def _promote(self, operand: Batched) -> Batched:
-        """Return an operand as shared or stacked."""
+        """Return an operand as shared, stacked or packed."""
         if operand.layout is not Layout.PER_SAMPLE:
             return operand
         inner = operand.value
@@ -238,11 +279,13 @@ class Walk:
             dtype = operand.dtype
             type_ = None if dtype is None else ir.TensorType(dtype)
             self.promoted[inner] = ir.Value(name=inner.name, type=type_)
+        packed = self._will_be_packed(operand)
         return dataclasses.replace(
             operand,
-            layout=Layout.STACKED,
+            layout=Layout.PACKED if packed else Layout.STACKED,
             value=self.promoted[inner],
             stage=operand.stage + 1,
+            lengths=self.packable(inner) if packed else None,
         )
 
     def _context(self, builder: Builder) -> Context:
@@ -291,7 +334,7 @@ class Walk:
         self.loops[index].append(node)
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and x.stage < index and x.value not in self._sources:
-                if self.is_stackable(x.value):
+                if self._can_promote(x.value):
                     self._promote(x)
                 else:
                     self._demote_between(node, x.stage)

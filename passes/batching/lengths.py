@@ -1,0 +1,93 @@
+"""How the rows of packed values belong to samples."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+
+__all__ = ["Lengths"]
+
+
+class Lengths:
+    """Lengths of samples along their first axis, and what follows from them.
+
+    Values are packed alike if they share one object of this class. What follows is recorded
+    when it is first asked for, and once. All of it takes time linear in rows and samples.
+
+    Attributes:
+        value: Length of each sample, int64 ``[B]``.
+    """
+
+    def __init__(self, builder: Builder, value: ir.Value) -> None:
+        """Describe the samples of packed values.
+
+        Args:
+            builder: Records what follows from the lengths; it comes before all readers.
+            value: The lengths.
+        """
+        self.value = value
+        self._builder = builder
+
+    def forget(self, nodes: Collection[ir.Node]) -> None:
+        """Forget what nodes recorded that are taken back."""
+        for name, value in list(vars(self).items()):
+            if isinstance(value, ir.Value) and name != "value" and value.producer() in nodes:
+                del vars(self)[name]
+
+    @functools.cached_property
+    def ends(self) -> ir.Value:
+        """Row behind the last one of each sample, int64 ``[B]``."""
+        return self._builder.op("CumSum", [self.value, self._builder.scalar(0)])
+
+    @functools.cached_property
+    def starts(self) -> ir.Value:
+        """First row of each sample, int64 ``[B]``."""
+        return self._builder.op("Sub", [self.ends, self.value])
+
+    @functools.cached_property
+    def count(self) -> ir.Value:
+        """Number of samples, int64 ``[1]``."""
+        return self._builder.op("Shape", [self.value])
+
+    @functools.cached_property
+    def total(self) -> ir.Value:
+        """Number of rows, int64 ``[1]``."""
+        return self._builder.op("ReduceSum", [self.value], {"keepdims": 1})
+
+    @functools.cached_property
+    def longest(self) -> ir.Value:
+        """Length of the longest sample, 0 if there is none, int64 ``[1]``."""
+        padded = self._builder.op("Concat", [self.value, self._builder.ints(0)], {"axis": 0})
+        return self._builder.op("ReduceMax", [padded], {"keepdims": 1})
+
+    @functools.cached_property
+    def samples(self) -> ir.Value:
+        """The sample that each row belongs to, int64 ``[T]``.
+
+        A sample starts where the number of starts so far grows; several do where some are empty.
+        """
+        builder = self._builder
+        size = builder.op("Add", [self.total, builder.ints(1)])
+        zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
+        none = builder.op("ConstantOfShape", [size], {"value": zero})
+        ones = builder.op("ConstantOfShape", [self.count], {"value": one})
+        begun = builder.op(
+            "ScatterElements", [none, self.starts, ones], {"axis": 0, "reduction": "add"}
+        )
+        rows = builder.op("Slice", [begun, builder.ints(0), self.total])
+        number = builder.op("CumSum", [rows, builder.scalar(0)])
+        return builder.op("Sub", [number, builder.scalar(1)])
+
+    @functools.cached_property
+    def positions(self) -> ir.Value:
+        """The place of each row within its sample, int64 ``[T]``."""
+        builder = self._builder
+        total = builder.op("Squeeze", [self.total, builder.ints(0)])
+        rows = builder.op("Range", [builder.scalar(0), total, builder.scalar(1)])
+        first = builder.op("Gather", [self.starts, self.samples], {"axis": 0})
+        return builder.op("Sub", [rows, first])

@@ -1,0 +1,233 @@
+"""Operators that work row by row: on packed samples they run as they are.
+
+The rows of all samples, ``[T, *rest]``, are to such an operator one sample of ``T`` rows. Ranks
+and axes are those of a sample, so attributes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+
+__all__ = [
+    "across_axis",
+    "aligned_row",
+    "along_other_axis",
+    "broadcasting_rows",
+    "crosses",
+    "lengths_of",
+    "matrix_rows",
+    "named_axes",
+    "of_images",
+    "packed_data",
+    "rows",
+    "same_rows",
+    "sample_axis",
+    "trailing_rows",
+]
+
+
+def lengths_of(operands: Sequence[Operand]) -> Lengths:
+    """Return the lengths that all packed operands have.
+
+    Raises:
+        Decline: They are not known to be the same.
+    """
+    found = {id(x.lengths): x.lengths for x in operands if x is not None and x.is_packed}
+    lengths = list(found.values())
+    if len(lengths) != 1 or lengths[0] is None:
+        raise Decline(Code.RAGGED, "its operands may differ in length from each other")
+    return lengths[0]
+
+
+def packed_data(ctx: Context, operands: Sequence[Operand]) -> tuple[Batched, Lengths]:
+    """Return the first operand, which must be packed, the others being shared.
+
+    Raises:
+        Decline: Another operand differs from sample to sample.
+    """
+    data = ctx.operand(operands, 0)
+    if not data.is_packed or data.lengths is None:
+        raise Decline(Code.RAGGED, "what belongs to its data differs in length")
+    for position, x in enumerate(operands[1:], 1):
+        if x is not None and not x.is_shared:
+            detail = f"operand {position} differs beside samples of different length"
+            raise Decline(Code.BATCHED_OPERAND, detail)
+    return data, data.lengths
+
+
+def same_rows(
+    ctx: Context,
+    node: ir.Node,
+    inputs: Sequence[ir.Value | None],
+    lengths: Lengths,
+    attributes: Mapping[str, Any] | None = None,
+) -> list[Output]:
+    """Record the node's own operator on rows; every output is packed."""
+    return [ctx.packed(out.value, lengths) for out in ctx.same(node, inputs, attributes)]
+
+
+def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """``f(x)[row] = f(x[row])``: the first operand is packed, and the others are shared."""
+    _, lengths = packed_data(ctx, operands)
+    return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
+
+
+def aligned_row(ctx: Context, x: Batched, lengths: Lengths, rank: int) -> ir.Value:
+    """Return an operand aligned, from the right, with rows of samples of rank ``rank``.
+
+    Raises:
+        Decline: It reaches the axis of different lengths with anything but size 1 or the same
+            lengths: a sample that happens to be of length 1 would broadcast.
+    """
+    if x.is_packed:
+        if x.rank != rank:
+            raise Decline(Code.RAGGED, "a second axis of the result would differ in length")
+        return x.value
+    reaches = x.rank >= rank
+    if reaches and (x.rank > rank or x.dims[0] != 1):
+        raise Decline(Code.RAGGED, f"'{x.value.name}' meets an axis that differs in length")
+    if x.is_shared:
+        return x.value
+    value = ctx.squeeze(x.value, [1]) if reaches else ctx.padded_rank(x, rank - 1)
+    return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+
+
+def broadcasting_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """Numpy broadcasting in which one length meets itself, size 1, or nothing.
+
+    What is stacked is repeated for each row of its sample.
+    """
+    lengths = lengths_of(operands)
+    rank = max(x.rank for x in operands if x is not None)
+    inputs = [None if x is None else aligned_row(ctx, x, lengths, rank) for x in operands]
+    return same_rows(ctx, node, inputs, lengths)
+
+
+def sample_axis(axis: int, rank: int) -> int:
+    """Return an axis of a sample, counted from the front.
+
+    Raises:
+        Decline: A sample has no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
+    return axis % rank
+
+
+def crosses(op_type: str) -> Decline:
+    """Return the decline of a node that works along the axis of different lengths."""
+    return Decline(Code.RAGGED, f"{op_type} works along the axis that differs in length")
+
+
+def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
+    """Make the rule of operators along the axis of their attribute.
+
+    Args:
+        default: The axis if there is no attribute.
+        first: Rule for the axis of different lengths.
+    """
+
+    def along_axis(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+        data, _ = packed_data(ctx, operands)
+        axis = ctx.attribute(node, "axis", default)
+        if axis is None:
+            raise Decline(Code.NO_RULE, "its axis is left out")
+        if sample_axis(int(axis), data.rank):
+            return rows(ctx, node, operands)
+        if first is None:
+            raise crosses(node.op_type)
+        return [out for out in first(ctx, node, operands) if out is not None]
+
+    return along_axis
+
+
+def across_axis(default: int, least: int) -> Rule:
+    """Make the rule of operators that flatten or normalize from an axis on.
+
+    Args:
+        default: The axis if there is no attribute.
+        least: The first axis from which rows stay apart.
+    """
+
+    def from_axis(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+        data, _ = packed_data(ctx, operands)
+        axis = int(ctx.attribute(node, "axis", default))
+        if (axis + data.rank if axis < 0 else axis) < least:
+            raise crosses(node.op_type)
+        return rows(ctx, node, operands)
+
+    return from_axis
+
+
+trailing_rows = across_axis(-1, 1)
+"""LayerNormalization and its kin over the axes from one axis on."""
+
+
+def named_axes(
+    find: Callable[[Context, ir.Node, Sequence[Operand]], Sequence[int] | None],
+) -> Rule:
+    """Make the rule of operators that leave alone every axis but some.
+
+    Args:
+        find: Returns the axes that the node works along, None if only run time tells.
+    """
+
+    def over_axes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+        data, _ = packed_data(ctx, operands)
+        axes = find(ctx, node, operands)
+        if axes is None:
+            raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+        if any(sample_axis(a, data.rank) == 0 for a in axes):
+            raise crosses(node.op_type)
+        return rows(ctx, node, operands)
+
+    return over_axes
+
+
+def of_images(rank: int) -> Rule:
+    """Make the rule of operators over images, for packed lists of images and shared weights.
+
+    Args:
+        rank: Least rank of a list of images.
+    """
+
+    def over_images(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+        data, lengths = packed_data(ctx, operands)
+        if data.rank < rank or ctx.attribute(node, "training_mode", 0):
+            raise crosses(node.op_type)
+        if any(out.name != "" and out.uses() for out in node.outputs[1:]):
+            raise Decline(Code.NO_RULE, "only its first output is known for images of samples")
+        inputs = [None if x is None else x.value for x in operands]
+        return same_rows(ctx, node, inputs, lengths)
+
+    return over_images
+
+
+def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """MatMul and its kin: rows, or matrices, of a packed left side by a shared right side."""
+    right = 3 if node.op_type == "QLinearMatMul" else 1
+    b = ctx.operand(operands, right, "B")
+    data, lengths = packed_data(ctx, operands)
+    if data.rank < 2:
+        raise crosses(node.op_type)
+    if data.rank == 2 and any(x is not None and x.rank > 0 for x in operands[2:3]):
+        raise Decline(Code.RAGGED, "its zero point may be one for each row")
+    if b.rank > 2:
+        raise Decline(Code.RAGGED, "its right side has an axis that meets the samples'")
+    inputs = [None if x is None else x.value for x in operands]
+    if b.rank == 2:
+        return same_rows(ctx, node, inputs, lengths)
+    # onnxruntime has no product of no rows with a vector.
+    inputs[right] = ctx.unsqueeze(b.value, [1])
+    (column,) = ctx.same(node, inputs)
+    return [ctx.packed(ctx.squeeze(column.value, [data.rank - 1]), lengths)]

@@ -1,0 +1,121 @@
+"""Single operators that work row by row under a condition of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.packed import (
+    broadcasting_rows,
+    crosses,
+    lengths_of,
+    packed_data,
+    rows,
+    same_rows,
+    sample_axis,
+)
+from passes.decisions import Code, Decline
+
+__all__ = [
+    "einsum_rows",
+    "element_rows",
+    "gather_nd_rows",
+    "gemm_rows",
+    "one_hot_rows",
+    "one_sided_rows",
+    "quantization_rows",
+    "trilu_rows",
+]
+
+
+def one_sided_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """PRelu: the data has the shape of the result."""
+    if not ctx.operand(operands, 0, "X").is_packed:
+        raise Decline(Code.RAGGED, "its slope differs in length")
+    return broadcasting_rows(ctx, node, operands)
+
+
+def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The rows of A by a shared B; C is one row for all, or packed as A is."""
+    a, c = ctx.operand(operands, 0, "A"), ctx.optional(operands, 2)
+    lengths = lengths_of(operands)
+    if not a.is_packed or ctx.attribute(node, "transA", 0):
+        raise crosses(node.op_type)
+    ctx.require_shared(ctx.operand(operands, 1, "B"), "right side")
+    if c is not None and not c.is_packed:
+        ctx.require_shared(c, "C")
+        if c.rank > 1 and c.dims[0] != 1:
+            raise Decline(Code.RAGGED, "its C meets the axis that differs in length")
+    if c is not None and c.is_packed and c.rank != 2:
+        raise Decline(Code.RAGGED, "its C has the axis that differs in length elsewhere")
+    return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
+
+
+def quantization_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """One scale for all, or one for each index along an axis of the rows."""
+    data, _ = packed_data(ctx, operands)
+    scale = ctx.operand(operands, 1, "scale")
+    if ctx.attribute(node, "block_size", 0):
+        raise crosses(node.op_type)
+    per_axis = scale.rank == 1 and scale.dims[0] != 1
+    if per_axis and sample_axis(int(ctx.attribute(node, "axis", 1)), data.rank) == 0:
+        raise crosses(node.op_type)
+    return rows(ctx, node, operands)
+
+
+def one_hot_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The new axis goes behind the first."""
+    data, _ = packed_data(ctx, operands)
+    if sample_axis(int(ctx.attribute(node, "axis", -1)), data.rank + 1) == 0:
+        raise Decline(Code.RAGGED, "it moves the axis that differs in length")
+    return rows(ctx, node, operands)
+
+
+def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Packed positions in shared data, or both packed alike with the first axis a batch axis."""
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    batch_dims = ctx.attribute(node, "batch_dims", 0)
+    alike = data.is_packed and positions.is_packed and batch_dims > 0
+    if not alike and not (data.is_shared and positions.rank > 1 and batch_dims == 0):
+        raise crosses(node.op_type)
+    return same_rows(ctx, node, [data.value, positions.value], lengths_of(operands))
+
+
+def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """GatherElements and ScatterElements along an axis of the rows, all operands packed alike."""
+    given = [x for x in operands if x is not None]
+    if not all(x.is_packed for x in given):
+        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+    if sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank) == 0:
+        raise crosses(node.op_type)
+    return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+
+
+def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Matrices of the rows."""
+    data, _ = packed_data(ctx, operands)
+    if data.rank < 3:
+        raise crosses(node.op_type)
+    return rows(ctx, node, operands)
+
+
+def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The first letter of every packed term is the first of the result and in no other place."""
+    equation = str(ctx.attribute(node, "equation")).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    lengths = lengths_of(operands)
+    letter = right[:1]
+    for term, x in zip(terms, operands, strict=True):
+        packed = x is not None and x.is_packed
+        if x is None or not (packed or x.is_shared):
+            raise Decline(Code.BATCHED_OPERAND, "an operand differs beside packed samples")
+        if term.count(letter) != packed or (packed and term[:1] != letter):
+            raise crosses(node.op_type)
+    if not arrow or not letter.isalpha() or right.count(letter) != 1:
+        raise crosses(node.op_type)
+    return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)

@@ -1,0 +1,102 @@
+"""The table's rules for packed operands, by family; what has none here stays per-sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from passes.batching import packed_operators, packed_shapes, segments
+from passes.batching.context import Context, Operand
+from passes.batching.packed import (
+    across_axis,
+    along_other_axis,
+    broadcasting_rows,
+    matrix_rows,
+    named_axes,
+    of_images,
+    rows,
+    trailing_rows,
+)
+from passes.batching.table import register_packed
+
+register_packed(
+    "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
+    "Sigmoid Sin Sinh Sqrt Tan Tanh Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu "
+    "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch Ceil Floor Round Sign BitCast "
+    "Shrink ThresholdedRelu Cast CastLike Clip",
+    rows,
+)
+register_packed(
+    "Add Sub Mul Div Pow Mod And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift Max Min Mean Sum "
+    "Where StringConcat Equal Greater GreaterOrEqual Less LessOrEqual",
+    broadcasting_rows,
+)
+
+register_packed("PRelu", packed_operators.one_sided_rows, since=7)
+register_packed("QuantizeLinear DequantizeLinear", packed_operators.quantization_rows)
+
+# Along axes.
+register_packed(
+    "Softmax LogSoftmax",
+    along_other_axis(-1, first=segments.softmax_over_rows),
+    rounding=True,
+    since=13,
+)
+register_packed("Hardmax", along_other_axis(-1), since=13)
+register_packed("LpNormalization TopK", along_other_axis(-1))
+register_packed("LayerNormalization RMSNormalization", trailing_rows)
+register_packed("Flatten", across_axis(1, 1))
+register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
+register_packed(
+    "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceSumSquare",
+    segments.reduction_rows,
+)
+
+
+def _axis_input(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int] | None:
+    known = ctx.constant(ctx.optional(operands, 1))
+    return None if known is None else [int(n) for n in known.reshape(-1)]
+
+
+def _attribute_axis(
+    default: int,
+) -> Callable[[Context, ir.Node, Sequence[Operand]], list[int]]:
+    def find(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int]:
+        return [int(ctx.attribute(node, "axis", default))]
+
+    return find
+
+
+register_packed("CumSum CumProd", named_axes(_axis_input))
+register_packed("Split", named_axes(_attribute_axis(0)))
+
+# Matrices and images.
+register_packed("MatMul MatMulInteger QLinearMatMul", matrix_rows)
+register_packed("Gemm", packed_operators.gemm_rows, since=7)
+register_packed("Einsum", packed_operators.einsum_rows)
+register_packed("Trilu", packed_operators.trilu_rows)
+register_packed("BatchNormalization", of_images(2), since=9)
+register_packed(
+    "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
+    "GlobalMaxPool GlobalLpPool LRN InstanceNormalization GroupNormalization",
+    of_images(3),
+)
+register_packed("DepthToSpace SpaceToDepth", of_images(4))
+
+# Shapes and positions.
+register_packed("Transpose", packed_shapes.transpose_rows)
+register_packed("Squeeze", packed_shapes.squeeze_rows)
+register_packed("Unsqueeze", packed_shapes.unsqueeze_rows)
+register_packed("Reshape", packed_shapes.reshape_rows)
+register_packed("Expand", packed_shapes.expand_rows)
+register_packed("Tile", packed_shapes.tile_rows)
+register_packed("Shape", packed_shapes.shape_of_rows)
+register_packed("Size", packed_shapes.size_of_rows)
+register_packed("Gather", packed_shapes.gather_rows)
+register_packed("Slice", packed_shapes.slice_rows, since=10)
+register_packed("Concat", packed_shapes.concat_rows)
+register_packed("GatherND", packed_operators.gather_nd_rows, since=12)
+register_packed("GatherElements ScatterElements", packed_operators.element_rows, since=11)
+register_packed("OneHot", packed_operators.one_hot_rows)

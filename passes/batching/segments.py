@@ -1,0 +1,214 @@
+"""Operators along the axis in which packed samples differ in length.
+
+Every sum, maximum or position is computed from the rows of its own sample only. A difference of
+sums over all rows would let one sample's infinity reach the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed import packed_data, rows, same_rows, sample_axis
+from passes.batching.reductions import given_axes, reduce
+from passes.decisions import Code, Decline
+
+__all__ = ["arg_extremum_rows", "reduction_rows", "segment", "softmax_over_rows", "spread"]
+
+_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+_SUMMED = _FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+"""Element types for which onnxruntime adds in ScatterElements and reduces."""
+
+_NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}
+
+
+def _neutral(reduction: str, dtype: ir.DataType) -> np.ndarray:
+    number = _NEUTRAL[reduction]
+    if np.isinf(number) and not dtype.is_floating_point():
+        limits = np.iinfo(dtype.numpy())
+        number = limits.min if number < 0 else limits.max
+    return np.array(number, dtype.numpy())
+
+
+def segment(
+    ctx: Context,
+    value: ir.Value,
+    lengths: Lengths,
+    reduction: str,
+    dtype: ir.DataType,
+    rank: int,
+) -> ir.Value:
+    """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
+
+    Args:
+        ctx: The context.
+        value: The rows.
+        lengths: Which sample each belongs to.
+        reduction: ``add``, ``mul``, ``max`` or ``min``.
+        dtype: Element type, which gives the result of a sample without rows.
+        rank: Rank of a sample.
+
+    Raises:
+        Decline: The opset has no such reduction.
+    """
+    least = 18 if reduction in ("max", "min") else 16
+    if ctx.opset < least:
+        raise Decline(Code.OPSET, f"a segmented {reduction} needs opset {least}")
+    shape = ctx.op("Concat", [lengths.count, ctx.shape(value, 1)], {"axis": 0})
+    neutral = ctx.builder.constant(_neutral(reduction, dtype))
+    start = ctx.op("Expand", [neutral, shape])
+    column = ctx.unsqueeze(lengths.samples, range(1, rank))
+    where = ctx.op("Expand", [column, ctx.op("Shape", [value])])
+    return ctx.op("ScatterElements", [start, where, value], {"axis": 0, "reduction": reduction})
+
+
+def spread(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
+    """Repeat the row of each sample, ``[B, *rest]``, for all its rows: ``[T, *rest]``."""
+    return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+
+
+def _dtype(data: Batched, known: frozenset[ir.DataType]) -> ir.DataType:
+    if data.dtype not in known:
+        raise Decline(
+            Code.NO_RULE, f"along an axis that differs in length it has none for {data.dtype}"
+        )
+    return data.dtype
+
+
+def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Reduce over axes of packed samples.
+
+    Over the axis of different lengths, all samples come to have one shape, and their results are
+    stacked.
+    """
+    data, lengths = packed_data(ctx, operands)
+    axes = given_axes(ctx, node, ctx.optional(operands, 1))
+    if axes is None:
+        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+    if not axes and ctx.attribute(node, "noop_with_empty_axes", 0):
+        return rows(ctx, node, operands)
+    over = {sample_axis(a, data.rank) for a in axes} or set(range(data.rank))
+    if 0 not in over:
+        return [
+            ctx.packed(out.value, lengths) for out in reduce(ctx, node, data.value, sorted(over))
+        ]
+    others = sorted(over - {0})
+    value = _reduced(ctx, node.op_type, data, lengths, others)
+    if ctx.attribute(node, "keepdims", 1):
+        return [ctx.stacked(ctx.unsqueeze(value, [1]))]
+    return [ctx.stacked(ctx.squeeze(value, others))]
+
+
+def _reduced(
+    ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
+) -> ir.Value:
+    """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``."""
+    if op_type in ("ReduceMax", "ReduceMin"):
+        kind = op_type.removeprefix("Reduce").lower()
+        dtype = _dtype(data, _SUMMED)
+        return segment(
+            ctx, _within(ctx, op_type, data.value, others), lengths, kind, dtype, data.rank
+        )
+    if op_type == "ReduceProd":
+        dtype = _dtype(data, _SUMMED)
+        return segment(
+            ctx, _within(ctx, op_type, data.value, others), lengths, "mul", dtype, data.rank
+        )
+    if op_type == "ReduceLogSumExp":
+        return _log_sum_exp(ctx, data, lengths, others)
+    before, after = {
+        "ReduceSum": ("", ""),
+        "ReduceMean": ("", "mean"),
+        "ReduceL1": ("Abs", ""),
+        "ReduceL2": ("square", "Sqrt"),
+        "ReduceSumSquare": ("square", ""),
+        "ReduceLogSum": ("", "Log"),
+    }[op_type]
+    dtype = _dtype(data, _FLOATS if after else _SUMMED)
+    value = data.value
+    if before:
+        value = ctx.op("Mul", [value, value]) if before == "square" else ctx.op(before, [value])
+    total = segment(
+        ctx, _within(ctx, "ReduceSum", value, others), lengths, "add", dtype, data.rank
+    )
+    if after == "mean":
+        return ctx.op("Div", [total, _sizes(ctx, data, lengths, others, dtype)])
+    return ctx.op(after, [total]) if after else total
+
+
+def _within(ctx: Context, op_type: str, value: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """Reduce each row over axes of its own, which stay with size 1."""
+    if not axes:
+        return value
+    if ctx.opset >= (13 if op_type == "ReduceSum" else 18):
+        return ctx.op(op_type, [value, ctx.ints(*axes)], {"keepdims": 1})
+    return ctx.op(op_type, [value], {"axes": list(axes), "keepdims": 1})
+
+
+def _sizes(
+    ctx: Context, data: Batched, lengths: Lengths, others: Sequence[int], dtype: ir.DataType
+) -> ir.Value:
+    """Return how many elements each sample's mean is over, as ``[B, 1, ..., 1]``."""
+    sizes = lengths.value
+    if others:
+        dims = ctx.op("Gather", [ctx.op("Shape", [data.value]), ctx.ints(*others)], {"axis": 0})
+        sizes = ctx.op("Mul", [sizes, ctx.op("ReduceProd", [dims], {"keepdims": 1})])
+    numbers = ctx.op("Cast", [sizes], {"to": dtype})
+    return ctx.unsqueeze(numbers, range(1, data.rank))
+
+
+def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence[int]) -> ir.Value:
+    """Return ``log(sum(exp(x - m))) + m`` with ``m`` the maximum where that is a number."""
+    dtype = _dtype(data, _FLOATS)
+    highest = segment(
+        ctx, _within(ctx, "ReduceMax", data.value, others), lengths, "max", dtype, data.rank
+    )
+    zero = ctx.builder.constant(np.array(0, dtype.numpy()))
+    moved = ctx.op("Where", [ctx.op("IsInf", [highest]), zero, highest])
+    powers = ctx.op("Exp", [ctx.op("Sub", [data.value, spread(ctx, moved, lengths)])])
+    total = segment(
+        ctx, _within(ctx, "ReduceSum", powers, others), lengths, "add", dtype, data.rank
+    )
+    return ctx.op("Add", [ctx.op("Log", [total]), moved])
+
+
+def arg_extremum_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """ArgMax and ArgMin: along the axis of different lengths, the first (or last) best row."""
+    data, lengths = packed_data(ctx, operands)
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
+    if axis:
+        return same_rows(ctx, node, [data.value], lengths, {"axis": axis})
+    dtype = _dtype(data, _SUMMED)
+    kind = node.op_type.removeprefix("Arg").lower()
+    best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.rank), lengths)
+    last = bool(ctx.attribute(node, "select_last_index", 0))
+    column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
+    miss = ctx.builder.scalar(-1 if last else np.iinfo(np.int64).max)
+    places = ctx.op("Where", [ctx.op("Equal", [data.value, best]), column, miss])
+    found = segment(ctx, places, lengths, "max" if last else "min", ir.DataType.INT64, data.rank)
+    kept = ctx.attribute(node, "keepdims", 1)
+    return [ctx.stacked(ctx.unsqueeze(found, [1]) if kept else found)]
+
+
+def softmax_over_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """Softmax and LogSoftmax along the axis of different lengths."""
+    data, lengths = packed_data(ctx, operands)
+    if ctx.opset < 13 and data.rank > 1:
+        raise Decline(Code.OPSET, "before opset 13 it flattens the samples")
+    dtype = _dtype(data, _FLOATS)
+    highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.rank), lengths)
+    moved = ctx.op("Sub", [data.value, highest])
+    powers = ctx.op("Exp", [moved])
+    total = spread(ctx, segment(ctx, powers, lengths, "add", dtype, data.rank), lengths)
+    if node.op_type == "LogSoftmax":
+        return [ctx.packed(ctx.op("Sub", [moved, ctx.op("Log", [total])]), lengths)]
+    return [ctx.packed(ctx.op("Div", [powers, total]), lengths)]

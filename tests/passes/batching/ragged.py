@@ -1,0 +1,208 @@
+"""Proves a rule for packed operands: the fused map against the body run alone for each sample."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.graphs import all_graphs
+from passes.names import make_names_unique
+from tests.passes.batching.harness import (
+    Array,
+    Case,
+    Operand,
+    assert_equal,
+    run_model,
+    single_model,
+    typed_outputs,
+)
+
+__all__ = ["LENGTHS", "RaggedCase", "prove_ragged", "ragged", "reasons_of"]
+
+LENGTHS = (2, 0, 3)
+TEXT = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+
+
+def ragged(
+    *rest: int,
+    dtype: Any = np.float32,
+    lengths: Sequence[int] = LENGTHS,
+    seed: int = 0,
+    low: float = -5,
+    high: float = 5,
+) -> Operand:
+    """Make an operand whose samples are ``[length, *rest]``."""
+    rng = np.random.default_rng(seed)
+    draws = [rng.uniform(low, high, (n, *rest)) for n in lengths]
+    if np.dtype(dtype) == np.bool_:
+        draws = [d > 0 for d in draws]
+    return Operand("ragged", tuple(d.astype(dtype) for d in draws))
+
+
+@dataclasses.dataclass(frozen=True)
+class RaggedCase:
+    """One sample of a rule; see `tests.passes.batching.harness.Case`."""
+
+    name: str
+    nodes: str
+    operands: Mapping[str, Operand]
+    outputs: Sequence[str] = ("y",)
+    opset: int = 18
+    rtol: float = 1e-5
+    atol: float = 1e-6
+    loops: int = 0
+
+    def __str__(self) -> str:
+        """Return the id of the test."""
+        return self.name
+
+    def single(self) -> Case:
+        """Return the body as a case that is run alone for each sample."""
+        return Case(
+            self.name,
+            self.nodes,
+            self.operands,
+            self.outputs,
+            self.opset,
+            rtol=self.rtol,
+            atol=self.atol,
+        )
+
+
+def _sizes(operand: Operand) -> tuple[int, ...]:
+    return tuple(a.shape[0] for a in operand.samples)
+
+
+def _sample(operand: Operand, k: int) -> Array:
+    return operand.samples[k if operand.kind in ("ragged", "mapped") else 0]
+
+
+def _single(case: RaggedCase) -> onnx.ModelProto:
+    """Return the body as a model whose ragged inputs may have any length."""
+    proto = typed_outputs(single_model(case.single()), case.single())
+    for value in proto.graph.input:
+        if case.operands[value.name].kind == "ragged":
+            value.type.tensor_type.shape.dim[0].Clear()
+    return proto
+
+
+def wanted(case: RaggedCase, batch: int) -> list[list[Array]]:
+    """Return the outputs of the body for each sample, at least those of the first."""
+    single = _single(case)
+    feeds = [
+        {n: _sample(o, k) for n, o in case.operands.items() if o.kind != "constant"}
+        for k in range(max(batch, 1))
+    ]
+    return [run_model(single, one) for one in feeds]
+
+
+def _names(case: RaggedCase) -> dict[tuple[int, ...], str]:
+    """Return the graph input that holds each tuple of lengths."""
+    found: dict[tuple[int, ...], str] = {}
+    for operand in case.operands.values():
+        if operand.kind == "ragged":
+            found.setdefault(_sizes(operand), f"lengths_{len(found)}")
+    return found
+
+
+def ragged_model(case: RaggedCase, want: Sequence[Sequence[Array]]) -> onnx.ModelProto:
+    """Return the model that maps the body over split tensors and joins the results."""
+    names = _names(case)
+    inputs = [f"int64[B] {name}" for name in names.values()]
+    splits, body_inputs = [], []
+    for name, operand in case.operands.items():
+        array = operand.samples[0]
+        kind = TEXT.get(array.dtype, array.dtype.name)
+        if operand.kind == "constant":
+            continue
+        if operand.kind == "shared":
+            shape = ",".join(str(d) for d in array.shape)
+            inputs.append(f"{kind}[{shape}] {name}" if shape else f"{kind} {name}")
+            continue
+        body_inputs.append(name)
+        if operand.kind == "mapped":
+            inputs.append(f"{kind}[{','.join(['B', *map(str, array.shape)])}] {name}_all")
+            splits.append(f"{name}_seq = SplitToSequence<axis=0, keepdims=0>({name}_all)")
+        else:
+            rest = "".join(f",{d}" for d in array.shape[1:])
+            inputs.append(f"{kind}[T{len(splits)}{rest}] {name}_all")
+            splits.append(
+                f"{name}_seq = SplitToSequence<axis=0>({name}_all, {names[_sizes(operand)]})"
+            )
+    joins = [
+        f"{n}_all_out = ConcatFromSequence<axis=0, new_axis={int(_is_even(want, i))}>({n}_out)"
+        for i, n in enumerate(case.outputs)
+    ]
+    body = ", ".join(f"float[] {n}" for n in body_inputs)
+    returns = ", ".join(f"float[] {n}" for n in case.outputs)
+    text = f"""<ir_version: 10, opset_import: ["" : {case.opset}]>
+      g ({", ".join(inputs)}) => ({", ".join(f"float[] {n}_all_out" for n in case.outputs)}) {{
+        {" ".join(splits)}
+        {", ".join(f"{n}_out" for n in case.outputs)} =
+          SequenceMap({", ".join(f"{n}_seq" for n in body_inputs)})
+          <body = b ({body}) => ({returns}) {{ {case.nodes} }}>
+        {" ".join(joins)} }}"""
+    proto = onnx.parser.parse_model(text)
+    mapped = next(n for n in proto.graph.node if n.op_type == "SequenceMap").attribute[0].g
+    for value in (*mapped.input, *mapped.output, *proto.graph.output):
+        value.ClearField("type")
+    for name, operand in case.operands.items():
+        if operand.kind == "constant":
+            tensor = onnx.numpy_helper.from_array(operand.samples[0], name)
+            proto.graph.initializer.append(tensor)
+    return typed_outputs(proto, case.single())
+
+
+def _is_even(want: Sequence[Sequence[Array]], position: int) -> bool:
+    return len({one[position].shape for one in want}) == 1
+
+
+def _fused(case: RaggedCase, want: Sequence[Sequence[Array]]) -> tuple[ir.Model, list[Any]]:
+    model = ir.from_proto(ragged_model(case, want))
+    fuse = FuseSequenceMapPass()
+    fuse(model)
+    ExpandSequenceMapPass()(model)
+    make_names_unique(model)
+    decisions = [*fuse.decisions, *fuse.declined.values()]
+    return model, [r for d in decisions for r in d.reasons if r.op_type]
+
+
+def reasons_of(case: RaggedCase) -> list[tuple[str, str]]:
+    """Return operator and code of each node that stayed per-sample."""
+    return [(r.op_type, r.code.value) for r in _fused(case, wanted(case, 3))[1]]
+
+
+def prove_ragged(case: RaggedCase, batch: int) -> None:
+    """Assert that the fused map equals the body run alone, for the first ``batch`` samples."""
+    want = wanted(case, 3)
+    model, reasons = _fused(case, want)
+    loops = sum(n.op_type in ("Loop", "Scan") for g in all_graphs(model) for n in g)
+    assert loops == case.loops, f"loops are left: {reasons}"
+    feeds = {name: np.array(sizes[:batch], np.int64) for sizes, name in _names(case).items()}
+    for name, operand in case.operands.items():
+        parts = [_sample(operand, k) for k in range(batch)]
+        if operand.kind == "ragged":
+            feeds[f"{name}_all"] = np.concatenate([operand.samples[0][:0], *parts])
+        elif operand.kind == "mapped":
+            none = np.empty((0, *operand.samples[0].shape), operand.samples[0].dtype)
+            feeds[f"{name}_all"] = np.stack(parts) if parts else none
+        elif operand.kind == "shared":
+            feeds[name] = _sample(operand, 0)
+    outputs = run_model(ir.to_proto(model), feeds)
+    for position, got in enumerate(outputs):
+        rows = [one[position] for one in want[:batch]]
+        first = want[0][position]
+        if _is_even(want, position):
+            expected = np.stack(rows) if rows else np.empty((0, *first.shape), first.dtype)
+        else:
+            expected = np.concatenate([first[:0], *rows])
+        assert got.shape == expected.shape, f"{case.outputs[position]}: {got.shape}"
+        assert got.dtype == expected.dtype, f"{case.outputs[position]}: {got.dtype}"
+        assert_equal(got, expected, case.single(), case.outputs[position])

@@ -1,0 +1,122 @@
+"""Rules for packed operands that work row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+X = ragged(4)
+W = constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
+
+ELEMENTWISE = [
+    RaggedCase("chain", "a = Exp(x) b = Neg(a) y = Cast<to=11>(b)", {"x": X}),
+    RaggedCase("rank 1", "y = Abs(x)", {"x": ragged()}, rtol=0, atol=0),
+    RaggedCase(
+        "clip",
+        "y = Clip(x, low, high)",
+        {"x": X, "low": constant(np.float32(-1)), "high": shared(np.float32(2))},
+    ),
+    RaggedCase(
+        "quantized per channel",
+        "y = QuantizeLinear<axis=-1>(x, s)",
+        {"x": X, "s": constant(np.array([0.1, 0.2, 0.5, 1], np.float32))},
+    ),
+]
+
+BROADCASTS = [
+    RaggedCase("itself", "y = Mul(x, x)", {"x": X}),
+    RaggedCase("same lengths", "y = Sub(x, z)", {"x": X, "z": ragged(4, seed=1)}),
+    RaggedCase("shared row", "y = Add(x, c)", {"x": X, "c": shared(np.ones(4, np.float32))}),
+    RaggedCase("shared number", "y = Pow(x, c)", {"x": X, "c": constant(np.float32(2))}),
+    RaggedCase("shared 1", "y = Add(c, x)", {"x": X, "c": constant(np.ones((1, 4), np.float32))}),
+    RaggedCase("row of a sample", "y = Div(x, m)", {"x": X, "m": mapped((4,))}),
+    RaggedCase("number of a sample", "y = Div(x, m)", {"x": X, "m": mapped(())}),
+    RaggedCase("one row of a sample", "y = Div(x, m)", {"x": X, "m": mapped((1, 4))}),
+    RaggedCase("rank 1 and number", "y = Mul(x, m)", {"x": ragged(), "m": mapped(())}),
+    RaggedCase("where", "c = Less(x, m) y = Where(c, x, m)", {"x": X, "m": mapped((4,))}),
+    RaggedCase("prelu", "y = PRelu(x, s)", {"x": X, "s": constant(np.ones(4, np.float32) / 3)}),
+]
+
+AXES = [
+    RaggedCase("softmax", "y = Softmax(x)", {"x": X}),
+    RaggedCase("softmax 1", "y = LogSoftmax<axis=1>(x)", {"x": X}),
+    RaggedCase("hardmax", "y = Hardmax(x)", {"x": X}),
+    RaggedCase(
+        "layer norm",
+        "y = LayerNormalization(x, s, b)",
+        {"x": X, "s": constant(np.full(4, 2, np.float32)), "b": shared(np.ones(4, np.float32))},
+    ),
+    RaggedCase("topk", "y, i = TopK(x, k)", {"x": X, "k": constant(np.array([2]))}, ("y", "i")),
+    RaggedCase("argmax", "y = ArgMax<axis=-1>(x)", {"x": ragged(4, lengths=(2, 1, 3))}),
+    RaggedCase("flatten", "y = Flatten(x)", {"x": ragged(2, 3)}),
+    RaggedCase("cumsum", "y = CumSum(x, a)", {"x": X, "a": constant(np.array(-1))}),
+    RaggedCase("split", "y, z = Split<axis=1, num_outputs=2>(x)", {"x": X}, ("y", "z")),
+    RaggedCase("mean of rows", "y = ReduceMean(x, a)", {"x": X, "a": constant(np.array([1]))}),
+]
+
+MATRICES = [
+    RaggedCase("matmul", "y = MatMul(x, w)", {"x": X, "w": W}),
+    RaggedCase("matmul rank 3", "y = MatMul(x, w)", {"x": ragged(2, 4), "w": W}),
+    RaggedCase(
+        "matmul vector",
+        "y = MatMul(x, w)",
+        {"x": ragged(4, lengths=(2, 1, 3)), "w": shared(np.ones(4, np.float32))},
+    ),
+    RaggedCase(
+        "gemm",
+        "y = Gemm<alpha=0.5>(x, w, c)",
+        {"x": X, "w": W, "c": constant(np.ones(3, np.float32))},
+    ),
+    RaggedCase("gemm packed C", "y = Gemm(x, w, c)", {"x": X, "w": W, "c": ragged(3, seed=2)}),
+    RaggedCase("einsum", 'y = Einsum<equation="ij,jk->ik">(x, w)', {"x": X, "w": W}),
+    RaggedCase("einsum of rows", 'y = Einsum<equation="ij,ij->i">(x, x)', {"x": X}),
+]
+
+IMAGES = [
+    RaggedCase(
+        "conv",
+        "y = Conv(x, w)",
+        {"x": ragged(2, 5, 5), "w": constant(np.ones((3, 2, 3, 3), np.float32))},
+    ),
+    RaggedCase("pool", "y = MaxPool<kernel_shape=[2,2]>(x)", {"x": ragged(2, 5, 5)}),
+    RaggedCase("global pool", "y = GlobalAveragePool(x)", {"x": ragged(2, 5, 5)}),
+    RaggedCase("depth", "y = DepthToSpace<blocksize=2>(x)", {"x": ragged(4, 2, 2)}),
+]
+
+PROVEN = [*ELEMENTWISE, *BROADCASTS, *AXES, *MATRICES, *IMAGES]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", PROVEN, ids=str)
+def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+DECLINED = {
+    "other lengths": (
+        RaggedCase("", "y = Add(x, z)", {"x": X, "z": ragged(4, lengths=(2, 1, 3), seed=1)}),
+        [("Add", "ragged")],
+    ),
+    "shared rows": (
+        RaggedCase(
+            "",
+            "y = Add(x, z)",
+            {"x": ragged(4, lengths=(1, 1, 1)), "z": shared(np.ones((3, 4), np.float32))},
+        ),
+        [("Add", "ragged")],
+    ),
+    "squeeze without axes": (
+        RaggedCase("", "y = Squeeze(x)", {"x": ragged(1, lengths=(2, 3, 3))}),
+        [("Squeeze", "ragged")],
+    ),
+    "transpose": (RaggedCase("", "y = Transpose(x)", {"x": X}), [("Transpose", "ragged")]),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
+    case, reasons = DECLINED[name]
+    assert reasons_of(case) == reasons

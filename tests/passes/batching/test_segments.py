@@ -1,0 +1,189 @@
+"""Rules along the axis of different lengths."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+X = ragged(4)
+POSITIVE = ragged(4, low=0.1)
+FULL = ragged(4, lengths=(2, 1, 3))
+FIRST = constant(np.array([0]))
+
+REDUCTIONS = [
+    RaggedCase(f"{op} {kept}", f"y = {op}<keepdims={kept}>(x, a)", {"x": x, "a": FIRST})
+    for (op, x), kept in itertools.product(
+        {
+            "ReduceSum": X,
+            "ReduceMax": FULL,
+            "ReduceMin": FULL,
+            "ReduceMean": FULL,
+            "ReduceProd": X,
+            "ReduceL1": X,
+            "ReduceL2": X,
+            "ReduceSumSquare": X,
+            "ReduceLogSum": ragged(4, low=0.1, lengths=(2, 1, 3)),
+            "ReduceLogSumExp": FULL,
+        }.items(),
+        (0, 1),
+    )
+]
+OTHERS = [
+    RaggedCase("all axes", "y = ReduceSum(x)", {"x": ragged(2, 3)}),
+    RaggedCase(
+        "all axes, mean", "y = ReduceMean<keepdims=0>(x)", {"x": ragged(2, 3, lengths=(2, 1, 3))}
+    ),
+    RaggedCase(
+        "two axes",
+        "y = ReduceMean<keepdims=0>(x, a)",
+        {"x": ragged(2, 3, lengths=(2, 1, 3)), "a": constant(np.array([-1, 0]))},
+    ),
+    RaggedCase(
+        "two axes kept",
+        "y = ReduceMax(x, a)",
+        {"x": ragged(2, 3, lengths=(2, 1, 3)), "a": constant(np.array([0, 1]))},
+    ),
+    RaggedCase("rank 1", "y = ReduceSum(x)", {"x": ragged()}),
+    RaggedCase(
+        "integers", "y = ReduceSum<keepdims=0>(x, a)", {"x": ragged(4, dtype=np.int64), "a": FIRST}
+    ),
+    RaggedCase("axes as attribute", "y = ReduceMean<axes=[0]>(x)", {"x": FULL}, opset=17),
+    RaggedCase("argmax", "y = ArgMax(x)", {"x": FULL}),
+    RaggedCase(
+        "argmin of ties",
+        "y = ArgMin<keepdims=0>(x)",
+        {"x": ragged(4, dtype=np.int32, low=0, high=2, lengths=(4, 1, 5))},
+    ),
+    RaggedCase(
+        "argmax of ties, last",
+        "y = ArgMax<select_last_index=1>(x)",
+        {"x": ragged(4, dtype=np.int32, low=0, high=2, lengths=(4, 1, 5))},
+    ),
+    RaggedCase("softmax", "y = Softmax<axis=0>(x)", {"x": X}),
+    RaggedCase("log softmax", "y = LogSoftmax<axis=-2>(x)", {"x": X}),
+    RaggedCase("softmax of rank 1", "y = Softmax(x)", {"x": ragged()}),
+    RaggedCase(
+        "normalized by its sum", "s = ReduceSum(x, a) y = Div(x, s)", {"x": POSITIVE, "a": FIRST}
+    ),
+    RaggedCase(
+        "attention pooling",
+        "e = MatMul(x, w) p = Softmax<axis=0>(e) z = Mul(x, p) y = ReduceSum<keepdims=0>(z, a)",
+        {"x": X, "w": constant(np.ones((4, 1), np.float32) / 4), "a": FIRST},
+    ),
+]
+PICKS = [
+    RaggedCase("first row", "y = Gather(x, i)", {"x": FULL, "i": constant(np.array(0))}),
+    RaggedCase("last row", "y = Gather(x, i)", {"x": FULL, "i": constant(np.array(-1))}),
+    RaggedCase(
+        "two rows",
+        "y = Gather(x, i)",
+        {"x": ragged(4, lengths=(2, 4, 3)), "i": shared(np.array([[0], [-2]]))},
+    ),
+    RaggedCase(
+        "a row of each",
+        "y = Gather(x, i)",
+        {"x": FULL, "i": mapped(np.array([1]), np.array([0]), np.array([-3]))},
+    ),
+    RaggedCase(
+        "rows by positions",
+        "y = Gather(x, i)",
+        {"x": FULL, "i": ragged(lengths=(3, 0, 2), dtype=np.int64, low=0, high=0.9)},
+    ),
+    RaggedCase(
+        "embedding",
+        "y = Gather(w, i)",
+        {"i": ragged(dtype=np.int64, low=0, high=3), "w": constant(np.eye(4, dtype=np.float32))},
+    ),
+    RaggedCase("columns", "y = Gather<axis=1>(x, i)", {"x": X, "i": constant(np.array([3, 0]))}),
+    RaggedCase(
+        "one hot",
+        "y = OneHot(i, d, v)",
+        {
+            "i": ragged(dtype=np.int64, low=0, high=3),
+            "d": constant(np.array(4)),
+            "v": constant(np.array([0.0, 1.0], np.float32)),
+        },
+    ),
+    RaggedCase(
+        "slice of columns",
+        "y = Slice(x, s, e, a)",
+        {
+            "x": X,
+            "s": constant(np.array([1])),
+            "e": constant(np.array([3])),
+            "a": constant(np.array([1])),
+        },
+    ),
+    RaggedCase(
+        "slice",
+        "y = Slice(x, s, e)",
+        {"x": X, "s": constant(np.array([1])), "e": constant(np.array([2**62]))},
+    ),
+    RaggedCase(
+        "slice from the back",
+        "y = Slice(x, s, e) z = Exp(y)",
+        {"x": X, "s": constant(np.array([-2])), "e": constant(np.array([-1]))},
+        ("y", "z"),
+    ),
+    RaggedCase("concat of columns", "z = Neg(x) y = Concat<axis=1>(x, z)", {"x": X}),
+    RaggedCase(
+        "token in front",
+        "y = Concat<axis=0>(t, x)",
+        {"x": X, "t": constant(np.ones((1, 4), np.float32))},
+    ),
+    RaggedCase(
+        "concat of three",
+        "y = Concat<axis=0>(x, m, z) s = ReduceSum(y, a)",
+        {"x": X, "m": mapped((2, 4)), "z": ragged(4, lengths=(1, 3, 1), seed=3), "a": FIRST},
+        ("y", "s"),
+    ),
+]
+SHAPES = [
+    RaggedCase("shape", "y = Shape(x)", {"x": X}),
+    RaggedCase("shape, one", "y = Shape<start=0, end=1>(x)", {"x": X}),
+    RaggedCase("shape, last", "y = Shape<start=-1>(x)", {"x": X}),
+    RaggedCase("size", "y = Size(x)", {"x": X}),
+    RaggedCase(
+        "reshape by numbers", "y = Reshape(x, s)", {"x": X, "s": constant(np.array([-1, 2, 2]))}
+    ),
+    RaggedCase(
+        "reshape by zero",
+        "y = Reshape(x, s)",
+        {"x": ragged(2, 3, lengths=(2, 1, 3)), "s": constant(np.array([0, -1]))},
+    ),
+    RaggedCase(
+        "reshape by shape",
+        "n = Shape<end=1>(x) s = Concat<axis=0>(n, r) y = Reshape(x, s)",
+        {"x": X, "r": constant(np.array([2, 2]))},
+    ),
+    RaggedCase("transpose", "y = Transpose<perm=[0,2,1]>(x)", {"x": ragged(2, 3)}),
+    RaggedCase(
+        "unsqueeze",
+        "u = Unsqueeze(x, a) y = Squeeze(u, a)",
+        {"x": X, "a": constant(np.array([1]))},
+    ),
+    RaggedCase(
+        "expand",
+        "u = Unsqueeze(x, a) y = Expand(u, s)",
+        {"x": X, "a": constant(np.array([1])), "s": constant(np.array([3, 1]))},
+    ),
+    RaggedCase("tile", "y = Tile(x, r)", {"x": X, "r": constant(np.array([1, 2]))}),
+    RaggedCase(
+        "mean by shape",
+        "s = ReduceSum<keepdims=0>(x, a) n = Shape<end=1>(x) f = Cast<to=1>(n) y = Div(s, f)",
+        {"x": FULL, "a": FIRST},
+    ),
+]
+
+PROVEN = [*REDUCTIONS, *OTHERS, *PICKS, *SHAPES]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", PROVEN, ids=str)
+def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,7 +10,9 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
+from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.shapes import sample_dims, shaping
+from passes.batching.spans import span
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -53,6 +56,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         shifted = [ctx.axis(axis, data.rank) for axis in axes]
         return ctx.same(node, [data.value], {"axes": shifted})
     begins, steps = ctx.operand(operands, 1, "starts"), ctx.optional(operands, 4)
+    if not begins.is_shared or not ctx.operand(operands, 2, "ends").is_shared:
+        return span(ctx, node, operands)
     bounds = [shaping(begins, "starts"), shaping(ctx.operand(operands, 2, "ends"), "ends")]
     given = ctx.optional(operands, 3)
     ctx.require_shared(given, "axes")
@@ -86,6 +91,8 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     ctx.require_shared(axes, "axes")
     if ctx.attribute(node, "mode", "constant") != "constant":
         fill = None
+    if ctx.attribute(node, "mode") == "wrap":
+        return _wrapped(ctx, node, data, operands)
     if fill is None or fill.is_shared:
         return ctx.same(node, _pad_inputs(ctx, data, operands, fill))
     padded = data.value
@@ -101,6 +108,15 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     )
     value = _scalars(ctx, fill, data.rank)
     return [ctx.stacked(select(ctx, inside, padded, value, data.dtype))]
+
+
+def _wrapped(
+    ctx: Context, node: ir.Node, data: Batched, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """Pad by wrapping; onnxruntime refuses to where there is nothing."""
+    whole = dataclasses.replace(data, value=with_spare_sample(ctx, data))
+    (new,) = ctx.same(node, _pad_inputs(ctx, whole, operands, None))
+    return [ctx.stacked(without_spare_sample(ctx, new.value))]
 
 
 def _own(pads: ir.Value | None, axes: Operand) -> list[ir.Value | None]:

@@ -184,12 +184,7 @@ def _assumptions(site: MapSite, outputs: dict[int, OutputPlan], typings: Typings
     found = []
     for output, plan in outputs.items():
         value = site.body.outputs[output]
-        proven = typings.proven.dims(value)
-        if plan.form is Form.INSERTION or plan.dims is None:
-            continue
-        if proven is None or any(
-            isinstance(d, int) and p != d for p, d in zip(proven, plan.dims, strict=True)
-        ):
+        if plan.form is not Form.INSERTION and typings.takes_declared(value):
             found.append(
                 f"{site.path}: the declared element types hold for output {output} of the body; "
                 "a sample that breaks them is an error when the model runs"

@@ -77,6 +77,13 @@ class FusedBody:
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
 
+    def taken_as_declared(self, typings: Typings) -> list[ir.Value]:
+        """Return the values that loops collect as tensors of a shape that is only declared."""
+        outputs = self._wanted_from_loops(typings).items()
+        tensors = [self.site.body.outputs[o] for o, p in outputs if p.form is not Form.INSERTION]
+        collected = dict.fromkeys([*self.walk.promoted, *tensors])
+        return [value for value in collected if typings.takes_declared(value)]
+
     def _write_loop(
         self,
         builder: Builder,

@@ -310,6 +310,12 @@ def _decision(
         and source.sequence not in guarded
         and is_promised(source.sequence, facts.promises, facts.typings)
     ]
+    if None in fused:
+        assumptions += [
+            f"{site.path}: the declared element types hold for '{value.name}'; a sample that "
+            "breaks them is an error when the model runs"
+            for value in fused[None].taken_as_declared(facts.typings)
+        ]
     reasons = [*walk.reasons]
     if not site.was_loop and not lengths_are_equal(site, facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))

@@ -118,6 +118,13 @@ class Typings:
             for p, d in zip(proven, declared, strict=True)
         )
 
+    def takes_declared(self, value: ir.Value) -> bool:
+        """Whether `equal_dims` takes a number for the value that is declared and not proven."""
+        proven, dims = self.proven[value].dims, self.equal_dims(value)
+        if dims is None or proven is None:
+            return dims is not None
+        return any(isinstance(d, int) and p != d for p, d in zip(proven, dims, strict=True))
+
 
 def _combined(a: ValueType, b: ValueType) -> ValueType:
     """Return what two inferences know together of one value."""

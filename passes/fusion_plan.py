@@ -22,7 +22,7 @@ from passes.pack import can_pack, length_symbols, pack, rows_of_elements
 from passes.promises import Promises
 from passes.sequence_map import find_sequence_maps
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
-from passes.sources import lengths_are_equal
+from passes.sources import length_equals, lengths_are_equal
 from passes.stack import is_promised, is_proven_equal, sample_count, stack
 from passes.typing import Typings, type_both_ways, type_values
 
@@ -137,8 +137,8 @@ def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
     """Walk over a body as if a guard had checked the elements of all unproven sequences."""
     typings = facts.typings
     prelude = Builder(site.path)
-    equal_lengths = check is not None or lengths_are_equal(site, typings.proven)
-    batch = sample_count(prelude, site.elements[0][1], typings)
+    first = site.elements[0][1]
+    batch = sample_count(prelude, first, typings)
     stacked: dict[ir.Value, ir.Value] = {}
     packed: dict[ir.Value, tuple[ir.Value, Lengths]] = {}
     asked: dict[ir.Value, ir.Value] = {}
@@ -149,7 +149,8 @@ def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
         asked[sequence] = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))
         return asked[sequence]
 
-    for position, (inner, source) in enumerate(site.elements):
+    for inner, source in site.elements:
+        is_as_long = check is not None or length_equals(first, source, typings.proven)
         is_sequence = isinstance(source, SequenceSource)
         rank = typings.declared.rank(inner)
         vouched = is_proven_equal(source, typings)
@@ -158,9 +159,7 @@ def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
             vouched = promised or check is Check.SHAPES
         value = stack(prelude, source, rank, typings) if vouched else None
         if value is not None:
-            stacked[inner] = (
-                value if equal_lengths or not position else _cut(prelude, value, batch)
-            )
+            stacked[inner] = value if is_as_long else _cut(prelude, value, batch)
             needs_samples |= is_sequence
             continue
         checked = is_sequence and bool(rank) and check in (Check.ROWS, Check.LENGTHS)
@@ -168,7 +167,7 @@ def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
             if check is Check.LENGTHS and isinstance(source, SequenceSource):
                 known |= {source.sequence: next(iter(known.values()))} if known else {}
             packed[inner] = pack(prelude, source, ask_lengths, known)
-            if position and not equal_lengths:
+            if not is_as_long:
                 packed[inner] = _cut_packed(prelude, *packed[inner], batch)
             needs_samples |= is_sequence
     view = facts.checked_typings(check)

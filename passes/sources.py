@@ -13,7 +13,7 @@ from passes.sequence_map import sequence_source
 from passes.site import ElementSource, IndexSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing
 
-__all__ = ["PreparedSource", "lengths_are_equal", "prepare_source"]
+__all__ = ["PreparedSource", "length_equals", "lengths_are_equal", "prepare_source"]
 
 _INT64 = ir.DataType.INT64
 
@@ -149,6 +149,11 @@ def lengths_are_equal(site: MapSite, typing: Typing) -> bool:
     return len(keys) == 1
 
 
+def length_equals(one: ElementSource, other: ElementSource, typing: Typing) -> bool:
+    """Whether two sources have one number of elements, by proof."""
+    return _length_key(one, typing) == _length_key(other, typing)
+
+
 def _length_key(source: ElementSource, typing: Typing) -> object:
     """Return a number, or what stands for the unknown number of elements of a source."""
     if isinstance(source, IndexSource):
@@ -180,4 +185,4 @@ def _length_key(source: ElementSource, typing: Typing) -> object:
         return source.tensor, source.axis
     axis = source.axis % len(dims)
     dim = dims[axis]
-    return dim if typing.is_one_number(dim) else (source.tensor, axis)
+    return dim if typing.is_same_number(dim) else (source.tensor, axis)

@@ -51,6 +51,9 @@ class Surroundings(Protocol):
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """See `Context.lengths_named`."""
 
+    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """See `Context.declared_dims`."""
+
     def nested(
         self,
         graph: ir.Graph,
@@ -103,6 +106,13 @@ class Context:
         """Return how a value of the body is held: shared or stacked."""
         return self._surroundings.read_batched(value)
 
+    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a value of the body, numbers that are only declared included.
+
+        This is for uses only where a sample that breaks the declaration ends in an error.
+        """
+        return self._surroundings.declared_dims(value)
+
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension of a sample stands for, None if for none."""
         return self._surroundings.lengths_named(dim)
@@ -130,6 +140,21 @@ class Context:
             self.opset,
             self._batch,
             may_be_empty=self.may_be_empty,
+            surroundings=self._surroundings,
+        )
+
+    def with_batch(self, builder: Builder, batch: ir.Value) -> Context:
+        """Return the context of a graph inside of this one, for some of the samples.
+
+        Args:
+            builder: Records the nodes of that graph.
+            batch: How many samples, at least one, as an int64 vector ``[1]``.
+        """
+        return Context(
+            builder,
+            self.opset,
+            lambda: batch,
+            may_be_empty=False,
             surroundings=self._surroundings,
         )
 

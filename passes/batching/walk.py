@@ -63,7 +63,8 @@ class Walk:
             to be replaced by what its loop collects.
         reasons: Why nodes stayed in a loop.
         demoted: Nodes that must stay in a loop too, so that a value which differs in shape need
-            not be carried from one loop to a later one; walk again with them kept.
+            not be carried from one loop to a later one, or so that what a discrete node reads is
+            exact; walk again with them kept.
         fused: How many nodes were batched.
         hoisted: Shared nodes that could fail, and now run once even if there are no samples.
         flips: Discrete nodes that a rounding one feeds.
@@ -146,6 +147,10 @@ class Walk:
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension stands for, None if for none."""
         return self._options.lengths.get(dim) if isinstance(dim, str) else None
+
+    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """See `passes.batching.context.Context.declared_dims`."""
+        return self._typings.equal_dims(value)
 
     def _can_promote(self, value: ir.Value) -> bool:
         return self.is_stackable(value) or self.packable(value) is not None
@@ -341,23 +346,44 @@ class Walk:
             if x.is_stacked and isinstance(x.type.type, ir.SequenceType):
                 self._demote_between(node, -1)
         rounding = any(x.rounding for x in operands)
+        if rounding and self._options.exact and self._may_be_discrete(node):
+            self._demote_rounded(node)
+            rounding = False
         for value in node.outputs:
             type_ = self.type_of(value)
             self.env[value] = Batched(Layout.PER_SAMPLE, value, type_, index, rounding)
+
+    def _may_be_discrete(self, node: ir.Node) -> bool:
+        said = table.find(node, self._options.opset)
+        return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
+
+    def _demote_rounded(self, node: ir.Node) -> None:
+        """Demote all that rounds on the way to a node."""
+        pending = [node]
+        while pending:
+            for value in _read_by(pending.pop()):
+                producer = value.producer()
+                if producer is None or value not in self.env or producer in self.demoted:
+                    continue
+                if self.env[value].rounding:
+                    self.demoted.add(producer)
+                    pending.append(producer)
 
     def _demote_between(self, node: ir.Node, stage: int) -> None:
         """Demote what a node reads of later stages than ``stage``, down to that stage."""
         pending = [node]
         while pending:
-            reader = pending.pop()
-            for value in (
-                *reader.inputs,
-                *(v for _, g in subgraphs(reader) for v in captured_values(g)),
-            ):
-                producer = None if value is None else value.producer()
-                if value is None or producer is None or value not in self.env:
+            for value in _read_by(pending.pop()):
+                producer = value.producer()
+                if producer is None or value not in self.env:
                     continue
                 x = self.env[value]
                 if x.stage > stage and producer not in self.demoted:
                     self.demoted.add(producer)
                     pending.append(producer)
+
+
+def _read_by(node: ir.Node) -> list[ir.Value]:
+    """Return what a node reads, captured values among them."""
+    captured = [v for _, g in subgraphs(node) for v in captured_values(g)]
+    return [v for v in (*node.inputs, *captured) if v is not None]

@@ -1,0 +1,58 @@
+"""Recurrences over the axis of different lengths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import constant, mapped
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+
+X = ragged(2)
+SUM = "<body = b (float[2] s, float[2] r) => (float[2] n, float[2] o) { n = Add(s, r) o = Mul(n, n) }, num_scan_inputs = 1"
+ZERO = constant(np.array([0.5, -1], np.float32))
+
+SCANS = [
+    RaggedCase("running sum", f"e, y = Scan{SUM}>(z, x)", {"x": X, "z": ZERO}, ("e", "y")),
+    RaggedCase(
+        "states of the samples",
+        f"e, y = Scan{SUM}>(z, x)",
+        {"x": X, "z": mapped((2,))},
+        ("e", "y"),
+    ),
+    RaggedCase(
+        "backwards",
+        f"e, y = Scan{SUM}, scan_input_directions = [1]>(z, x)",
+        {"x": X, "z": ZERO},
+        ("e", "y"),
+    ),
+    RaggedCase(
+        "written backwards",
+        f"e, y = Scan{SUM}, scan_output_directions = [1]>(z, x)",
+        {"x": X, "z": ZERO},
+        ("e", "y"),
+    ),
+    RaggedCase(
+        "two inputs, a capture, no state",
+        "y = Scan<body = b (float[2] p, float[2] q) => (float[2] o) { a = Mul(p, q) o = Add(a, m) }, num_scan_inputs = 2>(x, w)",
+        {"x": X, "w": ragged(2, seed=4), "m": mapped((2,), seed=5)},
+    ),
+    RaggedCase(
+        "products of matrices",
+        "e, y = Scan<body = b (float[3,3] s, float[3,3] r) => (float[3,3] n, float[3,3] o) { n = MatMul(s, r) o = Identity(n) }, num_scan_inputs = 1>(i, x)",
+        {"x": ragged(3, 3), "i": constant(np.eye(3, dtype=np.float32))},
+        ("e", "y"),
+    ),
+    RaggedCase(
+        "a body that fails on padding",
+        "e, y = Scan<body = b (int64[2] s, int64[2] r) => (int64[2] n, int64[2] o) { n = Add(s, r) o = Div(s, r) }, num_scan_inputs = 1>(i, x)",
+        {"x": ragged(2, dtype=np.int64, low=1, high=9), "i": constant(np.array([40, 50]))},
+        ("e", "y"),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", SCANS, ids=str)
+def test_scan_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, inside=1)

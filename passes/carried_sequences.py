@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -106,42 +105,44 @@ def _find_append(node: ir.Node, body: ir.Graph, state: int) -> _Append | None:
 def _elements_before(append: _Append, typing: Typing, known: KnownSequences) -> int | None:
     """Return how many elements a sequence starts with, None if it cannot become a scan output.
 
-    It can if it is read as tensors only, and a scan output holds all that is read.
+    It can if a scan output holds all that is read of it, and if the element type can be split
+    where it may be needed as a sequence.
     """
-    users = [user for user, _ in append.result.uses()]
-    if not users or append.result.is_graph_output():
-        return None
-    if not all(user.op_type in READERS and is_default_domain(user) for user in users):
-        return None
     parts = known[append.first]
     count = None if parts is None else parts.count
-    dtype = typing.dtype(append.element)
+    dims, dtype = typing.dims(append.element), typing.dtype(append.element)
     if count is None or count > MOST_PIECES or dtype is None:
         return None
-    if count and dtype not in SPLITTABLE:
+    users = [user for user, _ in append.result.uses()]
+    escapes = append.result.is_graph_output()
+    if not users and not escapes:
         return None
-    return count if _fits_scan(append, users, typing, is_first_empty=not count) else None
-
-
-def _fits_scan(
-    append: _Append, users: Sequence[ir.Node], typing: Typing, *, is_first_empty: bool
-) -> bool:
-    """Whether all elements have one shape, by proof or because they are stacked."""
-    dims = typing.dims(append.element)
-    if dims is not None and all(typing.is_one_number(dim) for dim in dims):
-        return bool(dims) or all(_stacks(user) for user in users if _joins(user))
-    return is_first_empty and all(
+    is_equal = dims is not None and all(typing.is_one_number(dim) for dim in dims)
+    if is_equal and dtype in SPLITTABLE:
+        return count
+    if count or escapes:
+        return None
+    if is_equal and all(_is_reader(user) and (dims or not _joins(user)) for user in users):
+        return 0
+    stacks = (
         _stacks(user) and (dims is not None or user.attributes.get_int("axis", 0) == 0)
         for user in users
     )
+    return 0 if all(stacks) else None
+
+
+def _is_reader(node: ir.Node) -> bool:
+    return node.op_type in READERS and is_default_domain(node)
 
 
 def _joins(node: ir.Node) -> bool:
-    return node.op_type == "ConcatFromSequence"
+    """Whether a reader concatenates along an axis of the elements."""
+    return node.op_type == "ConcatFromSequence" and not node.attributes.get_int("new_axis", 0)
 
 
 def _stacks(node: ir.Node) -> bool:
-    return _joins(node) and bool(node.attributes.get_int("new_axis", 0))
+    is_join = node.op_type == "ConcatFromSequence" and is_default_domain(node)
+    return is_join and bool(node.attributes.get_int("new_axis", 0))
 
 
 def _scan_output(body: ir.Graph, append: _Append, typing: Typing) -> ir.Value:

@@ -48,8 +48,10 @@ def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
     for node in nodes:
         for attribute in node.attribute:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                # A Loop gives its iteration number the rank that the body declares.
+                kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
                 for value in (*graph.input, *graph.output, *graph.value_info):
-                    _erase_dims(value.type, ranks)
+                    _erase_dims(value.type, ranks or value.name == kept)
                 if node.op_type == "SequenceMap":
                     for value in graph.input:
                         _name_dims(value, "unk__")

@@ -14,6 +14,7 @@ from passes.eliminate import EliminateSequencesPass
 from rewriter.backends import BackendError, open_session
 from rewriter.compare import compare
 from rewriter.report import count_operators
+from tests.passes.sequence_chains import Chain
 
 Feeds = Mapping[str, Any]
 
@@ -167,3 +168,343 @@ def test_a_tensor_that_is_cut_is_read(cut: str, axis: int, read: str, dims: str)
         or ("stack" in read and "without" in cut)
     ):
         assert sequences(after) == 0
+
+
+def test_sizes_that_do_not_fit_are_still_an_error() -> None:
+    for read in ("at 1", "concat 0", "concat 1"):
+        before, _ = ranked(cut_and_read("lengths", 0, read, "N,4"), {"x": matrix(4, 4)})
+        after = eliminate(before)
+        # The Split of onnx.reference takes sizes that do not add up.
+        assert run(after, {"x": matrix(5, 4)}, "onnxruntime") is None, read
+
+
+# name: nodes; inputs beside `x`; whether no sequence is left
+COMPUTED: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "row": (
+        "s = SplitToSequence (x) y = SequenceAt (s, k)",
+        {"k": np.array(-1, np.int64)},
+        True,
+    ),
+    "row by int32": (
+        "s = SplitToSequence <keepdims = 0> (x) y = SequenceAt (s, k)",
+        {"k": np.array(2, np.int32)},
+        True,
+    ),
+    "row by a position of rank 1": (
+        "s = SplitToSequence <keepdims = 0> (x) y = SequenceAt (s, k)",
+        {"k": np.array([2], np.int64)},
+        True,
+    ),
+    "chunk": (
+        "s = SplitToSequence <axis = 1> (x, n) y = SequenceAt (s, k)",
+        {"n": np.array(3, np.int64), "k": np.array(1, np.int64)},
+        True,
+    ),
+    "last chunk": (
+        "s = SplitToSequence <axis = -1> (x, n) y = SequenceAt (s, k)",
+        {"n": np.array(3, np.int32), "k": np.array(-1, np.int32)},
+        True,
+    ),
+    "number of chunks": (
+        "s = SplitToSequence <axis = 1> (x, n) y = SequenceLength (s)",
+        {"n": np.array(3, np.int64)},
+        True,
+    ),
+    "all chunks": (
+        "s = SplitToSequence <axis = 1> (x, n) y = ConcatFromSequence <axis = 1> (s)",
+        {"n": np.array(3, np.int64)},
+        True,
+    ),
+    "piece of given length": (
+        "s = SplitToSequence <axis = 0> (x, n) y = SequenceAt (s, k)",
+        {"n": np.array([1, 0, 3], np.int64), "k": np.array(2, np.int64)},
+        True,
+    ),
+    "number of lengths": (
+        "s = SplitToSequence <axis = 0> (x, n) y = SequenceLength (s)",
+        {"n": np.array([1, 0, 3], np.int64)},
+        True,
+    ),
+    "all pieces": (
+        "s = SplitToSequence <axis = -2> (x, n) y = ConcatFromSequence <axis = 0> (s)",
+        {"n": np.array([1, 0, 3], np.int64)},
+        True,
+    ),
+    "pieces of computed lengths beside each other": (
+        "s = SplitToSequence <axis = 0> (x, n) y = ConcatFromSequence <axis = 1> (s)",
+        {"n": np.array([2, 2], np.int64)},
+        True,
+    ),
+    "one of some tensors": (
+        "s = SequenceConstruct (x, z, x) y = SequenceAt (s, k)",
+        {"z": matrix(4, 5) + 100, "k": np.array(-2, np.int64)},
+        True,
+    ),
+    "one of tensors of unknown shape": (
+        "u = Relu (x) m = Not (b) c = Compress <axis = 0> (x, b) "
+        "s = SequenceConstruct (x, c) y = SequenceAt (s, k)",
+        {"b": np.array([True, False, True, True]), "k": np.array(1, np.int64)},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+@pytest.mark.parametrize("case", COMPUTED)
+def test_sizes_and_positions_may_be_computed(case: str, *, is_static: bool) -> None:
+    nodes, others, is_free = COMPUTED[case]
+    feeds = {"x": matrix(4, 5), **others}
+    kinds = {"f": "float", "i": "int64", "b": "bool"}
+    declared = []
+    for name, value in feeds.items():
+        kind = "int32" if value.dtype == np.int32 else kinds[value.dtype.kind]
+        is_known = is_static or name in ("n", "k")
+        dims = [str(d) if is_known else f"{name}{i}" for i, d in enumerate(value.shape)]
+        declared.append(f"{kind}{[*dims] if dims else ''} {name}".replace("'", ""))
+    output = "int64 y" if "SequenceLength" in nodes else "float[] y"
+    before, _ = ranked(onnx.parser.parse_model(text(nodes, ", ".join(declared), output)), feeds)
+    after = prove(before, feeds)
+    if is_free and (is_static or case != "one of some tensors"):
+        assert sequences(after) == 0
+    for wrong in (7, -9):
+        if "k" in feeds:
+            bad = {**feeds, "k": np.full_like(feeds["k"], wrong)}
+            assert run(after, bad, "onnxruntime") is None
+            assert run(after, bad, "reference") is None
+
+
+# name: inputs, outputs, nodes, feeds; no sequence is left of any
+CHAINS: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "elements put in, in front and at the end": (
+        "float[N,M] x, float[K,M] z",
+        "float[P,M] y, int64 n",
+        "zero = Constant <value_int = 0> () e = SequenceEmpty () a = SequenceInsert (e, x) "
+        "i = Identity (a) b = SequenceInsert (i, z, zero) c = SequenceInsert (b, x) "
+        "y = ConcatFromSequence <axis = 0> (c) n = SequenceLength (c)",
+        {"x": matrix(2, 3), "z": matrix(1, 3) + 50},
+    ),
+    "elements taken out of a cut tensor": (
+        "float[4,M] x",
+        "float[P,M] y, int64 n",
+        "one = Constant <value_int = 1> () s = SplitToSequence (x) a = SequenceErase (s, one) "
+        "b = SequenceErase (a) y = ConcatFromSequence <axis = 0> (b) n = SequenceLength (b)",
+        {"x": matrix(4, 3)},
+    ),
+    "a tensor put behind a cut tensor": (
+        "float[N,4] x, float[1,4] z",
+        "float[P,4] y, int64 n, float[A,4] last",
+        "k = Constant <value_int = -1> () s = SplitToSequence (x) t = SequenceInsert (s, z) "
+        "y = ConcatFromSequence <axis = 0> (t) n = SequenceLength (t) last = SequenceAt (t, k)",
+        {"x": matrix(3, 4), "z": matrix(1, 4) + 50},
+    ),
+    "strings": (
+        "string[N,M] x, int64 k",
+        "string[M] y, string[M,N] z",
+        "s = SplitToSequence <keepdims = 0> (x) y = SequenceAt (s, k) "
+        "z = ConcatFromSequence <axis = 1, new_axis = 1> (s)",
+        {"x": matrix(3, 4, object), "k": np.array(-1, np.int64)},
+    ),
+    "read in a branch": (
+        "float[N,M] x, bool c",
+        "float[M] y",
+        "k = Constant <value_int = 1> () s = SplitToSequence <keepdims = 0> (x) "
+        "y = If (c) <then_branch = t () => (a) { a = SequenceAt (s, k) }, else_branch = f () => "
+        "(b) { l = SequenceLength (s) i = Sub (l, k) b = SequenceAt (s, i) }>",
+        {"x": matrix(3, 4), "c": np.array(False)},
+    ),
+    "read in a loop": (
+        "float[N,M] x",
+        "float[B,M] y",
+        's = SplitToSequence <keepdims = 0> (x) n = SequenceLength (s) y = Loop (n, "") '
+        "<body = b (int64 i, bool c) => (bool d, float[M] o) { d = Identity (c) "
+        "e = SequenceAt (s, i) o = Neg (e) }>",
+        {"x": matrix(3, 4)},
+    ),
+    "branches that yield as many tensors": (
+        "float[N,M] x, float[K,M] z, bool c",
+        "float[P,M] y, int64 n",
+        "s = If (c) <then_branch = t () => (seq(float[]) a) { a = SequenceConstruct (x, z) }, "
+        "else_branch = f () => (seq(float[]) b) { u = Neg (z) b = SequenceConstruct (u, u) }> "
+        "y = ConcatFromSequence <axis = 0> (s) n = SequenceLength (s)",
+        {"x": matrix(3, 4), "z": matrix(1, 4), "c": np.array(False)},
+    ),
+    "branches that cut alike, one in the other": (
+        "float[N,M] x, float[K,M] z, bool c",
+        "float[M] y, float[P,M] w",
+        "k = Constant <value_int = 0> () "
+        "s = If (c) <then_branch = t () => (seq(float[]) a) { a = If (c) <then_branch = t2 () => "
+        "(seq(float[]) a1) { u1 = Neg (x) a1 = SplitToSequence <keepdims = 0> (u1) }, "
+        "else_branch = f2 () => (seq(float[]) a2) { a2 = SplitToSequence <keepdims = 0> (z) }> }, "
+        "else_branch = f () => (seq(float[]) b) { b = SplitToSequence <keepdims = 0> (z) }> "
+        "y = SequenceAt (s, k) w = ConcatFromSequence <axis = 0, new_axis = 1> (s)",
+        {"x": matrix(3, 4), "z": matrix(1, 4), "c": np.array(True)},
+    ),
+    "branches that yield nothing but beginnings": (
+        "float[N,M] x, bool c",
+        "float[N,M] y",
+        "s, v = If (c) <then_branch = t () => (seq(float[]) a, float[N,M] a1) "
+        "{ a = SequenceEmpty () a1 = Neg (x) }, else_branch = f () => (seq(float[]) b, "
+        "float[N,M] b1) { b = SequenceEmpty () b1 = Identity (x) }> "
+        "u = SequenceInsert (s, v) y = ConcatFromSequence <axis = 0> (u)",
+        {"x": matrix(3, 4), "c": np.array(True)},
+    ),
+    "a recurrence that keeps its states": (
+        "float[N,M] x, float[M] h0",
+        "float[M] h, float[B,M] y, int64 n",
+        "e = SequenceEmpty () l = Shape <end = 1> (x) k = Squeeze (l) "
+        'h, s = Loop (k, "", h0, e) <body = b (int64 i, bool c, float[M] g, seq(float[]) t) => '
+        "(bool d, float[M] g2, seq(float[]) t2) { d = Identity (c) r = Gather <axis = 0> (x, i) "
+        "q = Add (g, r) g2 = Tanh (q) t1 = SequenceInsert (t, g2) t2 = Identity (t1) }> "
+        "y = ConcatFromSequence <axis = 0, new_axis = 1> (s) "
+        "u = Shape <end = 1> (y) n = Squeeze (u)",
+        {"x": matrix(3, 4) / 10, "h0": matrix(1, 4)[0]},
+    ),
+    "a loop that appends to what there is": (
+        "float[N,4] x, float[1,4] z",
+        "float[P,4] y, int64 n",
+        "l = Shape <end = 1> (x) k = Squeeze (l) s = SequenceConstruct (z) zero = Constant "
+        '<value_ints = [0]> () t = Loop (k, "", s) <body = b (int64 i, bool c, seq(float[]) u) => '
+        "(bool d, seq(float[]) w) { d = Identity (c) r = Gather <axis = 0> (x, i) "
+        "q = Unsqueeze (r, zero) w = SequenceInsert (u, q) }> "
+        "y = ConcatFromSequence <axis = 0> (t) n = SequenceLength (t)",
+        {"x": matrix(3, 4), "z": matrix(1, 4) + 50},
+    ),
+    "a loop that carries and never changes": (
+        "float[N,M] x, float[M] h0",
+        "float[M] h, float[N,M] y",
+        's = SplitToSequence <keepdims = 0> (x) k = SequenceLength (s) h, t = Loop (k, "", h0, s) '
+        "<body = b (int64 i, bool c, float[M] g, seq(float[]) u) => (bool d, float[M] g2, "
+        "seq(float[]) w) { d = Identity (c) r = SequenceAt (u, i) g2 = Add (g, r) "
+        "w = Identity (u) }> y = ConcatFromSequence <axis = 0, new_axis = 1> (t)",
+        {"x": matrix(3, 4), "h0": matrix(1, 4)[0]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CHAINS)
+def test_no_sequence_is_left(case: str) -> None:
+    inputs, outputs, nodes, feeds = CHAINS[case]
+    before = onnx.parser.parse_model(text(nodes, inputs, outputs))
+    onnx.checker.check_model(before, full_check=True)
+    assert sequences(prove(before, feeds)) == 0
+    if "c" in feeds:
+        prove(before, {**feeds, "c": ~feeds["c"]})
+
+
+@pytest.mark.parametrize("samples", [0, 1, 3])
+@pytest.mark.parametrize(
+    "case", ["read in a loop", "a recurrence that keeps its states", "strings"]
+)
+def test_any_number_of_elements(case: str, samples: int) -> None:
+    inputs, outputs, nodes, feeds = CHAINS[case]
+    before = onnx.parser.parse_model(text(nodes, inputs, outputs))
+    feeds = {**feeds, "x": feeds["x"][:samples]}
+    prove(before, feeds, defined=samples > 0 or case == "read in a loop")
+
+
+def test_nothing_from_a_loop_of_unknown_shapes_is_joined_as_rows() -> None:
+    before = onnx.parser.parse_model(
+        text(
+            "l = Shape <end = 1> (x) k = Squeeze (l) e = SequenceEmpty () one = Constant "
+            '<value_ints = [1]> () zero = Constant <value_ints = [0]> () s = Loop (k, "", e) '
+            "<body = b (int64 i, bool c, seq(float[]) t) => (bool d, seq(float[]) t2) { "
+            "d = Identity (c) j = Unsqueeze (i, zero) a = Slice (x, zero, j) "
+            "t2 = SequenceInsert (t, a) }> y = ConcatFromSequence <axis = 0> (s)",
+            "float[N,M] x",
+            "float[P,M] y",
+        )
+    )
+    after = prove(before, {"x": matrix(4, 3)})
+    assert sequences(after) == 3
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13])
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "s = SplitToSequence <axis = 1> (x) k = Constant <value = int64 {-1}> () "
+        "y = SequenceAt (s, k)",
+        "s = SplitToSequence <keepdims = 0> (x) y = ConcatFromSequence <axis = 1, new_axis = 1> (s)",
+        "s = SequenceConstruct (x, x) y = ConcatFromSequence <axis = -1, new_axis = 1> (s)",
+        "n = Constant <value = int64[3] {1, 0, 3}> () s = SplitToSequence (x, n) "
+        "k = Constant <value = int64 {2}> () y = SequenceAt (s, k)",
+    ],
+)
+def test_older_opsets(opset: int, nodes: str) -> None:
+    feeds = {"x": matrix(4, 3)}
+    before, _ = ranked(onnx.parser.parse_model(text(nodes, opset=opset)), feeds)
+    assert sequences(prove(before, feeds)) == 0
+
+
+def test_functions_that_hold_sequences() -> None:
+    before = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18, "f" : 1]>\n'
+        "main (float[N,M] x) => (float[M,N] y) { y = f.turn (x) }\n"
+        '<domain: "f", opset_import: ["" : 18]> turn (a) => (b) { '
+        "s = SplitToSequence <keepdims = 0> (a) "
+        "b = ConcatFromSequence <axis = 1, new_axis = 1> (s) }"
+    )
+    after = prove(before, {"x": matrix(3, 4)})
+    assert [node.op_type for node in after.graph.node] == ["Transpose"]
+
+
+# name: inputs, outputs, nodes
+KEPT = {
+    "an input": ("seq(float[N]) s, int64 k", "float[M] y", "y = SequenceAt (s, k)"),
+    "an output": ("float[N,M] x", "seq(float[A,M]) s", "s = SplitToSequence (x)"),
+    "a position out of range": (
+        "float[3,M] x",
+        "float[A,M] y",
+        "k = Constant <value_int = 3> () s = SplitToSequence (x) y = SequenceAt (s, k)",
+    ),
+    "nothing to join": (
+        "float[3,M] x",
+        "float[A] y",
+        "s = SequenceEmpty () y = ConcatFromSequence <axis = 0> (s)",
+    ),
+    "branches of different lengths": (
+        "float[N,M] x, bool c",
+        "int64 n",
+        "s = If (c) <then_branch = t () => (a) { a = SequenceConstruct (x, x) }, "
+        "else_branch = f () => (b) { b = SequenceConstruct (x) }> n = SequenceLength (s)",
+    ),
+    "a loop that appends now and then": (
+        "float[N,M] x, bool c0",
+        "int64 n",
+        'k = Constant <value_int = 3> () e = SequenceEmpty () s = Loop (k, "", e) <body = b '
+        "(int64 i, bool c, seq(float[]) t) => (bool d, seq(float[]) t2) { d = Identity (c) "
+        "t2 = If (c0) <then_branch = g () => (a) { a = SequenceInsert (t, x) }, else_branch = h "
+        "() => (o) { o = Identity (t) }> }> n = SequenceLength (s)",
+    ),
+    "a loop that reads what it appends to": (
+        "float[N,M] x",
+        "int64 n",
+        'k = Constant <value_int = 3> () e = SequenceEmpty () s, n = Loop (k, "", e, k) <body = b '
+        "(int64 i, bool c, seq(float[]) t, int64 m) => (bool d, seq(float[]) t2, int64 m2) "
+        "{ d = Identity (c) t2 = SequenceInsert (t, x) m2 = SequenceLength (t) }>",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_is_not_known_stays(case: str) -> None:
+    inputs, outputs, nodes = KEPT[case]
+    before = onnx.parser.parse_model(text(nodes, inputs, outputs))
+    after = eliminate(before)
+    assert sequences(after) == sequences(before)
+
+
+def test_what_nothing_reads_is_removed() -> None:
+    nodes = "s = SplitToSequence (x) t = SequenceInsert (s, x) y = Neg (x)"
+    after = eliminate(onnx.parser.parse_model(text(nodes, outputs="float[N,M] y")))
+    assert [node.op_type for node in after.graph.node] == ["Neg"]
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_random_chains(first: int) -> None:
+    for seed in range(first, first + 50):
+        chain = Chain(seed)
+        try:
+            prove(chain.model, chain.feeds)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error

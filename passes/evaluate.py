@@ -141,7 +141,7 @@ class Evaluator:
             dim = dims[axis]
             if isinstance(dim, int):
                 return Linear(dim)
-            if self._typing.is_one_number(dim) and tensor not in self._inside:
+            if self._typing.is_same_number(dim) and tensor not in self._inside:
                 return Linear.of(Dim(dim, tensor, axis))
         if axis < 0 or tensor in self._inside:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
@@ -15,6 +16,7 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
+from passes.integer_rules import INTEGERS
 from passes.loop_counts import Trips
 from passes.loop_dialects import name_dialect
 from passes.loop_facts import Kind, LoopFacts, State, why_carried
@@ -208,8 +210,24 @@ class BodyWriter:
                 self._copy(branch, needed)
                 for old, new in zip(node.outputs, branch.outputs, strict=True):
                     self.values[old] = self.values.get(new, new)
+            elif (array := self._constant(node)) is not None:
+                self.values[node.outputs[0]] = self.builder.constant(array)
             else:
                 self.builder.nodes.append(_without_types(copy_node(node, self.values)))
+
+    def _constant(self, node: ir.Node) -> np.ndarray | None:
+        """Return the integers that a node computes in every iteration, if they are known."""
+        typing, output = self.typings.proven, node.outputs[0]
+        dtype, rank = typing.dtype(output), typing.rank(output)
+        if dtype not in INTEGERS or rank not in (0, 1) or len(node.outputs) > 1:
+            return None
+        numbers = self.facts.evaluator.of(output)
+        if numbers is None or any(n.number is None for n in numbers):
+            return None
+        if rank == 0 and len(numbers) != 1:
+            return None
+        array = np.array([n.number for n in numbers], dtype.numpy())
+        return array if rank else array.reshape(())
 
     def _element(self, source: Source) -> ir.Value:
         """Return the input of the body that reads a source."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.body_symbols import join_symbols
 from passes.declared_types import enter_promises, erase, restore_elements
 from passes.function_types import read_functions
 from passes.graphs import all_graphs
@@ -66,8 +67,9 @@ def type_values(
         for dim in value.type.tensor_type.shape.dim
         if dim.dim_param and not dim.dim_param.startswith(_INFERENCE_PREFIX)
     )
-    typing = Typing(symbols)
+    typing = Typing(symbols, names_axes=proven)
     read_graph(typing, model.graph, inferred.graph)
+    join_symbols(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

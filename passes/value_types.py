@@ -30,14 +30,19 @@ UNKNOWN = ValueType(None, None)
 class Typing:
     """A side table of types; values that the model gained later are entered by `copy`."""
 
-    def __init__(self, symbols: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, symbols: frozenset[str] = frozenset(), *, names_axes: bool = False
+    ) -> None:
         """Make an empty table.
 
         Args:
             symbols: The symbols that stand for one number in the whole model.
+            names_axes: Whether each of them names one axis of one input. Otherwise two inputs
+                may share one, which proves nothing of their dimensions.
         """
         self._types: dict[ir.Value, ValueType] = {}
         self._symbols = symbols
+        self._names_axes = names_axes
 
     def __getitem__(self, value: ir.Value) -> ValueType:
         """Return what is known of a value."""
@@ -86,6 +91,10 @@ class Typing:
     def is_one_number(self, dim: int | str | None) -> bool:
         """Whether a dimension is a number, or a symbol that stands for one in the whole model."""
         return isinstance(dim, int) or (isinstance(dim, str) and dim in self._symbols)
+
+    def is_same_number(self, dim: int | str | None) -> bool:
+        """Whether all dimensions with this number or symbol are the same number."""
+        return isinstance(dim, int) or (self._names_axes and self.is_one_number(dim))
 
 
 @dataclasses.dataclass(frozen=True)

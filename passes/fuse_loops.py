@@ -1,0 +1,148 @@
+"""Replaces the Loops and Scans that are maps by operators with a batch axis."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import ORIGIN_KEY, Builder, drop_uses
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.errors import RewriteError
+from passes.fuse import record_fusion
+from passes.fusion_plan import FusionFacts, FusionPlan, plan_whole
+from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
+from passes.guards import Guards
+from passes.iterations import is_iteration
+from passes.loop_facts import NotAMapError
+from passes.names import make_names_unique
+from passes.opset_check import find_misfit
+from passes.opset_forms import to_opset_form
+from passes.prepare import move_initializers
+from passes.promises import Promises
+from passes.read_loops import discard_body, read_loop
+from passes.site import MapSite
+from passes.splice import splice
+from passes.stack import reversed_along
+
+__all__ = ["ReadLoopsPass"]
+
+
+class ReadLoopsPass(ir.passes.InPlacePass):
+    """Fuse the Loops and Scans that are maps over independent samples, and only as a whole.
+
+    One of which something would have to stay in a loop is left exactly as it is. So are the
+    loops that a rewrite wrote itself.
+
+    Attributes:
+        decisions: What was done with each Loop and Scan of the model.
+    """
+
+    def __init__(
+        self, promises: Promises | None = None, *, exact: bool = False, again: bool = False
+    ) -> None:
+        """Set up the pass.
+
+        Args:
+            promises: What the caller vouches for.
+            exact: Keep per-sample what batching could change by rounding before a discrete
+                operator.
+            again: Look only at Loops that hold or read what a rewrite wrote.
+        """
+        super().__init__()
+        self._promises = promises or Promises()
+        self._exact = exact
+        self._again = again
+        self.decisions: list[Decision] = []
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Fuse the Loops of a model, those inside of others first."""
+        self.decisions = []
+        loops = [
+            (graph, node)
+            for graph, node in find_loops(model)
+            if not self._again or reads_new_nodes(node)
+        ]
+        if not loops:
+            return ir.passes.PassResult(model, False)
+        facts: FusionFacts | None = None
+        kept: dict[ir.Node, Decision] = {}
+        modified = make_names_unique(model)
+        for graph, node in loops:
+            if facts is None or reads_new_nodes(node):
+                facts = FusionFacts(model, self._promises, exact=self._exact)
+            decision = fuse_loop(node, graph, facts)
+            if decision.verdict is Verdict.KEPT:
+                kept[node] = decision
+                continue
+            self.decisions.append(decision)
+            modified = True
+        make_names_unique(model)
+        left = set(walk_nodes(model.graph))
+        self.decisions += [decision for node, decision in kept.items() if node in left]
+        return ir.passes.PassResult(model, modified)
+
+
+def find_loops(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
+    """Return the main graph's own Loops and Scans; one inside the body of another comes first.
+
+    Those of model-local functions stay: a function knows neither its types nor who calls it.
+    """
+    return [
+        (graph, node)
+        for graph in reversed(list(with_subgraphs(model.graph)))
+        for node in graph
+        if is_iteration(node) and ORIGIN_KEY not in node.metadata_props
+    ]
+
+
+def reads_new_nodes(node: ir.Node) -> bool:
+    """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
+    bodies = [graph for _, graph in subgraphs(node)]
+    values = {v for v in node.inputs if v is not None}
+    values.update(v for graph in bodies for v in captured_values(graph))
+    producers = [p for v in values if (p := v.producer()) is not None]
+    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
+    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
+
+
+def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
+    """Fuse a Loop or Scan if it is a map and nothing of it has to stay in a loop."""
+    path = facts.paths[node]
+    try:
+        site = read_loop(node, graph, path, facts.typings, facts.model, facts.opset)
+    except NotAMapError as error:
+        reason = error.reason(facts.paths)
+        return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+    except RewriteError as error:
+        reason = Reason(Code.NOT_A_MAP, detail=str(error))
+        return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+    plan = plan_whole(site, facts)
+    if isinstance(plan, FusionPlan):
+        return _apply(plan, facts)
+    discard_body(site)
+    plan.notes.append(f"read as a map: {site.dialect}")
+    return plan
+
+
+def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
+    """Put a planned map into the place of its Loop, if its nodes fit the model's opset."""
+    site = plan.site
+    body = site.node.attributes["body"].as_graph()
+    builder, pairs = record_fusion(plan, facts, Guards())
+    pairs = [(old, _turned(builder, site, old, new)) for old, new in pairs]
+    pairs += [(old, write(builder)) for old, write in site.finals.items()]
+    builder.prune([new for _, new in pairs])
+    to_opset_form(walk_nodes(builder.nodes), facts.opset)
+    misfit = find_misfit(builder.nodes, facts.opset)
+    discard_body(site)
+    if misfit is not None:
+        drop_uses(builder.nodes)
+        reason = Reason(Code.OPSET, detail=misfit)
+        return Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is", [reason])
+    move_initializers(body, facts.model.graph)
+    splice(builder, site.node, pairs)
+    return plan.decision
+
+
+def _turned(builder: Builder, site: MapSite, old: ir.Value, new: ir.Value) -> ir.Value:
+    result = next(r for r in site.results if r.value is old)
+    return reversed_along(builder, new, result.axis) if result.is_reversed else new

@@ -1,0 +1,122 @@
+"""Proves what becomes of Loops and Scans: the model as it is, against what replaces it."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from passes.decisions import Decision, Verdict
+from passes.fuse_loops import ReadLoopsPass
+from passes.graphs import all_graphs
+from passes.promises import Promises
+from rewriter.backends import BackendError, open_session
+from rewriter.compare import compare
+
+__all__ = ["Read", "kept", "model", "prove", "read", "rows", "same"]
+
+Feeds = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """A model after the pass, and what the pass said."""
+
+    model: onnx.ModelProto
+    decisions: list[Decision]
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of all reasons, in order."""
+        return [reason.code.value for d in self.decisions for reason in d.reasons]
+
+    @property
+    def details(self) -> str:
+        """The details of all reasons."""
+        return "; ".join(reason.detail for d in self.decisions for reason in d.reasons)
+
+    @property
+    def operators(self) -> collections.Counter[str]:
+        """How often each operator stands in the model."""
+        return collections.Counter(
+            n.op_type for g in all_graphs(ir.from_proto(self.model)) for n in g
+        )
+
+    @property
+    def loops(self) -> int:
+        """How many Loops and Scans are left."""
+        return self.operators["Loop"] + self.operators["Scan"]
+
+
+def model(text: str, opset: int = 17) -> onnx.ModelProto:
+    """Parse a graph; the header is added."""
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]>\n'
+    return onnx.parser.parse_model(head + text)
+
+
+def read(before: onnx.ModelProto, **options: Any) -> Read:
+    """Run the pass, and check what holds of every model that it gives."""
+    onnx.checker.check_model(before, full_check=True)
+    made = []
+    for _ in range(2):
+        taken = ir.from_proto(before)
+        reading = ReadLoopsPass(**options)
+        modified = reading(taken).modified
+        assert modified == any(d.verdict is not Verdict.KEPT for d in reading.decisions)
+        made.append(ir.to_proto(taken))
+    after = made[0]
+    assert after == made[1], "a second run on the same model gives another one"
+    again = ReadLoopsPass(**options)
+    assert not again(taken).modified
+    assert ir.to_proto(taken) == after, "a second pass changes the model"
+    onnx.checker.check_model(after, full_check=True)
+    assert list(before.opset_import) == list(after.opset_import)
+    for old, new in (
+        (before.graph.input, after.graph.input),
+        (before.graph.output, after.graph.output),
+    ):
+        assert [(v.name, v.type) for v in old] == [(v.name, v.type) for v in new]
+    return Read(after, reading.decisions)
+
+
+def same(before: onnx.ModelProto, after: onnx.ModelProto, *feeds: Feeds) -> int:
+    """Assert that two models agree wherever the first runs; return how often it does."""
+    one, other = open_session(before), open_session(after)
+    ran = 0
+    for feed in feeds:
+        try:
+            expected = one.run(feed)
+        except BackendError:
+            continue
+        difference = compare(expected, other.run(feed))
+        assert difference.equal, difference.message
+        ran += 1
+    return ran
+
+
+def prove(text: str, *feeds: Feeds, opset: int = 17, loops: int = 0, **options: Any) -> Read:
+    """Assert that a graph with Loops is fused, and computes what it did on all feeds."""
+    before = model(text, opset)
+    found = read(before, promises=Promises(**options))
+    assert found.loops == loops, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *feeds) == len(feeds), "the model fails as it was"
+    return found
+
+
+def kept(text: str, opset: int = 17) -> Read:
+    """Assert that a graph is left as it is, to the byte."""
+    before = model(text, opset)
+    found = read(before)
+    assert found.model == ir.to_proto(ir.from_proto(before))
+    assert all(d.verdict is Verdict.KEPT for d in found.decisions)
+    return found
+
+
+def rows(*shape: int, seed: int = 0) -> np.ndarray:
+    """Make floats."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)

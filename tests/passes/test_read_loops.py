@@ -1,0 +1,548 @@
+"""Loops and Scans that are maps, in every form that exporters write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.loops import model, prove, read, rows, same
+
+COUNTS = (0, 1, 2, 5)
+SCALARS = """
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    one = Constant <value = int64 {1}> ()
+    two = Constant <value = int64 {2}> ()
+    three = Constant <value = int64 {3}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    one1 = Constant <value = int64[1] {1}> ()
+    three1 = Constant <value = int64[1] {3}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+"""
+
+
+def scanned(body: str, *, trips: str = "n", first: str = "t", go: str = "Identity (t)") -> str:
+    """Return a graph whose Loop collects ``y`` from the rows of ``x``."""
+    return f"""g (float[N,4] x) => (float[M,4] ys) {{ {SCALARS}
+        ys = Loop ({trips}, {first}) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            {body}
+            go = {go}
+        }}>
+    }}"""
+
+
+def counts(*sizes: int, **more: np.ndarray) -> list[dict[str, np.ndarray]]:
+    return [{"x": rows(n, 4), **more} for n in sizes or COUNTS]
+
+
+READS = {
+    "gather": "e = Gather <axis = 0> (x, i)  y = Tanh (e)",
+    "gather_of_one": """
+        p = Unsqueeze (i, zero1)  e = Gather <axis = 0> (x, p)  s = Squeeze (e, zero1)
+        y = Tanh (s)""",
+    "slice_of_one": """
+        p = Unsqueeze (i, zero1)  q = Add (p, one1)  e = Slice (x, p, q, zero1)
+        s = Squeeze (e, zero1)  y = Tanh (s)""",
+    "slice_without_axes": """
+        p = Reshape (i, one1)  q = Add (p, one1)  e = Slice (x, p, q)
+        s = Squeeze (e, zero1)  y = Tanh (s)""",
+    "backwards": """
+        last = Sub (n, one)  j = Sub (last, i)  e = Gather <axis = 0> (x, j)  y = Tanh (e)""",
+    "twice": """
+        e = Gather <axis = 0> (x, i)  f = Gather <axis = 0> (x, i)  y = Mul (e, f)""",
+    "first_row_too": """
+        e = Gather <axis = 0> (x, i)  f = Gather <axis = 0> (x, zero)  y = Sub (e, f)""",
+    "the_whole_too": """
+        e = Gather <axis = 0> (x, i)  f = ReduceMax <axes = [0], keepdims = 0> (x)
+        y = Sub (e, f)""",
+    "the_number_too": """
+        e = Gather <axis = 0> (x, i)  f = Cast <to = 1> (i)  y = Mul (e, f)""",
+    "remainder": "j = Mod (i, two)  e = Gather <axis = 0> (x, j)  y = Tanh (e)",
+    "the_row_itself": "y = Gather <axis = 0> (x, i)",
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reads_by_the_iteration_number(name: str) -> None:
+    sizes = (0, 2, 5) if name == "remainder" else COUNTS
+    prove(scanned(READS[name]), *counts(*sizes))
+
+
+def test_a_read_of_all_rows_is_the_tensor_itself() -> None:
+    found = prove(scanned("e = Gather <axis = 0> (x, i)  y = Tanh (e)"), *counts())
+    assert set(found.operators) == {"Constant", "Tanh"}
+
+
+TRIPS = {
+    "one_less": ("m = Sub (n, one)", "m", (1, 2, 5)),
+    "constant": ("m = Identity (three)", "m", (3, 5)),
+    "cast_to_int32_and_back": ("k = Cast <to = 6> (n)  m = Cast <to = 7> (k)", "m", COUNTS),
+    "least_of_two": ("m = Min (n, three)", "m", COUNTS),
+    "least_of_a_list": (
+        "u = Unsqueeze (n, zero1)  l = Concat <axis = 0> (u, three1)"
+        "  m = ReduceMin <keepdims = 0> (l)",
+        "m",
+        COUNTS,
+    ),
+    "negative": ("m = Sub (zero, n)", "m", COUNTS),
+    "slice_of_the_shape": ("l = Slice (shape, zero1, one1)  m = Squeeze (l)", "m", COUNTS),
+    "size_of_a_column": (
+        "l = Gather <axis = 1> (x, zero)  m = Size (l)",
+        "m",
+        COUNTS,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_trip_counts(name: str) -> None:
+    lines, trips, sizes = TRIPS[name]
+    body = "e = Gather <axis = 0> (x, i)  y = Tanh (e)"
+    text = scanned(body, trips=trips).replace("ys = Loop", f"{lines}\n        ys = Loop")
+    prove(text, *counts(*sizes))
+
+
+def test_a_trip_count_that_is_an_input() -> None:
+    text = f"""g (float[N,4] x, int64 m) => (float[M,4] ys) {{ {SCALARS}
+        ys = Loop (m, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            e = Gather <axis = 0> (x, i)
+            y = Tanh (e)
+            go = Identity (c)
+        }}>
+    }}"""
+    prove(text, *({"x": rows(5, 4), "m": np.array(m)} for m in (-3, 0, 1, 4, 5)))
+
+
+def test_a_first_condition_that_is_an_input() -> None:
+    text = f"""g (float[N,4] x, bool f) => (float[M,4] ys, int64 k) {{ {SCALARS}
+        k, ys = Loop (n, f, one) <body = step (int64 i, bool c, int64 j)
+            => (bool go, int64 j2, float[4] y) {{
+            e = Gather <axis = 0> (x, i)
+            y = Tanh (e)
+            j2 = Add (j, two)
+            go = Identity (c)
+        }}>
+    }}"""
+    prove(text, *({"x": rows(n, 4), "f": np.array(f)} for n in COUNTS for f in (True, False)))
+
+
+CONDITIONS = {
+    "constant_outside": ("t", "Identity (t)"),
+    "constant_inside": ("t", "Constant <value = bool {1}> ()"),
+    "cast_constant": ("t", "Cast <to = 9> (one)"),
+    "handed_on": ("t", "Identity (c)"),
+    "always_true_comparison": ("t", "LessOrEqual (zero, i)"),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_that_are_always_true(name: str) -> None:
+    first, go = CONDITIONS[name]
+    body = "e = Gather <axis = 0> (x, i)  y = Tanh (e)"
+    prove(scanned(body, first=first, go=go), *counts())
+
+
+def until(less: str, *, start: str = "zero", step: str = "one", first: str = "t") -> str:
+    """Return a graph whose Loop ends by a condition on a carried counter ``k``."""
+    return f"""g (float[N,4] x) => (float[M,4] ys, int64 last) {{ {SCALARS}
+        f = {first if "(" in first else f"Identity ({first})"}
+        last, ys = Loop (, f, {start}) <body = step (int64 i, bool c, int64 k)
+            => (bool go, int64 k2, float[4] y) {{
+            e = Gather <axis = 0> (x, i)
+            w = Cast <to = 1> (k)
+            y = Mul (e, w)
+            k2 = Add (k, {step})
+            go = {less}
+        }}>
+    }}"""
+
+
+ENDS = {
+    "less": (until("Less (k2, n)"), (1, 2, 5)),
+    "less_or_equal": (until("LessOrEqual (k2, n)", start="one"), (1, 2, 5)),
+    "greater": (until("Greater (n, k2)"), (1, 2, 5)),
+    "not_greater_or_equal": (
+        until("Not (q)").replace("go = Not", "q = GreaterOrEqual (k2, n)\n go = Not"),
+        (1, 2, 5),
+    ),
+    "tested_before": (until("Less (k2, n)", first="Less (zero, n)"), COUNTS),
+    "tested_before_otherwise": (until("Less (k2, n)", first="Greater (n, zero)"), COUNTS),
+    "another_test_before": (until("Less (k2, n)", first="Less (two, n)"), COUNTS),
+    "from_two": (until("Less (k2, n)", start="two", first="Less (two, n)"), COUNTS),
+    "steps_of_two_to_a_constant": (until("Less (k2, three)", step="two"), (2, 5)),
+    "steps_of_two_to_an_odd_end": (
+        until("Less (k2, five)", step="two").replace("f =", "five = Add (two, three)\n f =", 1),
+        (3, 5),
+    ),
+    "the_iteration_number": (until("Less (i, three)"), (4, 5)),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_loops_that_end_by_a_counter(name: str) -> None:
+    text, sizes = ENDS[name]
+    prove(text, *counts(*sizes))
+
+
+def test_a_trip_count_beside_a_counter() -> None:
+    text = until("Less (k2, n)").replace("Loop (,", "Loop (three,")
+    prove(text, *counts(1, 2, 3, 5))
+
+
+def windows(trips: str, start: str, size: str, dims: str = "N,4") -> str:
+    return f"""g (float[{dims}] x) => (float[M,3,4] ys) {{ {SCALARS}
+        {trips}
+        ys = Loop (m, t) <body = step (int64 i, bool c) => (bool go, float[3,4] y) {{
+            {start}
+            q = Add (p, {size})
+            e = Slice (x, p, q, zero1)
+            y = Tanh (e)
+            go = Identity (t)
+        }}>
+    }}"""
+
+
+def test_windows_that_overlap_are_one_gather() -> None:
+    text = windows("m = Sub (n, two)", "p = Unsqueeze (i, zero1)", "three1")
+    found = prove(text, *counts(3, 5, 8))
+    assert found.operators["Gather"] == 2
+
+
+def test_windows_that_stride() -> None:
+    text = windows(
+        "m = Identity (three)", "j = Mul (i, two)  p = Unsqueeze (j, zero1)", "three1", "7,4"
+    )
+    prove(text, *counts(7))
+
+
+def test_slices_side_by_side_are_a_reshape() -> None:
+    text = windows(
+        "m = Identity (three)", "j = Mul (i, three)  p = Unsqueeze (j, zero1)", "three1", "9,4"
+    )
+    found = prove(text, *counts(9))
+    assert not found.operators["Gather"] - 2
+
+
+def test_windows_that_may_be_cut_short_keep_their_lengths() -> None:
+    """The last windows are shorter: their rows are packed and summed one sample at a time."""
+    text = f"""g (float[N,4] x) => (float[M,4] ys) {{ {SCALARS}
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            p = Unsqueeze (i, zero1)
+            q = Add (p, three1)
+            e = Slice (x, p, q, zero1)
+            y = ReduceSum <keepdims = 0> (e, zero1)
+            go = Identity (t)
+        }}>
+    }}"""
+    prove(text, *counts())
+
+
+def test_a_read_along_another_axis() -> None:
+    text = f"""g (float[3,N] x) => (float[M,3] ys) {{ {SCALARS}
+        k = Gather <axis = 0> (shape, one)
+        ys = Loop (k, t) <body = step (int64 i, bool c) => (bool go, float[3] y) {{
+            e = Gather <axis = 1> (x, i)
+            y = Tanh (e)
+            go = Identity (t)
+        }}>
+    }}"""
+    prove(text, *({"x": rows(3, n)} for n in COUNTS))
+
+
+def test_a_second_tensor_with_more_rows() -> None:
+    text = scanned("""
+        e = Gather <axis = 0> (x, i)  f = Gather <axis = 0> (z, i)  y = Mul (e, f)
+    """).replace("x)", "x, float[K,4] z)", 1)
+    prove(text, *({"x": rows(n, 4), "z": rows(n + 2, 4, seed=1)} for n in COUNTS))
+
+
+def appended(body: str, outside: str, outputs: str, inputs: str = "float[N,4] x") -> str:
+    return f"""g ({inputs}) => ({outputs}) {{ {SCALARS}
+        none = SequenceEmpty <dtype = 1> ()
+        r = Loop (n, t, none) <body = step (int64 i, bool c, seq(float[]) s)
+            => (bool go, seq(float[]) s2) {{
+            e = Gather <axis = 0> (x, i)
+            {body}
+            go = Identity (t)
+        }}>
+        {outside}
+    }}"""
+
+
+ROWS = "y = Tanh (e)  s2 = SequenceInsert (s, y)"
+APPENDED = {
+    "sequence": (ROWS, "ys = Identity (r)", "seq(float[]) ys", COUNTS),
+    "at_the_end_by_number": (
+        "y = Tanh (e)  s2 = SequenceInsert (s, y, i)",
+        "ys = Identity (r)",
+        "seq(float[]) ys",
+        COUNTS,
+    ),
+    "stacked": (
+        ROWS,
+        "ys = ConcatFromSequence <axis = 0, new_axis = 1> (r)",
+        "float[M,4] ys",
+        (1, 2, 5),
+    ),
+    "stacked_behind": (
+        ROWS,
+        "ys = ConcatFromSequence <axis = -1, new_axis = 1> (r)",
+        "float[4,M] ys",
+        (1, 2, 5),
+    ),
+    "concatenated": (ROWS, "ys = ConcatFromSequence <axis = 0> (r)", "float[M] ys", (1, 2, 5)),
+    "both": (
+        ROWS,
+        "ys = ConcatFromSequence <axis = 0> (r)  k = SequenceLength (r)",
+        "float[M] ys, int64 k",
+        (1, 2, 5),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", APPENDED)
+def test_appended_sequences(name: str) -> None:
+    body, outside, outputs, sizes = APPENDED[name]
+    prove(appended(body, outside, outputs), *counts(*sizes))
+
+
+def test_two_sequences_of_one_value_and_a_scan_output() -> None:
+    text = f"""g (float[N,4] x) => (seq(float[]) a, seq(float[]) b, float[M,4] ys) {{ {SCALARS}
+        none = SequenceEmpty <dtype = 1> ()
+        a, b, ys = Loop (n, t, none, none)
+            <body = step (int64 i, bool c, seq(float[]) s, seq(float[]) u)
+            => (bool go, seq(float[]) s2, seq(float[]) u2, float[4] y) {{
+            e = Gather <axis = 0> (x, i)
+            y = Tanh (e)
+            s2 = SequenceInsert (s, y)
+            u2 = SequenceInsert (u, y)
+            go = Identity (t)
+        }}>
+    }}"""
+    prove(text, *counts())
+
+
+def test_a_sequence_that_feeds_the_next_loop() -> None:
+    second = """
+        l = SequenceLength (r)
+        ys = Loop (l, t) <body = next (int64 j, bool d) => (bool ho, float[4] z) {
+            f = SequenceAt (r, j)
+            z = Exp (f)
+            ho = Identity (t)
+        }>"""
+    found = prove(appended(ROWS, second, "float[M,4] ys"), *counts())
+    assert found.operators["SplitToSequence"] == 0 or found.loops == 0
+
+
+def test_elements_of_a_promised_sequence() -> None:
+    text = """g (seq(float[4]) xs) => (seq(float[4]) ys) {
+        t = Constant <value = bool {1}> ()
+        none = SequenceEmpty <dtype = 1> ()
+        n = SequenceLength (xs)
+        ys = Loop (n, t, none) <body = step (int64 i, bool c, seq(float[4]) s)
+            => (bool go, seq(float[4]) s2) {
+            e = SequenceAt (xs, i)
+            y = Relu (e)
+            s2 = SequenceInsert (s, y)
+            go = Identity (t)
+        }>
+    }"""
+    feeds = [{"xs": [rows(4, seed=i) for i in range(n)]} for n in COUNTS]
+    prove(text, *feeds, uniform=frozenset({"xs"}))
+    ragged = [{"xs": [rows(i) for i in range(n)]} for n in COUNTS]
+    assert same(model(text), read(model(text)).model, *feeds, *ragged) > 4
+
+
+def test_two_promised_sequences_of_different_length() -> None:
+    text = """g (seq(float[4]) xs, seq(float[4]) zs) => (float[M,4] ys) {
+        t = Constant <value = bool {1}> ()
+        zero1 = Constant <value = int64[1] {0}> ()
+        n = SequenceLength (xs)
+        m = SequenceLength (zs)
+        n1 = Unsqueeze (n, zero1)
+        m1 = Unsqueeze (m, zero1)
+        both = Concat <axis = 0> (n1, m1)
+        k = ReduceMin <keepdims = 0> (both)
+        ys = Loop (k, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {
+            e = SequenceAt (xs, i)
+            f = SequenceAt (zs, i)
+            y = Mul (e, f)
+            go = Identity (t)
+        }>
+    }"""
+    feeds = [
+        {"xs": [rows(4, seed=i) for i in range(a)], "zs": [rows(4, seed=9 + i) for i in range(b)]}
+        for a, b in ((0, 1), (0, 3), (3, 1), (3, 3), (3, 6), (2, 3))
+    ]
+    prove(text, *feeds, uniform=frozenset({"xs", "zs"}))
+
+
+def test_a_value_that_is_the_same_in_every_iteration_is_repeated() -> None:
+    text = scanned("y = Gather <axis = 0> (x, zero)")
+    prove(text, *counts(1, 2, 5))
+
+
+def test_a_loop_without_trips_never_reads_what_is_not_there() -> None:
+    """Row 0 is read in the body only: without rows the Loop never reads it."""
+    prove(scanned("y = Gather <axis = 0> (x, zero)"), *counts(0))
+
+
+def test_final_values() -> None:
+    text = f"""g (float[N,4] x, int64 a) => (int64 k, float[N,4] same, int32 h) {{ {SCALARS}
+        h0 = Constant <value = int32 {{7}}> ()
+        h1 = Constant <value = int32 {{-2}}> ()
+        k, same, h = Loop (n, t, a, x, h0)
+            <body = step (int64 i, bool c, int64 j, float[N,4] v, int32 g)
+            => (bool go, int64 j2, float[N,4] v2, int32 g2) {{
+            j2 = Add (j, three)
+            v2 = Identity (v)
+            g2 = Add (g, h1)
+            go = Identity (t)
+        }}>
+    }}"""
+    prove(text, *counts(*COUNTS, a=np.array(-5)))
+
+
+def test_an_inner_loop_is_fused_before_the_outer_one() -> None:
+    text = f"""g (float[N,4] x) => (float[M,4] ys) {{ {SCALARS}
+        four = Add (one, three)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            e = Gather <axis = 0> (x, i)
+            y = Loop (four, t) <body = inner (int64 j, bool d) => (bool ho, float z) {{
+                f = Gather <axis = 0> (e, j)
+                z = Exp (f)
+                ho = Identity (t)
+            }}>
+            go = Identity (t)
+        }}>
+    }}"""
+    prove(text, *counts())
+
+
+def test_a_loop_in_a_branch() -> None:
+    text = f"""g (float[N,4] x, bool p) => (float[M,4] ys) {{ {SCALARS}
+        ys = If (p) <then_branch = a () => (float[M,4] u) {{
+            u = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+                e = Gather <axis = 0> (x, i)
+                y = Tanh (e)
+                go = Identity (t)
+            }}>
+        }}, else_branch = b () => (float[M,4] v) {{ v = Identity (x) }}>
+    }}"""
+    feeds = [{"x": rows(n, 4), "p": np.array(p)} for n in COUNTS for p in (True, False)]
+    prove(text, *feeds)
+
+
+def test_weights_inside_of_the_body_become_weights_of_the_model() -> None:
+    text = """g (float[N,4] x) => (float[M,2] ys) {
+        t = Constant <value = bool {1}> ()
+        zero = Constant <value = int64 {0}> ()
+        shape = Shape (x)
+        n = Gather <axis = 0> (shape, zero)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[2] y)
+            <float[4,2] w = {1,2,3,4,5,6,7,8}> {
+            e = Gather <axis = 0> (x, i)
+            y = MatMul (e, w)
+            go = Identity (t)
+        }>
+    }"""
+    found = prove(text, *counts())
+    assert [one.name for one in found.model.graph.initializer] == ["w"]
+
+
+def scan(attributes: str, outputs: str, *, state: bool = True) -> str:
+    inner, outer = ("float[4] h, ", "float[4] h2, ") if state else ("", "")
+    copied = "h2 = Identity (h)\n v = Mul (p, h)" if state else "v = Tanh (p)"
+    return f"""g (float[4,N] x, float[N,4] z, float[4] b) => ({outputs}) {{
+        {"r, " if state else ""}ys = Scan <body = step ({inner}float[4] p, float[4] q)
+            => ({outer}float[4] y) {{
+            {copied}
+            y = Sub (v, q)
+        }}, num_scan_inputs = 2{attributes}> ({"b, " if state else ""}x, z)
+    }}"""
+
+
+SCANS = {
+    "axes": (scan(", scan_input_axes = [1, 0]", "float[4] r, float[M,4] ys"), "r"),
+    "negative_axes": (scan(", scan_input_axes = [-1, -2]", "float[4] r, float[M,4] ys"), "r"),
+    "without_state": (scan(", scan_input_axes = [1, 0]", "float[M,4] ys", state=False), ""),
+    "backwards": (
+        scan(
+            ", scan_input_axes = [1, 0], scan_input_directions = [1, 1]",
+            "float[M,4] ys",
+            state=False,
+        ),
+        "",
+    ),
+    "against_each_other": (
+        scan(
+            ", scan_input_axes = [1, 0], scan_input_directions = [1, 0], "
+            "scan_output_directions = [1]",
+            "float[4] r, float[M,4] ys",
+        ),
+        "r",
+    ),
+    "output_axis": (
+        scan(", scan_input_axes = [1, 0], scan_output_axes = [1]", "float[4] r, float[4,M] ys"),
+        "r",
+    ),
+    "last_output_axis_backwards": (
+        scan(
+            ", scan_input_axes = [1, 0], scan_output_axes = [-1], scan_output_directions = [1]",
+            "float[4] r, float[4,M] ys",
+        ),
+        "r",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans(name: str) -> None:
+    feeds = [{"x": rows(4, n), "z": rows(n, 4, seed=1), "b": rows(4, seed=2)} for n in (1, 2, 5)]
+    prove(SCANS[name][0], *feeds)
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13, 14, 15, 16, 17, 18])
+def test_the_opset_of_the_model_is_kept(opset: int) -> None:
+    unsqueeze = "Unsqueeze <axes = [0]> (i)" if opset < 13 else "Unsqueeze (i, zero1)"
+    text = f"""g (float[N,4] x, float[4,4] w) => (float[M,4] ys, float[M] zs) {{ {SCALARS}
+        ys, zs = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y, float z) {{
+            p = {unsqueeze}
+            q = Add (p, one1)
+            e = Slice (x, p, q, zero1)
+            f = MatMul (e, w)
+            y = Reshape (f, four1)
+            four1 = Constant <value = int64[1] {{4}}> ()
+            g = Gather <axis = 0> (x, i)
+            z = ReduceMax <axes = [0], keepdims = 0> (g)
+            go = Identity (t)
+        }}>
+    }}""".replace(
+        "y = Reshape (f, four1)\n            four1 = Constant <value = int64[1] {4}> ()",
+        "four1 = Constant <value = int64[1] {4}> ()\n            y = Reshape (f, four1)",
+    )
+    if opset >= 18:
+        text = text.replace(
+            "ReduceMax <axes = [0], keepdims = 0> (g)", "ReduceMax <keepdims = 0> (g, zero1)"
+        )
+    prove(text, *({"x": rows(n, 4), "w": rows(4, 4)} for n in COUNTS), opset=opset)
+
+
+def test_a_shared_symbol_of_two_inputs_proves_nothing() -> None:
+    """Both first dimensions are called ``N``, and differ."""
+    text = """g (float[N,4] x, float[N,4] z) => (float[M,4] ys) {
+        t = Constant <value = bool {1}> ()
+        zero = Constant <value = int64 {0}> ()
+        shape = Shape (x)
+        n = Gather <axis = 0> (shape, zero)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {
+            e = Gather <axis = 0> (x, i)
+            f = Gather <axis = 0> (z, i)
+            y = Mul (e, f)
+            go = Identity (t)
+        }>
+    }"""
+    feeds = [{"x": rows(n, 4), "z": rows(n + 2, 4, seed=1)} for n in COUNTS]
+    prove(text, *feeds)
+    prove(text, *feeds, trust_types=True)

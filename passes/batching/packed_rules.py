@@ -6,7 +6,13 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import packed_operators, packed_scan, packed_shapes, segments
+from passes.batching import (
+    packed_operators,
+    packed_recurrent,
+    packed_scan,
+    packed_shapes,
+    segments,
+)
 from passes.batching.context import Context, Operand
 from passes.batching.packed import (
     across_axis,
@@ -97,6 +103,7 @@ register_packed("Size", packed_shapes.size_of_rows)
 register_packed("Gather", packed_shapes.gather_rows)
 register_packed("Slice", packed_shapes.slice_rows, since=10)
 register_packed("Concat", packed_shapes.concat_rows)
+register_packed("LSTM GRU RNN", packed_recurrent.recurrent_rows)
 register_packed("Scan", packed_scan.scan_rows, since=16)
 register_packed("GatherND", packed_operators.gather_nd_rows, since=12)
 register_packed("GatherElements ScatterElements", packed_operators.element_rows, since=11)

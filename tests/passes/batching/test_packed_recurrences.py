@@ -51,6 +51,52 @@ SCANS = [
     ),
 ]
 
+WEIGHTS = {
+    kind: {
+        "w": constant(np.random.default_rng(1).uniform(-1, 1, (dirs, gates * 3, 2)).astype("f")),
+        "r": constant(np.random.default_rng(2).uniform(-1, 1, (dirs, gates * 3, 3)).astype("f")),
+    }
+    for kind, gates, dirs in (("LSTM", 4, 1), ("GRU", 3, 1), ("RNN", 1, 2))
+}
+SEQUENCES = [
+    RaggedCase(
+        "lstm",
+        "y, h, c = LSTM<hidden_size=3>(x, w, r)",
+        {"x": ragged(1, 2, lengths=(2, 1, 3)), **WEIGHTS["LSTM"]},
+        ("y", "h", "c"),
+    ),
+    RaggedCase(
+        "lstm, one sample without rows",
+        "y, h = LSTM<hidden_size=3>(x, w, r)",
+        {"x": ragged(1, 2), **WEIGHTS["LSTM"]},
+        ("y", "h"),
+    ),
+    RaggedCase(
+        "lstm backwards, states of the samples",
+        'y, h = LSTM<hidden_size=3, direction="reverse">(x, w, r, , , s)',
+        {"x": ragged(2, 2), **WEIGHTS["LSTM"], "s": mapped((1, 2, 3))},
+        ("y", "h"),
+    ),
+    RaggedCase(
+        "gru",
+        "y, h = GRU<hidden_size=3>(x, w, r)",
+        {"x": ragged(1, 2, lengths=(2, 1, 3)), **WEIGHTS["GRU"]},
+        ("y", "h"),
+    ),
+    RaggedCase(
+        "rnn both ways, last state only",
+        ', h = RNN<hidden_size=3, direction="bidirectional">(x, w, r)',
+        {"x": ragged(1, 2, lengths=(4, 1, 3)), **WEIGHTS["RNN"]},
+        ("h",),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", SEQUENCES, ids=str)
+def test_recurrent_network_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", SCANS, ids=str)

@@ -1,0 +1,94 @@
+"""LSTM, GRU and RNN over packed samples: padded, with the operator's own lengths, and cut again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.recurrent import recurrent
+from passes.decisions import Code, Decline
+from passes.typing import ValueType
+
+__all__ = ["recurrent_rows"]
+
+_SEQUENCE_LENS = 4
+
+
+def recurrent_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output | None]:
+    """Run the operator on ``[B, L, N, I]`` with the length of each sample for ``sequence_lens``.
+
+    The operator itself keeps padding out of every result; rows of ``Y`` behind a sample's last
+    one are cut off. A sample without rows is given one of zeros, since onnxruntime's GRU
+    ends the process where a length is 0.
+
+    Raises:
+        Decline: Something else than ``X`` differs in length, or ``X`` has its time axis second.
+    """
+    x = ctx.operand(operands, 0, "X")
+    others = [o for o in operands[1:] if o is not None]
+    if x.lengths is None or any(o.is_packed for o in others):
+        raise Decline(Code.RAGGED, "what belongs to X differs in length")
+    if node.attributes.get_int("layout", 0):
+        raise Decline(Code.RAGGED, "the axis that differs in length is not its time axis")
+    if ctx.optional(operands, _SEQUENCE_LENS) is not None:
+        raise Decline(Code.RAGGED, "it has lengths of its own")
+    lengths = x.lengths
+    width = ctx.op("Max", [lengths.longest, ctx.ints(1)])
+    padded = _padded(ctx, x.value, lengths, width)
+    given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
+    dims = (None, *x.dims[1:])
+    given[0] = Batched(Layout.STACKED, padded, ValueType(x.type.type, dims))
+    given[_SEQUENCE_LENS] = _sequence_lens(ctx, x.value, lengths, dims[1])
+    outputs: list[Output | None] = []
+    for index, out in enumerate(recurrent(ctx, node, given)):
+        if out is None:
+            outputs.append(None)
+        elif index == 0:
+            outputs.append(ctx.packed(_rows(ctx, out.value, lengths, width), lengths))
+        else:
+            outputs.append(ctx.stacked(_final(ctx, out.value, lengths, x.dtype)))
+    return outputs
+
+
+def _final(ctx: Context, value: ir.Value, lengths: Lengths, dtype: ir.DataType | None) -> ir.Value:
+    """Return final states ``[B, D, N, H]``, zero for samples without rows as onnxruntime has it."""
+    if dtype is None:
+        raise Decline(Code.NO_RULE, "nothing tells the element type")
+    has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])
+    zero = ctx.builder.constant(np.zeros((), dtype.numpy()))
+    return ctx.op("Where", [ctx.unsqueeze(has_rows, [1, 2, 3]), value, zero])
+
+
+def _padded(ctx: Context, value: ir.Value, lengths: Lengths, width: ir.Value) -> ir.Value:
+    """Lay samples side by side, ``[B, L, *rest]``, with rows of zeros behind the shorter ones."""
+    row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
+    zeros = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
+    rows = ctx.op("Concat", [value, zeros], {"axis": 0})
+    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
+    places = ctx.op("Range", [zero, ctx.op("Squeeze", [width, ctx.ints(0)]), one])
+    starts, sizes = (ctx.unsqueeze(v, [1]) for v in (lengths.starts, lengths.value))
+    inside = ctx.op("Less", [places, sizes])
+    where = ctx.op("Where", [inside, ctx.op("Add", [places, starts]), lengths.total])
+    return ctx.op("Gather", [rows, where], {"axis": 0})
+
+
+def _sequence_lens(ctx: Context, x: ir.Value, lengths: Lengths, size: int | str | None) -> Batched:
+    numbers = ctx.op("Max", [lengths.value, ctx.ints(1)])
+    column = ctx.unsqueeze(ctx.op("Cast", [numbers], {"to": ir.DataType.INT32}), [1])
+    target = ctx.op("Concat", [lengths.count, ctx.shape(x, 1, 2)], {"axis": 0})
+    value = ctx.op("Expand", [column, target])
+    return Batched(Layout.STACKED, value, ValueType(ir.TensorType(ir.DataType.INT32), (size,)))
+
+
+def _rows(ctx: Context, value: ir.Value, lengths: Lengths, width: ir.Value) -> ir.Value:
+    """Cut what lies behind the samples' last rows: ``[B, L, *rest]`` to ``[T, *rest]``."""
+    first = ctx.op("Mul", [lengths.samples, width])
+    where = ctx.op("Add", [first, lengths.positions])
+    return ctx.op("Gather", [ctx.merged(value), where], {"axis": 0})

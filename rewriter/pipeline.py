@@ -17,6 +17,7 @@ from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
+from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
 from passes.tensor_finish import FinishTensorIoPass
@@ -166,7 +167,6 @@ def _run(
     tensor_io: bool,
     on_pass: Callable[[str, ir.Model], None] | None,
 ) -> Report:
-    find_target(target)
     required = tuple(require)
     for name in required:
         if name not in REQUIREMENTS:
@@ -180,7 +180,10 @@ def _run(
     declined: dict[str, Decision] = {}
     refused: list[Refusal] = []
     assumptions: list[str] = []
-    for one in _passes(options, model, tensor_io):
+    passes = _passes(options, model, tensor_io)
+    if find_target(target).old_forms:
+        passes.append(OldFormsPass())
+    for one in passes:
         start = time.perf_counter()
         result = one(model)
         declined |= getattr(one, "declined", {})
@@ -201,7 +204,7 @@ def _run(
         promises=options.promises,
         target=target,
         require=required,
-        unreached=tuple(check_target(model, target, required, refused)),
+        unreached=tuple(check_target(model, target, required, refused, decisions)),
         strategy=options.strategy,
         warnings=tuple(warnings),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=assumptions),

@@ -1,17 +1,18 @@
-"""What the consumers of a model accept, and the check of a model against it."""
+"""The check of a rewritten model against its target and what is required beyond it."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import BATCHED_KEY
+from passes.builder import BATCHED_KEY, ORIGIN_KEY
+from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
-from passes.tensor_io import Refusal
+from passes.tensor_io import Refusal, TensorIo
 from rewriter.report import SEQUENCE_OPERATORS, Report, Unreached
+from rewriter.target_table import TARGETS, Target, find_target
 
 __all__ = [
     "REQUIREMENTS",
@@ -22,55 +23,6 @@ __all__ = [
     "find_target",
     "version_warnings",
 ]
-
-
-@dataclasses.dataclass(frozen=True)
-class Target:
-    """One consumer of models. SequenceMap is accepted by none: every rewrite removes it.
-
-    Attributes:
-        name: What ``target=`` and ``--target`` take.
-        sequences: Whether values may be sequences.
-        loop: Whether Loop is accepted.
-        branch: Whether If is accepted.
-        scan: Whether Scan is accepted.
-        highest_opset: The newest default-domain opset accepted, ``None`` where none is known.
-        highest_ir: The newest IR version accepted, ``None`` where none is known.
-        backend: The backend that runs a model for this target.
-        device: The device of that backend.
-    """
-
-    name: str
-    sequences: bool
-    loop: bool
-    branch: bool
-    scan: bool
-    highest_opset: int | None = None
-    highest_ir: int | None = None
-    backend: str = "onnxruntime"
-    device: str = "cpu"
-
-    def accepts(self, op_type: str) -> bool:
-        """Return whether nodes of a default-domain operator are accepted."""
-        if op_type in SEQUENCE_OPERATORS:
-            return self.sequences and op_type != "SequenceMap"
-        return {"Loop": self.loop, "If": self.branch, "Scan": self.scan}.get(op_type, True)
-
-
-_ROWS = (
-    # name, sequences, loop, branch, scan, highest opset, highest IR, backend, device
-    Target("onnxruntime", True, True, True, True, 26, 13),
-    Target("onnxruntime-cuda", True, True, True, True, 26, 13, device="cuda"),
-    # onnx-tensorrt lists no sequence operator; opset as documented for TensorRT 11.
-    Target("tensorrt", False, True, True, True, 25, None, device="tensorrt"),
-    # OpenVINO lowers some sequences at import, but only in certain patterns.
-    Target("openvino", False, True, True, True, None, None, backend="openvino"),
-    # tract imports Scan, but does not return from optimising one with a MatMul in its body.
-    Target("tract", False, False, True, False, None, None, backend="tract"),
-    Target("coreml", False, False, False, False, None, None, device="coreml"),
-    Target("portable", False, False, False, False),
-)
-TARGETS = {row.name: row for row in _ROWS}
 
 REQUIREMENTS = ("sequence-free", "loop-free")
 _LOOPS = ("Loop", "Scan", "SequenceMap")
@@ -94,22 +46,12 @@ class TargetError(RewriteError):
         self.report = report
 
 
-def find_target(name: str) -> Target:
-    """Return the row of a target.
-
-    Raises:
-        RewriteError: There is no target of this name.
-    """
-    if name not in TARGETS:
-        raise RewriteError(f"unknown target {name!r}; choose one of {', '.join(TARGETS)}")
-    return TARGETS[name]
-
-
 def check_target(
     model: ir.Model,
     target: str,
     require: Iterable[str] = (),
     refused: Iterable[Refusal] = (),
+    decisions: Sequence[Decision] = (),
 ) -> list[Unreached]:
     """List what keeps a model from a target and from what is required beyond it.
 
@@ -121,6 +63,7 @@ def check_target(
         target: Name of the target.
         require: Any of ``REQUIREMENTS``.
         refused: Inputs and outputs that were to become tensors and did not.
+        decisions: What was done with the maps, for the reasons of what is left of them.
 
     Returns:
         One entry for each node, input and output in the way; empty when all is reached.
@@ -139,7 +82,7 @@ def check_target(
     left = [
         *(_stuck(one) for one in stuck),
         *_interface(model, row, required, {(one.side, one.name) for one in stuck}),
-        *_nodes(model, row, required),
+        *_nodes(model, row, required, decisions),
     ]
     if left:
         left += [Unreached("", "", problem, _CONVERT) for problem in _versions(model, row)]
@@ -156,8 +99,9 @@ def version_warnings(model: ir.Model, target: str) -> list[str]:
 
 
 _CONVERT = "convert the model to an older version before it is deployed"
-_FUSE = "promise equal shapes with --uniform or --input-shape so that the map is fused"
-_STACK = "use --tensor-io, or stack or concatenate the elements in the model"
+_UNIFORM = "promise equal shapes with --uniform or --input-shape so that the map is fused"
+_TENSORS = "use --tensor-io, or stack or concatenate the elements in the model"
+_STACK = "stack or concatenate the elements in the model"
 
 
 def _versions(model: ir.Model, row: Target) -> Iterator[str]:
@@ -191,6 +135,8 @@ def _interface(
     model: ir.Model, row: Target, required: list[str], listed: set[tuple[str, str | None]]
 ) -> Iterator[Unreached]:
     refuser = _refuser(row, required, sequences=True, op_type="")
+    if not row.sequence_io:
+        refuser = f"target {row.name}"
     sides = (("input", model.graph.inputs), ("output", model.graph.outputs))
     for side, values in sides:
         for value in values:
@@ -203,7 +149,10 @@ def _interface(
                 )
 
 
-def _nodes(model: ir.Model, row: Target, required: list[str]) -> Iterator[Unreached]:
+def _nodes(
+    model: ir.Model, row: Target, required: list[str], decisions: Sequence[Decision]
+) -> Iterator[Unreached]:
+    has_tensor_io = bool(TensorIo.read(model))
     for node, path in node_paths(model).items():
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
@@ -212,12 +161,45 @@ def _nodes(model: ir.Model, row: Target, required: list[str]) -> Iterator[Unreac
         refuser = _refuser(row, asked, sequences=sequences, op_type=op_type)
         if not refuser:
             continue
-        controls = op_type in (*_LOOPS, "If")
         if made and op_type not in SEQUENCE_OPERATORS:
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"
-        yield Unreached(path, node.op_type, reason, _FUSE if controls else _STACK)
+        why, remedy = _of_map(node, path, decisions)
+        if not remedy:
+            remedy = _TENSORS if not has_tensor_io else _STACK
+            if op_type in (*_LOOPS, "If"):
+                remedy = _of_control_flow(node, op_type, row)
+        yield Unreached(path, node.op_type, f"{reason}{why}", remedy)
+
+
+def _of_map(node: ir.Node, path: str, decisions: Sequence[Decision]) -> tuple[str, str]:
+    """Return why a node is left of a map, and what can be done; empty where nothing tells."""
+    origin = node.metadata_props.get(ORIGIN_KEY, path)
+    for decision in decisions:
+        if origin != decision.path and not origin.startswith(f"{decision.path}/"):
+            continue
+        if decision.verdict is Verdict.GUARDED:
+            return f"; it is the guard of '{decision.path}' or its other branch", _UNIFORM
+        if node.op_type == "If" and not decision.reasons:
+            return f"; it is the branch of '{decision.path}' for no elements", ""
+        for reason in decision.reasons:
+            where = f"{reason.node} ({reason.op_type}) " if reason.node else ""
+            detail = reason.detail or reason.code.meaning
+            return f"; '{decision.path}' keeps it: {where}{reason.code}: {detail}", reason.remedy
+    return "", ""
+
+
+def _of_control_flow(node: ir.Node, op_type: str, row: Target) -> str:
+    remedy = "write it without a loop where the model is made"
+    if op_type == "If":
+        remedy = "make its condition a constant where the model is made"
+    if op_type == "SequenceMap" or ORIGIN_KEY in node.metadata_props:
+        remedy = _UNIFORM
+    others = [t.name for t in TARGETS.values() if t.accepts(op_type) and t.backend]
+    if others and not row.accepts(op_type):
+        remedy += f"; or choose a target that has {op_type}: {', '.join(others)}"
+    return remedy
 
 
 def _holds_sequence(value_type: ir.TypeProtocol | None) -> bool:

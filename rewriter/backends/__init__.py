@@ -13,7 +13,7 @@ from onnx.external_data_helper import uses_external_data
 
 from passes.tensor_io import TensorIo
 from rewriter import models, protos
-from rewriter.backends import onnxruntime, reference
+from rewriter.backends import onnxruntime, openvino, reference, tract
 from rewriter.backends.session import BackendError, Session
 from rewriter.feed_checks import check_feeds
 from rewriter.feed_files import read_feeds
@@ -49,6 +49,8 @@ BACKENDS: dict[str, Backend] = {
     for backend in (
         Backend("reference", reference.DEVICES, reference.missing, reference.open_session),
         Backend("onnxruntime", onnxruntime.DEVICES, onnxruntime.missing, onnxruntime.open_session),
+        Backend("openvino", openvino.DEVICES, openvino.missing, openvino.open_session),
+        Backend("tract", tract.DEVICES, tract.missing, tract.open_session),
     )
 }
 """Every backend that is known, installed or not."""

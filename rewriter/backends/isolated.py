@@ -1,7 +1,8 @@
-"""onnxruntime in a process of its own, for what may end the process."""
+"""A backend in a process of its own, for what may end the process."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import subprocess
@@ -18,10 +19,13 @@ __all__ = ["main", "run"]
 _START = "from rewriter.backends.isolated import main; main()"
 
 
-def run(model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]) -> dict[str, Any]:
+def run(
+    module: str, model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
+) -> dict[str, Any]:
     """Run a model once in a child process.
 
     Args:
+        module: The backend: a module with a function ``run_here``.
         model: The serialized model.
         folder: Where its external weights lie.
         device: The device, as for a session.
@@ -35,32 +39,28 @@ def run(model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]) -
     """
     child = subprocess.run(
         [sys.executable, "-c", _START],
-        input=pickle.dumps((model, folder, device, feeds)),
+        input=pickle.dumps((module, model, folder, device, feeds)),
         capture_output=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         check=False,
     )
     if child.returncode != 0:
         how = f"signal {-child.returncode}" if child.returncode < 0 else "an error of its own"
-        raise BackendError(
-            f"onnxruntime fails: it ended its process by {how} on inputs without elements"
-        )
-    outputs, message = pickle.loads(child.stdout)
+        raise BackendError(f"it ended its process by {how}", is_limit=child.returncode < 0)
+    outputs, message, is_limit = pickle.loads(child.stdout)
     if message:
-        raise BackendError(message)
+        raise BackendError(message, is_limit)
     return dict(outputs)
 
 
 def main() -> None:
     """Run the model that stands on standard input; the entry of the child process."""
-    from rewriter.backends.onnxruntime import OnnxruntimeSession
-
-    data, folder, device, feeds = pickle.load(sys.stdin.buffer)
+    module, data, folder, device, feeds = pickle.load(sys.stdin.buffer)
     outputs: dict[str, Any] = {}
-    message = ""
+    message, is_limit = "", False
     try:
-        session = OnnxruntimeSession(onnx.ModelProto.FromString(data), folder, device)
-        outputs = session.run_here(feeds)
+        run_here = importlib.import_module(module).run_here
+        outputs = run_here(onnx.ModelProto.FromString(data), folder, device, feeds)
     except BackendError as error:
-        message = str(error)
-    sys.stdout.buffer.write(pickle.dumps((outputs, message)))
+        message, is_limit = str(error), error.is_limit
+    sys.stdout.buffer.write(pickle.dumps((outputs, message, is_limit)))

@@ -110,7 +110,7 @@ class OnnxruntimeSession:
         for name, value in feeds.items():
             _check_types(name, value)
         if self._is_fragile and has_nothing(feeds):
-            return isolated.run(*self._source, feeds)
+            return _run_apart(*self._source, feeds)
         return self.run_here(feeds)
 
     def run_here(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,6 +120,25 @@ class OnnxruntimeSession:
         except Exception as error:
             raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
         return dict(zip(self._outputs, results, strict=True))
+
+
+def run_here(
+    model: onnx.ModelProto, folder: Path | None, device: str, feeds: dict[str, Any]
+) -> dict[str, Any]:
+    """Run a model once, whatever may become of this process."""
+    return OnnxruntimeSession(model, folder, device).run_here(feeds)
+
+
+def _run_apart(
+    data: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
+) -> dict[str, Any]:
+    try:
+        return isolated.run(__name__, data, folder, device, feeds)
+    except BackendError as error:
+        if "ended its process" not in str(error):
+            raise
+        message = f"onnxruntime fails: {error} on inputs without elements"
+        raise BackendError(message) from error
 
 
 def _create(data: bytes, folder: Path | None, provider: str) -> Any:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from passes.errors import RewriteError
+from rewriter.backends.messages import with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
-from rewriter.protos import all_tensors
 from rewriter.reference import ReferenceEvaluator
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -42,7 +41,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     """
     if device not in DEVICES:
         raise BackendError(f"the reference evaluator runs on cpu, not on {device!r}", True)
-    return _ReferenceSession(_with_weights(model, folder))
+    return _ReferenceSession(with_weights(model, folder))
 
 
 class _ReferenceSession:
@@ -68,16 +67,3 @@ class _ReferenceSession:
                 is_limit=not isinstance(error, _BLAMES_INPUTS),
             ) from error
         return dict(zip(self._outputs, results, strict=True))
-
-
-def _with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
-    if folder is None or not any(uses_external_data(tensor) for tensor in all_tensors(model)):
-        return model
-    loaded = onnx.ModelProto()
-    loaded.CopyFrom(model)
-    try:
-        load_external_data_for_model(loaded, str(folder))
-    except Exception as error:
-        message = f"the weights in {folder} cannot be read: {one_line(error)}"
-        raise BackendError(message, is_limit=True) from error
-    return loaded

@@ -123,10 +123,10 @@ class TestRun:
 
 class TestRegistry:
     def test_names_and_devices(self):
-        assert list(BACKENDS) == ENGINES
+        assert list(BACKENDS)[:2] == ENGINES
         assert BACKENDS["reference"].devices == ("cpu",)
         assert {"cpu", "cuda", "webgpu"} < set(BACKENDS["onnxruntime"].devices)
-        assert all(backend.is_available for backend in BACKENDS.values())
+        assert all(BACKENDS[name].is_available for name in ENGINES)
 
     def test_unknown_backend(self):
         message = "there is no backend 'nope'; say one of reference, onnxruntime"

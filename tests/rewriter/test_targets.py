@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import onnx
 import onnx_ir as ir
 import pytest
 
 from passes.errors import RewriteError
+from rewriter.backends import BACKENDS
+from rewriter.pipeline import explain
 from rewriter.report import OperatorCounts, Report, Unreached
 from rewriter.targets import (
     TARGETS,
+    Target,
     TargetError,
     check_target,
     find_target,
@@ -167,8 +171,59 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
         "each",
         "Loop",
         "loop-free rules out Loop",
-        "promise equal shapes with --uniform or --input-shape so that the map is fused",
+        "write it without a loop where the model is made",
     )
+
+
+MAP_LEFT = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N]) xs) => (float[M] y) {
+    [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[K] q)
+        { h = Greater (p, p)  [pick] q = Compress (p, h) }>
+    [concat] y = ConcatFromSequence <axis = 0> (ys)
+}"""
+
+
+def test_what_is_left_of_a_map_says_why_it_is() -> None:
+    report = explain(onnx.parser.parse_model(MAP_LEFT), target="tensorrt", tensor_io=True)
+    (left, *_) = [one for one in report.unreached if one.node]
+    assert "; 'map' keeps it: map/body/" in left.reason
+
+
+@pytest.mark.parametrize(
+    ("target", "remedy"),
+    [
+        ("portable", "make its condition a constant where the model is made; or choose a target"),
+        (
+            "coreml",
+            "has If: onnxruntime, onnxruntime-cuda, onnxruntime-webgpu, tensorrt, openvino",
+        ),
+    ],
+)
+def test_other_targets_are_named(target: str, remedy: str) -> None:
+    (entry,) = check_target(model("if"), target)
+    assert remedy in entry.remedy
+
+
+def test_the_branch_for_no_elements_is_named() -> None:
+    """Shared nodes that could fail must not run where the map would not have."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[B,3] x, int64[K] i, float[M] w) => (float[P] y) {
+        xs = SplitToSequence <keepdims = 0> (x)
+        [map] ys = SequenceMap (xs) <body = b (float[3] p) => (float[P] q)
+            { g = Gather (w, i)  s = ReduceSum <keepdims = 0> (p)  q = Mul (g, s) }>
+        y = ConcatFromSequence <axis = 0> (ys) }"""
+    report = explain(onnx.parser.parse_model(text), strategy="fuse", target="portable")
+    (left,) = report.unreached
+    assert left.op_type == "If"
+    assert "it is the branch of 'map' for no elements" in left.reason
+
+
+@pytest.mark.parametrize("name", ["sequence io"])
+def test_a_target_that_passes_tensors_only(name: str) -> None:
+    """onnxruntime's interface for the browser has sequences inside of a model only."""
+    assert left(name, "onnxruntime-web") == ["input 'xs'", "output 'ys'"]
+    assert left("split", "onnxruntime-web") == []
+    assert left("sequence loop", "onnxruntime-web") == []
 
 
 NEW = '<ir_version: 14, opset_import: ["" : 27]>\n'
@@ -199,6 +254,13 @@ def test_unknown_names_are_refused() -> None:
         find_target("mars")
     with pytest.raises(RewriteError, match="unknown requirement 'fast'; choose among sequence-f"):
         check_target(model("plain"), "onnxruntime", ["fast"])
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
+def test_a_target_runs_on_a_known_backend(target: Target) -> None:
+    assert target.backend == "" or target.backend in BACKENDS
+    if target.backend == "onnxruntime":
+        assert target.device in BACKENDS["onnxruntime"].devices
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)

@@ -1,0 +1,63 @@
+"""The bytes of a model for a runtime that reads whole messages of tensors."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import onnx
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+from rewriter.backends.session import BackendError, one_line
+from rewriter.protos import all_tensors
+
+__all__ = ["has_module", "refuse_sequences", "with_weights"]
+
+
+def has_module(name: str) -> bool:
+    """Return whether a module is installed, without importing it."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:
+    """Return the model with the weights that lie in other files.
+
+    Args:
+        model: The model; it is not changed.
+        folder: Where they lie.
+
+    Raises:
+        BackendError: They cannot be read.
+    """
+    if folder is None or not any(uses_external_data(tensor) for tensor in all_tensors(model)):
+        return model
+    loaded = onnx.ModelProto()
+    loaded.CopyFrom(model)
+    try:
+        load_external_data_for_model(loaded, str(folder))
+    except Exception as error:
+        message = f"the weights in {folder} cannot be read: {one_line(error)}"
+        raise BackendError(message, is_limit=True) from error
+    return loaded
+
+
+def refuse_sequences(model: onnx.ModelProto, runtime: str) -> None:
+    """Refuse a model whose inputs or outputs are not all tensors.
+
+    Raises:
+        BackendError: One of them is a sequence, an optional or a map.
+    """
+    sides = (("input", model.graph.input), ("output", model.graph.output))
+    for side, values in sides:
+        for value in values:
+            kind = value.type.WhichOneof("value")
+            if kind not in ("tensor_type", None):
+                what = {"sequence_type": "a sequence", "optional_type": "an optional"}
+                raise BackendError(
+                    f"{runtime} passes tensors only, and {side} {value.name!r} is "
+                    f"{what.get(kind, 'no tensor')}; rewrite the model with tensor_io",
+                    is_limit=True,
+                )

@@ -1,0 +1,130 @@
+"""tract as a backend."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from rewriter.backends.messages import has_module, refuse_sequences, with_weights
+from rewriter.backends.session import BackendError, Session, as_arrays, one_line
+
+__all__ = ["DEVICES", "missing", "open_session"]
+
+DEVICES = ("cpu",)
+
+_MATMULS = {"MatMul", "Gemm", "Einsum"}
+_TYPES = {
+    np.dtype(np.bool_): "bool",
+    **{
+        np.dtype(f"{kind}{size // 8}"): f"{kind}{size}"
+        for kind in "iu"
+        for size in (8, 16, 32, 64)
+    },
+    **{np.dtype(f"f{size // 8}"): f"f{size}" for size in (16, 32, 64)},
+}
+
+
+def missing() -> str:
+    """Return why this backend cannot be used; empty where it can."""
+    return "" if has_module("tract") else "tract is not installed; install seqmap[tract]"
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Make a model ready to run.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: Only ``cpu``.
+
+    Raises:
+        BackendError: tract refuses the model.
+    """
+    if device not in DEVICES:
+        raise BackendError(f"tract runs on cpu here, not on {device!r}", is_limit=True)
+    refuse_sequences(model, "tract")
+    if _scans_with_matmul(model.graph.node):
+        raise BackendError(
+            "tract does not return from optimising a Scan with a MatMul in its body",
+            is_limit=True,
+        )
+    return _TractSession(with_weights(model, folder))
+
+
+class _TractSession:
+    """A model with symbols for its open dimensions or, where tract needs them, with numbers."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._data = model.SerializeToString()
+        self._outputs = [output.name for output in model.graph.output]
+        self._inputs = _inputs(self._read())
+        self._prepared: dict[Any, Any] = {}
+        try:
+            self._prepared[None] = self._read().into_model().into_runnable()
+        except Exception as error:
+            if not any(_is_open(value) for value in model.graph.input):
+                raise _refusal(error) from error
+
+    def _read(self) -> Any:
+        import tract
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(self._data)
+            try:
+                return tract.onnx().load(path)
+            except Exception as error:
+                raise _refusal(error) from error
+
+    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        arrays = as_arrays(feeds)
+        given = [arrays[name] for name in self._inputs]
+        runnable = self._prepared.get(None) or self._for_shapes(given)
+        try:
+            results = [value.to_numpy() for value in runnable.run(given)]
+        except Exception as error:
+            raise BackendError(f"tract fails: {one_line(error)}") from error
+        return dict(zip(self._outputs, results, strict=True))
+
+    def _for_shapes(self, arrays: list[Any]) -> Any:
+        key = tuple((array.shape, array.dtype) for array in arrays)
+        if key not in self._prepared:
+            model = self._read()
+            try:
+                for number, array in enumerate(arrays):
+                    dims = [*map(str, array.shape), _TYPES[array.dtype]]
+                    model.set_input_fact(number, ",".join(dims))
+                self._prepared[key] = model.into_model().into_runnable()
+            except Exception as error:
+                raise _refusal(error) from error
+        return self._prepared[key]
+
+
+def _inputs(model: Any) -> list[str]:
+    return [model.input_name(number) for number in range(model.input_count())]
+
+
+def _refusal(error: Exception) -> BackendError:
+    return BackendError(f"tract refuses the model: {one_line(error)}", is_limit=True)
+
+
+def _is_open(value: onnx.ValueInfoProto) -> bool:
+    shape = value.type.tensor_type.shape
+    return any(not dim.HasField("dim_value") for dim in shape.dim)
+
+
+def _scans_with_matmul(nodes: Any) -> bool:
+    for node in nodes:
+        for attribute in node.attribute:
+            inner = attribute.g.node
+            if node.op_type == "Scan" and any(n.op_type in _MATMULS for n in inner):
+                return True
+            if _scans_with_matmul(inner):
+                return True
+    return False

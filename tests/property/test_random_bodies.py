@@ -1,0 +1,91 @@
+"""Random bodies under every strategy, against the body run alone for each sample.
+
+To see what a seed is, and a smaller program that fails like it:
+``python -m tests.property --seeds 42 --strategy fuse``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.property.coverage import coverage
+from tests.property.judge import STRATEGIES, judge, program_for
+from tests.property.programs import COUNTS, draw_program
+
+SOME = range(240)
+MANY = range(240, 3000)
+CHUNK = 8
+
+FAMILIES = 18
+SELDOM = ("If", "Loop", "NonZero", "Scan", "SequenceMap", "SplitToSequence", "Unique")
+
+
+def _chunks(seeds: range) -> list[range]:
+    return [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+
+
+def _name(seeds: range) -> str:
+    return f"{seeds.start}-{seeds.stop - 1}"
+
+
+def _judge(seeds: range) -> None:
+    outcomes = [judge(program_for(seed, s), s) for seed in seeds for s in STRATEGIES]
+    wrong = [f"{o.seed} {o.strategy} {o.verdict}: {o.detail}" for o in outcomes if not o.is_right]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("seeds", _chunks(SOME), ids=_name)
+def test_a_random_body_comes_out_right(seeds: range) -> None:
+    _judge(seeds)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", _chunks(MANY), ids=_name)
+def test_many_random_bodies_come_out_right(seeds: range) -> None:
+    _judge(seeds)
+
+
+@pytest.fixture(scope="module")
+def covered() -> dict[str, Counter[str]]:
+    return coverage(draw_program(seed) for seed in SOME)
+
+
+def test_the_seeds_cover_the_families(covered: dict[str, Counter[str]]) -> None:
+    often = [family for family, n in covered["family"].items() if n >= 2]
+    assert len(often) >= FAMILIES
+    assert set(SELDOM) <= set(covered["operator"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "features"),
+    [
+        ("nodes", [str(n) for n in range(1, 10)]),
+        ("drawn samples", [str(n) for n in COUNTS]),
+        ("samples", [str(n) for n in COUNTS]),
+        ("shapes", ["static", "unknown but equal", "ragged"]),
+        ("element inputs", ["1", "2"]),
+        ("shared inputs", ["0", "1", "2"]),
+        ("captured inputs", ["0", "1", "2"]),
+        ("chained", ["False", "True"]),
+        ("source", ["sequence", "rows", "slices", "sizes", "chunks", "construct", "map"]),
+        ("result", ["sequence", "stack", "concat", "at", "length"]),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_the_seeds_cover(covered: dict[str, Counter[str]], kind: str, features: list[str]) -> None:
+    missing = [f for f in features if covered[kind][f] < 3]
+    assert not missing
+
+
+def test_a_program_is_the_same_for_the_same_seed() -> None:
+    draw_program.cache_clear()
+    before = draw_program(7)
+    draw_program.cache_clear()
+    again = draw_program(7)
+    assert [n.SerializeToString() for n in before.body.nodes] == [
+        n.SerializeToString() for n in again.body.nodes
+    ]
+    assert before.sources == again.sources
+    assert before.results == again.results

@@ -12,6 +12,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.shapes import sample_dims, shaping
+from passes.batching.spans import span
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -55,6 +56,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         shifted = [ctx.axis(axis, data.rank) for axis in axes]
         return ctx.same(node, [data.value], {"axes": shifted})
     begins, steps = ctx.operand(operands, 1, "starts"), ctx.optional(operands, 4)
+    if not begins.is_shared or not ctx.operand(operands, 2, "ends").is_shared:
+        return span(ctx, node, operands)
     bounds = [shaping(begins, "starts"), shaping(ctx.operand(operands, 2, "ends"), "ends")]
     given = ctx.optional(operands, 3)
     ctx.require_shared(given, "axes")

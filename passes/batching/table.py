@@ -22,6 +22,7 @@ __all__ = [
     "Row",
     "find",
     "find_packed",
+    "has_packed_rule",
     "may_draw",
     "never",
     "opened",
@@ -221,6 +222,11 @@ def find_packed(node: ir.Node, opset: int) -> PackedRow | None:
     """
     row = _packed.get(_key(node.domain, node.op_type))
     return row if row is not None and row.since <= opset else None
+
+
+def has_packed_rule(row: Row) -> bool:
+    """Whether the operator of a row has a rule for packed operands, too."""
+    return _key(row.domain, row.op_type) in _packed
 
 
 def find(node: ir.Node, opset: int) -> Row | Never | None:

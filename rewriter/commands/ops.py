@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+import passes.batching.packed_rules
 import passes.batching.rules  # noqa: F401 - fills the table
-from passes.batching.table import Never, Opened, Row, rows
+from passes.batching.table import Never, Opened, Row, has_packed_rule, rows
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 
@@ -53,7 +54,8 @@ def _line(row: Row | Never | Opened) -> str:
         return f"never: {row.reason} ({row.code.value})"
     if isinstance(row, Opened):
         return f"opened: {_OPENED}"
-    return f"{row.family}, opset {_opsets(row)}, {_marks(row)}"
+    packed = ", packed" * has_packed_rule(row)
+    return f"{row.family}, opset {_opsets(row)}, {_marks(row)}{packed}"
 
 
 def _opsets(row: Row) -> str:
@@ -82,6 +84,9 @@ def _markdown(shown: Sequence[Row | Never | Opened]) -> str:
         f"| {family} | {', '.join(names)} | {marks} |"
         for (family, marks), names in sorted(rules.items())
     ]
+    packed = [_name(row) for row in shown if isinstance(row, Row) and has_packed_rule(row)]
+    if packed:
+        lines += ["", f"Packed samples, too: {', '.join(packed)}."]
     lines += ["", "| never batched | why | code |", "| --- | --- | --- |"]
     lines += [
         f"| {', '.join(names)} | {reason} | {code} |" for (reason, code), names in reasons.items()
@@ -101,4 +106,5 @@ def _record(row: Row | Never | Opened) -> dict[str, object]:
         "until": row.until,
         "rounding": row.rounding,
         "discrete": row.discrete,
+        "packed": has_packed_rule(row),
     }

@@ -151,9 +151,14 @@ class TestOps:
     def test_prints_the_rows_of_an_operator(self, capsys: Capture) -> None:
         assert seqmap("ops", "Relu", "Floor") == 0
         assert capsys.readouterr().out.splitlines()[:-1] == [
-            "Floor  elementwise, opset from 1, exact, discrete",
-            "Relu   elementwise, opset from 1, exact",
+            "Floor  elementwise, opset from 1, exact, discrete, packed",
+            "Relu   elementwise, opset from 1, exact, packed",
         ]
+
+    def test_says_what_is_opened(self, capsys: Capture) -> None:
+        assert seqmap("ops", "FlexAttention") == 0
+        line = "ai.onnx.preview::FlexAttention  opened: a function without a rule; its nodes are"
+        assert capsys.readouterr().out.startswith(line)
 
     def test_says_what_can_never_be_batched_and_why(
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch

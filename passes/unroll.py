@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 
 import onnx_ir as ir
@@ -62,9 +63,9 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
        `passes.known_sequences`.
     2. An If in a copy whose condition depends on the rank or the shape of its sample only becomes
        its branch.
-    3. A map is unrolled where it becomes at most `MOST_NODES` nodes. Where all samples have one
-       shape by proof, or are slices of one tensor, it must also become no more nodes than the
-       batched form would have, with what stacks its samples and takes them apart.
+    3. A map is unrolled where it becomes at most `MOST_NODES` nodes, or has one sample. Where all
+       samples have one shape by proof, or are slices of one tensor, it must also become no more
+       nodes than the batched form would have, with what stacks its samples and takes them apart.
     4. A body that draws random numbers stays: a copy with a seed would repeat the draw.
 
     Attributes:
@@ -113,34 +114,41 @@ def _plan(site: MapSite, typing: Typing, opset: int) -> _Plan | None:
     ]
     first = known[sources[0][1]]
     count = None if first is None else first.count
-    if not count or count > MOST_NODES or may_draw(site.node, opset):
+    if not count or may_draw(site.node, opset):
         return None
+    if count > 1 and count * len(site.body) > 16 * MOST_NODES:
+        return None  # not worth the copies that are counted below
     builder = Builder(site.path)
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
+    once: dict[ir.Value, ir.Value | None] = dict(site.shared)
+    builder.nodes.extend(copy_nodes(filter(_is_constant, site.body), once))
     weight = 0
     for k in range(count):
-        values: dict[ir.Value, ir.Value | None] = dict(site.shared)
+        values = dict(once)
         for inner, sequence in sources:
             values[inner] = _element(builder, sequence, known, k)
-        nodes = copy_nodes(site.body, values)
+        nodes = copy_nodes(itertools.filterfalse(_is_constant, site.body), values)
         builder.nodes.extend(nodes)
         typing.copy(values)
         weight += _weight(nodes, folder)
-        if weight > MOST_NODES:
-            break
         for held, value in zip(results, site.body.outputs, strict=True):
             result = values.get(value, value)
             assert result is not None
             held.append(result)
-    batched = weight / count + 2 * count + 2
     reader = SequenceReader(typing, known, opset)
-    is_batchable = all(_may_batch(known[sequence], reader) for _, sequence in sources)
-    if weight > (batched if is_batchable else MOST_NODES):
+    limit: float = MOST_NODES
+    if all(_may_batch(known[sequence], reader) for _, sequence in sources):
+        limit = min(limit, weight / count + 2 * count + 2)
+    if count > 1 and weight > limit:
         drop_uses(builder.nodes)
         return None
     form = f"{_counted(count, 'copy', 'copies')}, {_counted(weight, 'node', 'nodes')}"
     decision = Decision(site.path, site.node.op_type, Verdict.UNROLLED, form)
     return _Plan(site, builder, results, decision)
+
+
+def _is_constant(node: ir.Node) -> bool:
+    return node.op_type == "Constant" and is_default_domain(node)
 
 
 def _counted(number: int, one: str, many: str) -> str:

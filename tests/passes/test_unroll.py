@@ -189,6 +189,25 @@ KEPT = {
 }
 
 
+def test_one_sample_is_unrolled_whatever_its_body() -> None:
+    nodes = " ".join(f"v{i + 1} = Neg (v{i})" for i in range(2 * MOST_NODES))
+    before = parse(
+        f"main (float[N] a) => (seq(float[K]) y) {{ s = SequenceConstruct (a) y = SequenceMap (s) "
+        f"<body = b (v0) => (v{2 * MOST_NODES}) {{ {nodes} }}> }}"
+    )
+    assert prove(before, {"a": numbers(3)})[0].endswith(f"1 copy, {2 * MOST_NODES} nodes")
+
+
+def test_constants_are_not_copied() -> None:
+    before = parse(
+        "main (float[N] a, float[M] c) => (seq(float[K]) y) { s = SequenceConstruct (a, c) "
+        "y, z = SequenceMap (s) <body = b (e) => (o, k) { k = Constant <value = float[1] {2}> () "
+        "o = Mul (e, k) }> }"
+    )
+    after, _ = unroll(before)
+    assert count_operators(ir.from_proto(after)).by_type["Constant"] == 1
+
+
 @pytest.mark.parametrize("case", KEPT)
 def test_a_map_is_left_alone(case: str) -> None:
     declared, nodes = KEPT[case]

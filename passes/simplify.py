@@ -8,12 +8,7 @@ from passes.batching.failing import cannot_fail
 from passes.branches import fold_branches
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
-from passes.graphs import (
-    captured_values,
-    is_default_domain,
-    node_paths,
-    subgraphs,
-)
+from passes.graphs import is_default_domain, node_paths, subgraphs, walk_nodes
 from passes.merge import merge_maps
 from passes.names import make_names_unique
 from passes.prepare import prepare
@@ -46,15 +41,18 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         """Simplify all bodies, those inside of others first."""
         self.decisions = []
         modified = prepare(model, opens=True)
-        if not find_sequence_maps(model):
+        maps = [node for _, node in find_sequence_maps(model)]
+        if not maps:
             return ir.passes.PassResult(model, modified)
-        folder = Folder(type_values(model, proven=True, ranks=False))
-        for _, node in find_sequence_maps(model):
-            modified |= fold_branches([node], folder)
+        # Typing a large model takes seconds: only where it decides anything.
+        if any(inner.op_type == "If" for inner in walk_nodes(maps)):
+            modified |= fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
+        for node in maps:
             modified |= _drop_unused_outputs(node)
-        typing = type_values(model, proven=True)
-        for graph, node in find_sequence_maps(model):
-            modified |= _hoist(graph, node, typing)
+        if any(_hoistable(node, None) for _, node in find_sequence_maps(model)):
+            typing = type_values(model, proven=True)
+            for graph, node in find_sequence_maps(model):
+                modified |= _hoist(graph, node, typing)
         paths = node_paths(model)
         self.decisions = [
             Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
@@ -119,22 +117,32 @@ def _remove_dead_nodes(body: ir.Graph) -> bool:
     return len(body) != before
 
 
-def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
-    """Move the nodes of a body that read nothing of the sample in front of the map (3)."""
+def _hoistable(node: ir.Node, typing: Typing | None) -> list[ir.Node]:
+    """Return the nodes of a body that read nothing of the sample (3).
+
+    Args:
+        node: The map.
+        typing: Tells which of them cannot fail; None takes all of them.
+    """
     body = _body(node)
     if body is None:
-        return False
+        return []
     inside: set[ir.Value] = set(body.inputs)
-    moved = []
+    found = []
     for inner in body:
-        captured = [v for _, g in subgraphs(inner) for v in captured_values(g)]
-        reads = {v for v in (*inner.inputs, *captured) if v is not None}
         leaves = any(v.is_graph_output() for v in inner.outputs)
-        if reads & inside or leaves or subgraphs(inner) or not cannot_fail(inner, typing):
+        stays = leaves or bool(subgraphs(inner)) or not inside.isdisjoint(inner.inputs)
+        if stays or (typing is not None and not cannot_fail(inner, typing)):
             inside.update(inner.outputs)
         else:
-            moved.append(inner)
-    if not any(inner.op_type != "Constant" for inner in moved):
+            found.append(inner)
+    return found if any(inner.op_type != "Constant" for inner in found) else []
+
+
+def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
+    """Move the nodes of a body that read nothing of the sample in front of the map (3)."""
+    body, moved = _body(node), _hoistable(node, typing)
+    if body is None or not moved:
         return False
     body.remove(moved)
     graph.insert_before(node, moved)

@@ -63,17 +63,24 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
        `passes.known_sequences`.
     2. An If in a copy whose condition depends on the rank or the shape of its sample only becomes
        its branch.
-    3. A map is unrolled where it becomes at most `MOST_NODES` nodes, or has one sample. Where all
-       samples have one shape by proof, or are slices of one tensor, it must also become no more
-       nodes than the batched form would have, with what stacks its samples and takes them apart.
+    3. A map is unrolled where it becomes at most `MOST_NODES` nodes, or has one sample. Where it
+       may still be fused without a guard, because all samples have one shape by proof or are
+       slices of tensors, it must also become no more nodes than the batched form would have,
+       with what stacks the samples and takes them apart.
     4. A body that draws random numbers stays: a copy with a seed would repeat the draw.
 
     Attributes:
         decisions: What was done with each map that is gone, in the order of the work.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_fused: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            is_fused: What could be fused has been: all that is left would become loops.
+        """
         super().__init__()
+        self._is_fused = is_fused
         self.decisions: list[Decision] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -88,7 +95,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         copies: list[ir.Node] = []
         for graph, node in maps:
             site = read_sequence_map(node, graph, paths[node], typing, with_boundaries=False)
-            plan = _plan(site, typing, default_opset(model))
+            plan = _plan(site, typing, default_opset(model), is_fused=self._is_fused)
             if plan is None:
                 continue
             _apply(plan)
@@ -103,7 +110,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         return ir.passes.PassResult(model, True)
 
 
-def _plan(site: MapSite, typing: Typing, opset: int) -> _Plan | None:
+def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan | None:
     """Record the copies of a body; None if the map is not to be unrolled."""
     folder = Folder(typing)
     known = KnownSequences(typing, folder)
@@ -135,10 +142,13 @@ def _plan(site: MapSite, typing: Typing, opset: int) -> _Plan | None:
             result = values.get(value, value)
             assert result is not None
             held.append(result)
-    reader = SequenceReader(typing, known, opset)
     limit: float = MOST_NODES
-    if all(_may_batch(known[sequence], reader) for _, sequence in sources):
-        limit = min(limit, weight / count + 2 * count + 2)
+    if not is_fused:
+        reader = SequenceReader(typing, known, opset)
+        sequences = [known[sequence] for _, sequence in sources]
+        if all(_may_batch(parts, reader) for parts in sequences):
+            stacking = 0 if all(_is_cut(parts) for parts in sequences) else 2 * count + 2
+            limit = min(limit, weight / count + stacking)
     if count > 1 and weight > limit:
         drop_uses(builder.nodes)
         return None
@@ -180,10 +190,10 @@ def _weight(nodes: Iterable[ir.Node], folder: Folder) -> int:
 
 
 def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:
-    """Whether all elements are slices of one tensor, or have one shape by proof."""
+    """Whether a sequence can be stacked or packed without a guard."""
     if parts is None:
         return False
-    if len(parts.parts) == 1 and isinstance(parts.parts[0], Sliced):
+    if _is_cut(parts):
         return True
     shapes = [reader.element_dims(part) for part in parts.parts]
     first = shapes[0]
@@ -192,6 +202,11 @@ def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:
         and all(isinstance(dim, int) for dim in first)
         and all(shape == first for shape in shapes)
     )
+
+
+def _is_cut(parts: Parts | None) -> bool:
+    """Whether the elements are all slices of one tensor."""
+    return parts is not None and len(parts.parts) == 1 and isinstance(parts.parts[0], Sliced)
 
 
 def _apply(plan: _Plan) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import onnx_ir as ir
 
-from passes.decisions import Code, Decision, Reason
+from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
@@ -189,7 +189,10 @@ def _run(
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
         assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
-        decisions.extend(declined.get(d.path, d) for d in getattr(one, "decisions", ()))
+        decisions.extend(
+            d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
+            for d in getattr(one, "decisions", ())
+        )
         name = type(one).__name__
         logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
@@ -251,6 +254,7 @@ def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
         FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto),
+        UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
         EliminateSequencesPass(),
     ]

@@ -35,19 +35,21 @@ def parse(text: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(HEADER + text)
 
 
-def unroll(before: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+def unroll(
+    before: onnx.ModelProto, *, is_fused: bool = False
+) -> tuple[onnx.ModelProto, list[str]]:
     """Run the pass, check what holds of every model that it gives, and return its decisions."""
     made = []
     for _ in range(2):
         model = ir.from_proto(before)
-        one = UnrollSequenceMapPass()
+        one = UnrollSequenceMapPass(is_fused=is_fused)
         modified = one(model).modified
         made.append(ir.to_proto(model))
     assert made[0] == made[1], "a second run on the same model gives another one"
     assert modified or not one.decisions
     decisions = [f"{d.path}: {d.form}" for d in one.decisions]
     assert all(d.verdict is Verdict.UNROLLED for d in one.decisions)
-    again = UnrollSequenceMapPass()
+    again = UnrollSequenceMapPass(is_fused=is_fused)
     assert not again(model).modified
     assert again.decisions == []
     assert ir.to_proto(model) == made[0], "a second pass changes the model"
@@ -63,8 +65,8 @@ def numbers(*shape: int) -> Any:
     return np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) - 2, np.float32)
 
 
-def prove(before: onnx.ModelProto, feeds: dict[str, Any]) -> list[str]:
-    after, decisions = unroll(before)
+def prove(before: onnx.ModelProto, feeds: dict[str, Any], *, is_fused: bool = False) -> list[str]:
+    after, decisions = unroll(before, is_fused=is_fused)
     assert maps(after) == 0
     expected = run(before, feeds, backend="reference")
     for backend in ("reference", "onnxruntime"):
@@ -117,12 +119,6 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         "k = Constant <value_int = 0> () e = SequenceEmpty () s = SequenceInsert (e, a) "
         f"t = SequenceInsert (s, c, k) u = Identity (t) [m] y = SequenceMap (u) <{RELU}>",
         {"a": numbers(3), "c": numbers(5)},
-        "m: 2 copies, 2 nodes",
-    ),
-    "a tensor cut in two": (
-        "(float[2,N] a) => (seq(float[K]) y)",
-        f"s = SplitToSequence <axis = 0, keepdims = 0> (a) [m] y = SequenceMap (s) <{RELU}>",
-        {"a": numbers(2, 3)},
         "m: 2 copies, 2 nodes",
     ),
     "two sequences, the second longer": (
@@ -181,6 +177,10 @@ KEPT = {
         "s = SequenceConstruct (a, c) y = SequenceMap (s) "
         "<body = b (e) => (o) { o = RandomNormalLike <seed = 1.0> (e) }>",
     ),
+    "a tensor cut in two": (
+        "(float[2,N] a) => (seq(float[K]) y)",
+        f"s = SplitToSequence <axis = 0, keepdims = 0> (a) y = SequenceMap (s) <{RELU}>",
+    ),
     "samples of one shape, many nodes": (
         "(float[4] a, float[4] c, float[4] d) => (seq(float[K]) y)",
         "s = SequenceConstruct (a, c, d) y = SequenceMap (s) <body = b (e) => (o) { "
@@ -216,6 +216,16 @@ def test_a_map_is_left_alone(case: str) -> None:
     assert decisions == []
 
 
+def test_what_was_not_fused_is_unrolled_before_it_becomes_a_loop() -> None:
+    before = parse(
+        "main (float[5,N] a) => (float[5,N] y) { n = Constant <value_ints = [2, 3]> () "
+        "s = SplitToSequence (a, n) [m] t = SequenceMap (s) <body = b (e) => (o) { "
+        "o = Softmax <axis = 0> (e) }> y = ConcatFromSequence <axis = 0> (t) }"
+    )
+    assert prove(before, {"a": numbers(5, 3)}, is_fused=True) == ["m: 2 copies, 2 nodes"]
+    assert unroll(before)[1] == []
+
+
 def test_too_short_a_second_sequence_is_still_an_error() -> None:
     before = parse(
         "main (float[N] a, float[M] c, seq(float[J]) t) => (seq(float[K]) y) {"
@@ -245,3 +255,19 @@ def test_what_depends_on_the_rank_of_each_sample_is_folded() -> None:
         "Relu",
         "SequenceConstruct",
     ]
+
+
+def test_the_pipeline_unrolls_what_it_cannot_fuse() -> None:
+    before = parse(
+        "main (float[5,N] a) => (float[P] y) { n = Constant <value_ints = [2, 3]> () "
+        "s = SplitToSequence (a, n) [m] t = SequenceMap (s) <body = b (e) => (o) { "
+        "k = Constant <value_ints = [0]> () z = NonZero (e) c = Cast <to = 1> (z) "
+        "o = ReduceSum <keepdims = 0> (c, k) }> y = ConcatFromSequence <axis = 0> (t) }"
+    )
+    result = rewriter.rewrite(before, require=["loop-free", "sequence-free"])
+    [decision] = result.report.decisions
+    assert (decision.verdict, decision.form) == (Verdict.UNROLLED, "2 copies, 6 nodes")
+    feeds = {"a": numbers(5, 3)}
+    expected = run(before, feeds, backend="reference")
+    for backend in ("reference", "onnxruntime"):
+        assert compare(expected, run(result.model, feeds, backend=backend)).equal

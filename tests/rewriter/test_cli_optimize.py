@@ -227,7 +227,7 @@ def relu_instead(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 NEVER_VALID = (
     HEADER
     + """
-agraph (float[2] x) => (float[3] y) {
+agraph (float[2] x) => (float[M] y) {
   shape = Constant <value = int64[1] {3}> ()
   xs = SplitToSequence <axis = 0> (x)
   [bad] ys = SequenceMap (xs) <body = b (float[1] p) => (float[3] q) { q = Reshape (p, shape) }>

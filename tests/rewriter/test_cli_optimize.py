@@ -256,6 +256,21 @@ class TestVerification:
         commands = [p.read_text() for p in folder.iterdir() if p.suffix in ("", ".txt", ".sh")]
         assert any(f"seqmap optimize {rows} {out}\n" in command for command in commands)
 
+    def test_a_mismatch_names_the_pass_that_broke_the_model(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class SubtractingPass(pipeline.ExpandSequenceMapPass):
+            def call(self, model: ir.Model) -> ir.passes.PassResult:
+                result = super().call(model)
+                for node in model.graph.all_nodes():
+                    node.op_type = "Sub" if node.op_type == "Add" else node.op_type
+                return result
+
+        monkeypatch.setattr(pipeline, "ExpandSequenceMapPass", SubtractingPass)
+        assert seqmap("optimize", rows, rows, "--strategy", "expand") == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "SubtractingPass" in line
+
     def test_a_mismatch_leaves_an_older_out_alone(
         self, rows: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -26,11 +26,17 @@ def erase(proto: onnx.ModelProto, ranks: bool) -> None:
             _name_dims(value)
         else:
             _erase_dims(value.type, ranks)
-    for value in (*proto.graph.output, *proto.graph.value_info):
+    for value in (*proto.graph.output, *_without_initializers(proto.graph)):
         _erase_dims(value.type, ranks)
     _erase_nodes(proto.graph.node, ranks)
     for function in proto.functions:
         _erase_nodes(function.node, ranks)
+
+
+def _without_initializers(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """Return what is written of the values of a graph; the type of an initializer is a fact."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.value_info if value.name not in initializers]
 
 
 def _name_dims(value: onnx.ValueInfoProto, prefix: str = "") -> None:
@@ -50,7 +56,7 @@ def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
                 # A Loop gives its iteration number the rank that the body declares.
                 kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
-                for value in (*graph.input, *graph.output, *graph.value_info):
+                for value in (*graph.input, *graph.output, *_without_initializers(graph)):
                     _erase_dims(value.type, ranks or value.name == kept)
                 if node.op_type == "SequenceMap":
                     for value in graph.input:

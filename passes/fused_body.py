@@ -11,6 +11,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
+from passes.decisions import Reason
 from passes.escape import escape
 from passes.expand import plan_output
 from passes.graphs import captured_values, subgraphs
@@ -209,6 +210,7 @@ def walk_body(
     """
     together = dict(packed or {})
     kept: frozenset[ir.Node] = frozenset()
+    kept_exact: list[Reason] = []
     while True:
         walk = Walk(typings, options, site.path)
         walk.stage(0)
@@ -222,6 +224,7 @@ def walk_body(
             else:
                 walk.bind(inner, Layout.PER_SAMPLE)
         walk.run(site.body, kept)
+        kept_exact += walk.kept_exact
         torn = _read_apart(site, walk)
         if walk.demoted <= kept and not torn:
             break
@@ -230,6 +233,7 @@ def walk_body(
             together.pop(value, None)
         for stage in walk.stages:
             drop_uses(stage.nodes)
+    walk.reasons[:0] = kept_exact
     bound = {*stacked, *together}
     sources = {inner: source for inner, source in site.elements if inner not in bound}
     return FusedBody(site, walk, prelude, options.batch, sources)

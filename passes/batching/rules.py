@@ -16,6 +16,7 @@ from passes.batching import (
     recurrent,
     reductions,
     reshape,
+    selection,
     sequences,
     shapes,
     signal,
@@ -36,11 +37,18 @@ from passes.batching.table import never, opened, register
 from passes.decisions import Code
 
 register(
-    "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
-    "Sigmoid Sin Sinh Sqrt Tan Tanh Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu "
-    "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch",
+    "Abs Neg Not BitwiseNot Reciprocal Sqrt HardSigmoid HardSwish LeakyRelu Relu Softsign Identity "
+    "IsInf IsNaN RegexFullMatch",
     elementwise,
     total=True,
+)
+# Kernels take several numbers at a time and the rest one by one, by another formula.
+register(
+    "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Sigmoid Sin Sinh Tan Tanh Celu Elu Gelu "
+    "Mish Selu Softplus Swish",
+    elementwise,
+    total=True,
+    rounding=True,
 )
 register(
     "Ceil Floor Round Sign BitCast Shrink ThresholdedRelu", elementwise, discrete=True, total=True
@@ -125,10 +133,8 @@ register("MaxRoiPool", pooling.max_roi_pool, family="regions of interest")
 register("Resize", image.resize, since=11, rounding=True)
 register("GridSample", image.grid_sample, since=16, discrete=True)
 register("AffineGrid", image.affine_grid, since=20)
-never(
-    "NonMaxSuppression",
-    Code.DATA_DEPENDENT,
-    "how many boxes are left depends on their scores",
+register(
+    "NonMaxSuppression", selection.non_max_suppression, family="selection", since=16, discrete=True
 )
 never("ImageDecoder", Code.DATA_DEPENDENT, "the size of the image stands in the encoded bytes")
 
@@ -150,7 +156,7 @@ register("Size", shapes.size, family="shape", total=True)
 register("EyeLike", shapes.eye_like, family="shape", since=9, total=True)
 register("Constant", elementwise, family="shape", total=True)
 never("ConstantOfShape", Code.DATA_DEPENDENT, "its shape differs from sample to sample")
-never("Range", Code.DATA_DEPENDENT, "the number of its elements may differ by sample")
+register("Range", selection.range_, family="selection", since=16, rounding=True, discrete=True)
 
 # Cutting, padding and reordering along axes.
 register("Slice", slices.slice_, family="slice")

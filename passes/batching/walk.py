@@ -65,6 +65,7 @@ class Walk:
         demoted: Nodes that must stay in a loop too, so that a value which differs in shape need
             not be carried from one loop to a later one, or so that what a discrete node reads is
             exact; walk again with them kept.
+        kept_exact: Why nodes are demoted for what a discrete node reads.
         fused: How many nodes were batched.
         hoisted: Shared nodes that could fail, and now run once even if there are no samples.
         flips: Discrete nodes that a rounding one feeds.
@@ -77,6 +78,7 @@ class Walk:
         self.promoted: dict[ir.Value, ir.Value] = {}
         self.reasons: list[Reason] = []
         self.demoted: set[ir.Node] = set()
+        self.kept_exact: list[Reason] = []
         self.fused = 0
         self.hoisted: list[ir.Node] = []
         self.flips: list[ir.Node] = []
@@ -368,6 +370,9 @@ class Walk:
                 if self.env[value].rounding:
                     self.demoted.add(producer)
                     pending.append(producer)
+                    detail = f"batching may round it differently, and it feeds {self._path(node)}"
+                    reason = Reason(Code.EXACT, self._path(producer), producer.op_type, detail)
+                    self.kept_exact.append(reason)
 
     def _demote_between(self, node: ir.Node, stage: int) -> None:
         """Demote what a node reads of later stages than ``stage``, down to that stage."""

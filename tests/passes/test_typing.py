@@ -210,6 +210,14 @@ def test_constants_outside_tell_shapes_inside() -> None:
     assert typings.proven.dims(named["y"]) == (2, 3)
 
 
+def test_shape_of_a_captured_initializer_is_proven() -> None:
+    """It is what it is, although the type that the model writes of it need not be true."""
+    typings, found = both(f"""{HEADER}g (seq(float[3]) xs) => (seq(float[2]) ys)
+    <float[3,2] w = {{1, 2, 3, 4, 5, 6}}> {{
+      ys = SequenceMap (xs) <body = b (x) => (y) {{ y = MatMul (x, w) }}> }}""")
+    assert typings.proven.dims(found["y"]) == (2,)
+
+
 def test_is_sequence() -> None:
     typing, named = both(
         f"""{HEADER}g (seq(float[N]) xs, float t) => (float[N] e) {{

@@ -213,7 +213,23 @@ class BodyWriter:
             elif (array := self._constant(node)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             else:
-                self.builder.nodes.append(_without_types(copy_node(node, self.values)))
+                copied = _without_types(copy_node(node, self.values))
+                self._name_axes(node, copied)
+                self.builder.nodes.append(copied)
+
+    def _name_axes(self, node: ir.Node, copied: ir.Node) -> None:
+        """Say of each Slice of the first axis that it is of that axis.
+
+        Inference keeps the dimensions of the other axes only if it is told which these are.
+        """
+        for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
+            if old.op_type != "Slice" or not is_default_domain(old) or len(old.inputs) != 3:
+                continue
+            numbers = self.facts.evaluator.of(old.inputs[1])
+            dtype = self.typings.proven.dtype(old.inputs[1]) if old.inputs[1] else None
+            if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
+                new.resize_inputs(4)
+                new.replace_input_with(3, self.builder.constant(np.zeros(1, dtype.numpy())))
 
     def _constant(self, node: ir.Node) -> np.ndarray | None:
         """Return the integers that a node computes in every iteration, if they are known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import captured_values, constant_value
+from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
 from passes.inference import infer, read_graph, show_constants, stand_in
 from passes.site import SequenceSource, TensorSource
 from passes.value_types import Typing, Typings, ValueType
@@ -30,18 +30,39 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
         inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
         del proto.input[:], proto.value_info[:]
         proto.input.extend(inputs)
-        constants = {v.name or "": v for v in captured}
-        proto.initializer.extend(
-            onnx.numpy_helper.from_array(array, name)
-            for name, value in constants.items()
-            if (array := constant_value(value)) is not None and array.dtype.kind in "iub"
-        )
+        constants = {
+            v.name or "": onnx.numpy_helper.from_array(array, v.name)
+            for v in captured
+            if (array := constant_value(v)) is not None and array.dtype.kind in "iub"
+        }
         stand_in(proto.node)
-        show_constants(body, proto, {})
+        _stand_in_slices(body, proto)
+        show_constants(body, proto, constants)
         whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
         for domain, version in model.opset_imports.items():
             whole.opset_import.add(domain=domain, version=version)
         _read(typing, body, infer(whole).graph)
+
+
+def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Make Compress, for inference only, of each Slice along one axis by bounds of any value.
+
+    ONNX's inference forgets all dimensions of such a Slice, and those of a Compress but one.
+    """
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        attributes = {a.name: a for a in node_proto.attribute}
+        for name, inner in subgraphs(node):
+            if "[" not in name:
+                _stand_in_slices(inner, attributes[name].g)
+        if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 4:
+            continue
+        axes = constant_value(node.inputs[3])
+        if axes is not None and axes.size == 1 and constant_value(node.inputs[1]) is None:
+            node_proto.op_type = "Compress"
+            del node_proto.input[2:]
+            node_proto.attribute.add(
+                name="axis", type=onnx.AttributeProto.INT, i=int(axes.reshape(()).item())
+            )
 
 
 def _info(value: ir.Value, known: ValueType) -> onnx.ValueInfoProto:

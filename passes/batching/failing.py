@@ -21,6 +21,9 @@ _BY_SHAPE = frozenset({"ConstantOfShape", "Expand", "MatMul", "Reshape", "Squeez
 """Operators that inference checks whole once it knows all dimensions."""
 
 
+_SUMS = frozenset({"ReduceL1", "ReduceL2", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
+"""Reductions that have a result for no numbers, too."""
+
 _BY_FLOATS = frozenset({"Div", "Mod", "Pow"})
 """Operators that yield inf or NaN for floats where they may fail for integers."""
 
@@ -42,11 +45,25 @@ def is_total(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]
     dtype = None if known is None else known.dtype
     if dtype is None:
         return False
+    if node.op_type == "Slice":
+        return _cuts_forwards(node)
+    if node.op_type in _SUMS:
+        axes = node.inputs[1] if len(node.inputs) > 1 else None
+        return axes is None or constant_value(axes) is not None
     if node.op_type in ("Cast", "CastLike"):
         return dtype != ir.DataType.STRING
     if node.op_type in _BY_FLOATS:
         return dtype.is_floating_point() or _divides_by_constant(node)
     return False
+
+
+def _cuts_forwards(node: ir.Node) -> bool:
+    """Whether a Slice has constant axes and steps other than 0: bounds may be anything."""
+    axes, steps = (constant_value(v) for v in (*node.inputs[3:5], None, None)[:2])
+    has_axes, has_steps = (v is not None for v in (*node.inputs[3:5], None, None)[:2])
+    if len(node.inputs) < 3 or (has_axes and axes is None) or (has_steps and steps is None):
+        return False
+    return steps is None or bool((steps != 0).all())
 
 
 def _divides_by_constant(node: ir.Node) -> bool:

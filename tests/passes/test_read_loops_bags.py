@@ -1,0 +1,152 @@
+"""Bags: rows between two offsets, reduced one bag at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.passes.loops import kept, prove, rows
+
+SCALARS = """
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    one = Constant <value = int64 {1}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    one1 = Constant <value = int64[1] {1}> ()
+    two1 = Constant <value = int64[1] {2}> ()
+    last1 = Constant <value = int64[1] {9223372036854775807}> ()
+"""
+
+
+def bags(reduction: str, weighted: bool = False) -> str:
+    """Return EmbeddingBag as TorchScript's exporter writes it."""
+    weigh = (
+        """
+        v = Slice (u, a, b, zero1)
+        v1 = Unsqueeze (v, one1)
+        rows = Mul (found, v1)"""
+        if weighted
+        else "rows = Identity (found)"
+    )
+    return f"""g (int64[T] ids, int64[B] offsets, float[9,4] w, float[T] u) => (float[M,4] ys) {{
+        {SCALARS}
+        count = Shape (ids)
+        all = Concat <axis = 0> (offsets, count)
+        ends = Slice (all, one1, last1, zero1, one1)
+        shape = Shape (ends)
+        n = Gather <axis = 0> (shape, zero)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            a0 = Gather <axis = 0> (all, i)
+            b0 = Gather <axis = 0> (ends, i)
+            a = Unsqueeze (a0, zero1)
+            b = Unsqueeze (b0, zero1)
+            mine = Slice (ids, a, b, zero1)
+            found = Gather <axis = 0> (w, mine)
+            {weigh}
+            y = {reduction} <keepdims = 0> (rows, zero1)
+            go = Cast <to = 9> (t)
+        }}>
+    }}"""
+
+
+def feed(ids: int, offsets: list[int]) -> dict[str, Any]:
+    rng = np.random.default_rng(ids)
+    return {
+        "ids": rng.integers(0, 9, ids),
+        "offsets": np.array(offsets, np.int64),
+        "w": rows(9, 4),
+        "u": rows(ids, seed=1),
+    }
+
+
+EVEN = [feed(9, [0, 3, 6]), feed(6, [0, 1, 2, 3, 4, 5]), feed(4, [0])]
+UNEVEN = [feed(9, [0, 1, 7]), feed(20, [0, 1, 2, 10, 19])]
+EMPTY = [
+    feed(9, [0, 0, 4, 4, 4, 9]),
+    feed(5, [0, 5, 5]),
+    feed(0, [0, 0]),
+    feed(0, []),
+    feed(3, []),
+]
+ODD = [feed(9, [2, 5]), feed(9, [6, 3, 8]), feed(9, [-4, 5, 8]), feed(9, [0, 30, 2, -20, 4])]
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+def test_sums_of_bags(opset: int) -> None:
+    found = prove(bags("ReduceSum"), *EVEN, *UNEVEN, *EMPTY, *ODD, opset=opset)
+    assert found.operators["ScatterElements"]
+
+
+def test_weights_of_another_input_may_differ_in_number() -> None:
+    """Nothing proves that there are as many weights as ids, so a bag of them may be shorter."""
+    assert "ragged" in kept(bags("ReduceSum", weighted=True)).codes
+
+
+def test_means_of_bags() -> None:
+    prove(bags("ReduceMean"), *EVEN, *UNEVEN, opset=18)
+
+
+def test_maxima_of_bags() -> None:
+    prove(bags("ReduceMax"), *EVEN, *UNEVEN, *EMPTY, opset=18)
+
+
+def test_a_bag_of_an_infinity_stays_by_itself() -> None:
+    odd = feed(9, [0, 1, 7])
+    odd["w"][odd["ids"][0]] = np.inf
+    odd["ids"][1:] = (odd["ids"][0] + 1) % 9
+    prove(bags("ReduceSum"), odd)
+
+
+def until(offsets: str, count: int, branch: bool) -> str:
+    """Return EmbeddingBag as PyTorch's default exporter writes it."""
+    reduce = """
+            mine = Slice (x, a, b)
+            y = ReduceSum <keepdims = 1> (mine, zero1)"""
+    if branch:
+        reduce = f"""
+            none = Equal (a, b)
+            y = If (none) <then_branch = p () => (float[1,4] z) {{ z = Identity (nought) }},
+                else_branch = q () => (float[1,4] row) {{
+                    mine = Slice (x, a, b)
+                    row = ReduceSum <keepdims = 1> (mine, zero1)
+                }}>"""
+    return f"""g (float[6,4] x{", int64[K] offsets" if not offsets else ""}) => (float[M,4] ys)
+        <float[1,4] nought = {{0, 0, 0, 0}}> {{
+        {SCALARS}
+        {offsets}
+        bags = Constant <value = int64 {{{count}}}> ()
+        empty = SequenceEmpty <dtype = 1> ()
+        last, r = Loop (, t, zero, empty) <body = step (int64 i, bool c, int64 k, seq(float[]) s)
+            => (bool go, int64 k2, seq(float[]) s2) {{
+            p = Reshape (k, one1)
+            one2 = CastLike (one, p)
+            q = Add (p, one2)
+            a = Slice (offsets, p, q)
+            two2 = Add (q, one2)
+            b = Slice (offsets, q, two2)
+            {reduce}
+            s2 = SequenceInsert (s, y)
+            k2 = Add (k, one)
+            go = Less (k2, bags)
+        }}>
+        ys = ConcatFromSequence <axis = 0> (r)
+    }}"""
+
+
+@pytest.mark.parametrize("branch", [False, True], ids=["plain", "with_if"])
+@pytest.mark.parametrize("offsets", [(0, 3, 6), (0, 2, 4, 6), (0, 6)])
+def test_even_bags_of_constant_offsets(offsets: tuple[int, ...], branch: bool) -> None:
+    numbers = ", ".join(map(str, offsets))
+    constant = f"offsets = Constant <value = int64[{len(offsets)}] {{{numbers}}}> ()"
+    found = prove(until(constant, len(offsets) - 1, branch), {"x": rows(6, 4)})
+    assert not found.operators["ScatterElements"]
+
+
+@pytest.mark.parametrize("branch", [False, True], ids=["plain", "with_if"])
+@pytest.mark.parametrize("offsets", [(0, 1, 6), (0, 0, 2, 2, 6, 6)])
+def test_uneven_bags_of_constant_offsets(offsets: tuple[int, ...], branch: bool) -> None:
+    numbers = ", ".join(map(str, offsets))
+    constant = f"offsets = Constant <value = int64[{len(offsets)}] {{{numbers}}}> ()"
+    prove(until(constant, len(offsets) - 1, branch), {"x": rows(6, 4)})

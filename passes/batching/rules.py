@@ -37,15 +37,15 @@ from passes.batching.table import never, opened, register
 from passes.decisions import Code
 
 register(
-    "Abs Neg Not BitwiseNot Reciprocal Sqrt HardSigmoid HardSwish LeakyRelu Relu Softsign Identity "
-    "IsInf IsNaN RegexFullMatch",
+    "Abs Neg Not BitwiseNot Reciprocal Sqrt HardSigmoid HardSwish LeakyRelu Relu Softsign "
+    "Identity IsInf IsNaN RegexFullMatch",
     elementwise,
     total=True,
 )
 # Kernels take several numbers at a time and the rest one by one, by another formula.
 register(
-    "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Sigmoid Sin Sinh Tan Tanh Celu Elu Gelu "
-    "Mish Selu Softplus Swish",
+    "Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Sigmoid Sin Sinh Tan Tanh Celu Elu "
+    "Gelu Mish Selu Softplus Swish",
     elementwise,
     total=True,
     rounding=True,

@@ -1,0 +1,71 @@
+"""What is handed to the inference of ONNX, and what is told of its errors."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.errors import RewriteError
+from passes.typing import (
+    ValueType,
+    type_values,
+)
+from tests.passes.typed import HEADER, both, load, values
+
+
+def test_external_data_is_not_read(tmp_path: pathlib.Path) -> None:
+    model = load(
+        f"{HEADER}g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ y = Mul (x, w) }}"
+    )
+    absent = ir.ExternalTensor(
+        "absent.bin", 0, 8, ir.DataType.FLOAT, shape=ir.Shape([2]), name="w", base_dir=tmp_path
+    )
+    model.graph.initializers["w"].const_value = absent
+    typing = type_values(model)
+    assert typing.dims(values(model)["y"]) == (2,)
+    assert typing.static_dims(values(model)["w"]) == (2,)
+    assert model.graph.initializers["w"].const_value is absent
+
+
+def test_large_and_string_initializers_are_put_back() -> None:
+    large = np.zeros((1000, 3), np.float32)
+    words = np.array(["a", "b"], object)
+    model = load(
+        f"{HEADER}g (float[3] x) => (float[1000,3] y) {{ y = Add (x, w)  z = Identity (s) }}".replace(
+            "{ y", '<float[1] w = {1}, string[1] s = {"q"}> { y'
+        )
+    )
+    graph = model.graph
+    tensors = {"w": ir.tensor(large, name="w"), "s": ir.StringTensor(words, name="s")}
+    for name, tensor in tensors.items():
+        graph.initializers[name].const_value = tensor
+        graph.initializers[name].shape = ir.Shape(tensor.shape)
+    typing = type_values(model)
+    named = values(model)
+    assert typing.dims(named["y"]) == (1000, 3)
+    assert typing[named["z"]] == ValueType(ir.TensorType(ir.DataType.STRING), (2,))
+    assert all(graph.initializers[name].const_value is tensor for name, tensor in tensors.items())
+
+
+def test_shape_from_a_small_initializer_is_known() -> None:
+    typings, named = both(
+        f"{HEADER}g (float x) => (float[2,3] y) <int64[2] s = {{2, 3}}> {{ y = Expand (x, s) }}"
+    )
+    assert typings.proven.dims(named["y"]) == (2, 3)
+
+
+def test_initializer_that_contradicts_its_declared_type() -> None:
+    proto = onnx.parser.parse_model(
+        f"{HEADER}g (float[2] x) => (float[2] y) <float[2] w = {{1, 2}}> {{ y = Add (x, w) }}"
+    )
+    proto.graph.value_info.append(
+        onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [2, 2])
+    )
+    model = ir.from_proto(proto)
+    model.graph.initializers["w"].shape = ir.Shape([2, 2])
+    with pytest.raises(RewriteError, match="types that the model declares contradict each other"):
+        type_values(model)

@@ -143,18 +143,21 @@ class Context:
             surroundings=self._surroundings,
         )
 
-    def with_batch(self, builder: Builder, batch: ir.Value) -> Context:
-        """Return the context of a graph inside of this one, for some of the samples.
+    def with_batch(
+        self, builder: Builder, batch: ir.Value, *, may_be_empty: bool = False
+    ) -> Context:
+        """Return the context of other samples, those of a graph inside of this one among them.
 
         Args:
             builder: Records the nodes of that graph.
-            batch: How many samples, at least one, as an int64 vector ``[1]``.
+            batch: How many samples, as an int64 vector ``[1]``.
+            may_be_empty: Whether there may be none.
         """
         return Context(
             builder,
             self.opset,
             lambda: batch,
-            may_be_empty=False,
+            may_be_empty=may_be_empty,
             surroundings=self._surroundings,
         )
 

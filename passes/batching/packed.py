@@ -17,7 +17,6 @@ from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 
 __all__ = [
-    "across_axis",
     "aligned_row",
     "along_other_axis",
     "broadcasting_rows",
@@ -151,26 +150,13 @@ def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
     return along_axis
 
 
-def across_axis(default: int, least: int) -> Rule:
-    """Make the rule of operators that flatten or normalize from an axis on.
-
-    Args:
-        default: The axis if there is no attribute.
-        least: The first axis from which rows stay apart.
-    """
-
-    def from_axis(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-        data, _ = packed_data(ctx, operands)
-        axis = int(ctx.attribute(node, "axis", default))
-        if (axis + data.rank if axis < 0 else axis) < least:
-            raise crosses(node.op_type)
-        return rows(ctx, node, operands)
-
-    return from_axis
-
-
-trailing_rows = across_axis(-1, 1)
-"""LayerNormalization and its kin over the axes from one axis on."""
+def trailing_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """LayerNormalization and its kin over the axes from one axis on."""
+    data, _ = packed_data(ctx, operands)
+    axis = int(ctx.attribute(node, "axis", -1))
+    if sample_axis(axis, data.rank) == 0:
+        raise crosses(node.op_type)
+    return rows(ctx, node, operands)
 
 
 def named_axes(
@@ -214,9 +200,15 @@ def of_images(rank: int) -> Rule:
 
 
 def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """MatMul and its kin: rows, or matrices, of a packed left side by a shared right side."""
+    """MatMul and its kin.
+
+    Rows, or matrices, of a packed left side by a shared right side; or matrices of both sides.
+    """
     right = 3 if node.op_type == "QLinearMatMul" else 1
-    b = ctx.operand(operands, right, "B")
+    a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, right, "B")
+    if a.is_packed and b.is_packed and a.rank == b.rank > 2:
+        lengths = lengths_of(operands)
+        return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
     data, lengths = packed_data(ctx, operands)
     if data.rank < 2:
         raise crosses(node.op_type)

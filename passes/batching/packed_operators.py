@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.packed import (
+    aligned_row,
     broadcasting_rows,
     crosses,
     lengths_of,
@@ -16,6 +18,7 @@ from passes.batching.packed import (
     same_rows,
     sample_axis,
 )
+from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -96,11 +99,24 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
 
 
 def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Matrices of the rows."""
-    data, _ = packed_data(ctx, operands)
-    if data.rank < 3:
-        raise crosses(node.op_type)
-    return rows(ctx, node, operands)
+    """Matrices of the rows; or a sample that is a matrix, whose rows know their places."""
+    data = ctx.operand(operands, 0, "input")
+    if data.rank > 2:
+        return rows(ctx, node, operands)
+    diagonal, lengths = ctx.optional(operands, 1), lengths_of([data])
+    if data.dtype is None or data.dtype == ir.DataType.STRING:
+        raise Decline(Code.NO_RULE, "nothing tells the element type")
+    size = ctx.op("Squeeze", [ctx.shape(data.value, 1), ctx.ints(0)])
+    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
+    columns = ctx.op("Range", [zero, size, one])
+    place = ctx.unsqueeze(lengths.positions, [1])
+    if diagonal is not None:
+        number = aligned_row(ctx, diagonal, lengths, 1)
+        place = ctx.op("Add", [place, ctx.unsqueeze(number, [1] if diagonal.is_stacked else [0])])
+    upper = ctx.attribute(node, "upper", 1)
+    kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [columns, place])
+    none = ctx.builder.constant(np.array(0, data.dtype.numpy()))
+    return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
 
 
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

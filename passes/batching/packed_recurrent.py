@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN over packed samples: padded, with the operator's own lengths, and cut again."""
+"""LSTM, GRU and RNN over packed samples, padded under the operator's own lengths."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def recurrent_rows(
 
 
 def _final(ctx: Context, value: ir.Value, lengths: Lengths, dtype: ir.DataType | None) -> ir.Value:
-    """Return final states ``[B, D, N, H]``, zero for samples without rows as onnxruntime has it."""
+    """Return final states ``[B, D, N, H]``; without rows onnxruntime has zeros."""
     if dtype is None:
         raise Decline(Code.NO_RULE, "nothing tells the element type")
     has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])

@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 import onnx_ir as ir
 
 from passes.batching import (
+    attention,
+    convolution,
+    losses,
     packed_operators,
     packed_recurrent,
     packed_scan,
@@ -14,8 +17,10 @@ from passes.batching import (
     segments,
 )
 from passes.batching.context import Context, Operand
+from passes.batching.elementwise import cast_like, clip, same_shape
+from passes.batching.merging import merging
+from passes.batching.normalization import group_normalization
 from passes.batching.packed import (
-    across_axis,
     along_other_axis,
     broadcasting_rows,
     matrix_rows,
@@ -24,13 +29,14 @@ from passes.batching.packed import (
     rows,
     trailing_rows,
 )
+from passes.batching.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.table import register_packed
 
 register_packed(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
     "Sigmoid Sin Sinh Sqrt Tan Tanh Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu "
     "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch Ceil Floor Round Sign BitCast "
-    "Shrink ThresholdedRelu Cast CastLike Clip",
+    "Shrink ThresholdedRelu Cast",
     rows,
 )
 register_packed(
@@ -52,7 +58,7 @@ register_packed(
 register_packed("Hardmax", along_other_axis(-1), since=13)
 register_packed("LpNormalization TopK", along_other_axis(-1))
 register_packed("LayerNormalization RMSNormalization", trailing_rows)
-register_packed("Flatten", across_axis(1, 1))
+register_packed("Flatten", packed_shapes.flatten_rows)
 register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
 register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
@@ -86,10 +92,39 @@ register_packed("Trilu", packed_operators.trilu_rows)
 register_packed("BatchNormalization", of_images(2), since=9)
 register_packed(
     "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
-    "GlobalMaxPool GlobalLpPool LRN InstanceNormalization GroupNormalization",
+    "GlobalMaxPool GlobalLpPool LRN InstanceNormalization",
     of_images(3),
 )
 register_packed("DepthToSpace SpaceToDepth", of_images(4))
+
+# Rows that are samples of one row each.
+register_packed("Clip", rows_as_samples(clip, {1: 0, 2: 0}), since=11)
+register_packed("CastLike", rows_as_samples(cast_like, {1: ANY}), since=15)
+register_packed("SwiGLU", rows_as_samples(same_shape, {}), since=28)
+register_packed("GroupNormalization", rows_as_samples(group_normalization, {1: 1, 2: 1}), since=18)
+register_packed("Attention", rows_as_samples(attention.attention, {3: 3}), since=23)
+register_packed("LinearAttention", rows_as_samples(attention.linear_attention, {}), since=27)
+register_packed(
+    "RotaryEmbedding", rows_as_samples(attention.rotary_embedding, {1: 2, 2: 2}), since=23
+)
+register_packed("TensorScatter", rows_as_samples(merging, {}), since=24)
+register_packed(
+    "CausalConvWithState",
+    rows_as_samples(convolution.causal_convolution, {1: ANY, 2: ANY}),
+    since=27,
+)
+register_packed(
+    "NegativeLogLikelihoodLoss",
+    loss_of_rows(losses.negative_log_likelihood_loss),
+    rounding=True,
+    since=16,
+)
+register_packed(
+    "SoftmaxCrossEntropyLoss",
+    loss_of_rows(losses.softmax_cross_entropy_loss),
+    rounding=True,
+    since=16,
+)
 
 # Shapes and positions.
 register_packed("Transpose", packed_shapes.transpose_rows)

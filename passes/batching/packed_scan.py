@@ -212,8 +212,8 @@ class _Writer:
                 for x, way in zip(self.scanned, forwards, strict=True)
             ),
         ]
-        for value, x in zip(self.graph.inputs, read, strict=True):
-            bindings[value] = self._stacked(value, x)
+        for own, rows_read in zip(self.graph.inputs, read, strict=True):
+            bindings[own] = self._stacked(own, rows_read)
         nested = Builder(inner.origin)
         outputs = local.nested(self.graph, bindings, nested)
         inner.nodes.extend(nested.nodes)

@@ -18,6 +18,7 @@ from passes.decisions import Code, Decline
 __all__ = [
     "concat_rows",
     "expand_rows",
+    "flatten_rows",
     "gather_rows",
     "reshape_rows",
     "shape_of_rows",
@@ -39,6 +40,15 @@ def transpose_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     if data.rank > 1 and (order is None or order[0] != 0):
         raise Decline(Code.RAGGED, "it moves the axis that differs in length")
     return rows(ctx, node, operands)
+
+
+def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Flatten each row, if the first axis stays by itself."""
+    data, lengths = packed_data(ctx, operands)
+    axis = int(ctx.attribute(node, "axis", 1))
+    if (axis + data.rank if axis < 0 else axis) != 1:
+        raise Decline(Code.RAGGED, "it merges the axis that differs in length")
+    return same_rows(ctx, node, [data.value], lengths)
 
 
 def _given(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int]:

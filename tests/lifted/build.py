@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from passes.escape import SPLITTABLE
 from tests.lifted.cases import CONSTANT, MAPPED, Official, Role, stable_hash
 
-__all__ = ["Lifted", "Sample", "build"]
+__all__ = ["Lifted", "Sample", "build", "joins_rows"]
 
 Sample = Mapping[str, np.ndarray]
 _Dims = list[int | str] | None
@@ -48,6 +48,7 @@ class Lifted:
 def build(
     official: Official,
     roles: Mapping[str, Role],
+    samples: Sequence[Sample],
     results: Sequence[Sequence[np.ndarray]],
     *,
     static: bool,
@@ -61,9 +62,10 @@ def build(
     Args:
         official: The test.
         roles: The role of each of its inputs, at least one of them mapped.
+        samples: The samples, of which the declared shapes must be true.
         results: For each sample the outputs, of which the declared shapes must be true.
         static: Declare dimensions as numbers where all samples agree, otherwise as symbols.
-        stacks: Stack the results whose type onnxruntime has no SplitToSequence for, with
+        stacks: Join the results whose type onnxruntime has no SplitToSequence for, with
             ConcatFromSequence; as a sequence they cannot leave any map without a loop.
     """
     graph = official.model.graph
@@ -72,7 +74,7 @@ def build(
     operands, sequences, tensors = [], {}, {}
     for name, role in roles.items():
         array = official.inputs[name]
-        dims = _dims(name, [array.shape], static=static)
+        dims = _dims(name, [sample[name].shape for sample in samples], static=static)
         place = stable_hash(f"{official.name}/{name}")
         if role == CONSTANT:
             tensor = numpy_helper.from_array(array, name)
@@ -104,14 +106,14 @@ def build(
         body.output.append(helper.make_tensor_value_info(name, types[name], dims))
         names.append(f"result_{name}")
         if stacks and ir.DataType(types[name]) not in SPLITTABLE and dims is not None:
-            joined = f"stacked_{name}"
-            attributes = {"axis": 0, "new_axis": 1}
+            joined = f"joined_{name}"
+            alike = _have_one_shape(results, i)
+            attributes = {"axis": 0, "new_axis": int(alike)}
             joins.append(
                 helper.make_node("ConcatFromSequence", names[-1:], [joined], **attributes)
             )
-            main.output.append(
-                helper.make_tensor_value_info(joined, types[name], ["samples", *dims])
-            )
+            whole = ["samples", *dims] if alike else [f"{name}_rows", *dims[1:]]
+            main.output.append(helper.make_tensor_value_info(joined, types[name], whole))
         else:
             main.output.append(_sequence(names[-1], types[name], dims))
     main.node.append(helper.make_node("SequenceMap", operands, names, name="map", body=body))
@@ -120,6 +122,18 @@ def build(
     model.CopyFrom(official.model)
     model.graph.CopyFrom(main)
     return Lifted(model, sequences, tensors)
+
+
+def _have_one_shape(results: Sequence[Sequence[np.ndarray]], output: int) -> bool:
+    return len({sample[output].shape for sample in results}) == 1
+
+
+def joins_rows(lifted: Lifted, results: Sequence[Sequence[np.ndarray]]) -> list[bool]:
+    """For each output of the map, whether it is the rows of all samples in one tensor."""
+    return [
+        value.type.HasField("tensor_type") and not _have_one_shape(results, i)
+        for i, value in enumerate(lifted.model.graph.output)
+    ]
 
 
 def _dims(name: str, shapes: Sequence[tuple[int, ...]], *, static: bool) -> _Dims:

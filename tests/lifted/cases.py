@@ -212,11 +212,13 @@ def _typical(official: Official) -> dict[str, Role]:
     return {name: CONSTANT if name in constant else MAPPED for name in official.inputs}
 
 
-#: How a way gives every input of an official test its role.
+#: How a way gives every input of an official test its role. In the way ``ragged``, samples also
+#: differ in length, and sequences are cut from packed tensors.
 WAYS: Mapping[str, Callable[[Official], dict[str, Role]]] = {
     "all": _all_mapped,
     "first": _first_mapped,
     "typical": _typical,
+    "ragged": _typical,
 }
 
 #: Cases that onnxruntime computes wrongly inside of any Loop: judged on the evaluator.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,7 +15,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from rewriter.pipeline import rewrite
-from tests.lifted.build import Lifted, build
+from tests.lifted.build import Lifted, build, joins_rows
 from tests.lifted.cases import MAPPED, WAYS, Official, Role, nodes_of, official_cases, stable_hash
 from tests.lifted.judge import (
     Engine,
@@ -24,6 +25,7 @@ from tests.lifted.judge import (
     on_reference,
     single_engine,
 )
+from tests.lifted.ragged import Cut, cut_first_axes, feeds_of, of_any_length, split_inputs
 from tests.lifted.samples import COUNT, UNCHANGED, draw
 
 __all__ = ["SAMPLE_COUNTS", "STRATEGIES", "Outcome", "Prepared", "judge", "prepare"]
@@ -43,6 +45,7 @@ class Prepared:
         samples: The inputs of each sample.
         results: The outputs of each sample.
         changes: For each mapped input how its samples after the first differ from that.
+        cut: In the way ``ragged``: the inputs that differ in length.
     """
 
     official: Official
@@ -51,6 +54,7 @@ class Prepared:
     samples: Sequence[Mapping[str, np.ndarray]]
     results: Sequence[Sequence[np.ndarray]]
     changes: Mapping[str, list[str]]
+    cut: Cut | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +91,21 @@ def prepare(name: str, way: str) -> Prepared | None:
     """Draw the samples of a case and run each alone; None where the case is not usable."""
     official = official_cases()[name]
     roles = WAYS[way](official)
+    if way == "ragged":
+        official = of_any_length(official, [n for n, role in roles.items() if role == MAPPED])
     engine = single_engine(official) if MAPPED in roles.values() else None
     if engine is None:
         return None
     samples, changes = draw(official, roles, engine.run)
+    cut = None
+    if way == "ragged":
+        mapped = [name for name, role in roles.items() if role == MAPPED]
+        cut = cut_first_axes(samples, mapped, engine.run)
+        if cut is None:
+            return None
+        samples = cut.samples
     results = [engine.run(sample) for sample in samples]
-    return Prepared(official, roles, engine.name, samples, results, changes)
+    return Prepared(official, roles, engine.name, samples, results, changes, cut)
 
 
 def _inlined(lifted: Lifted) -> onnx.ModelProto:
@@ -109,7 +122,8 @@ def _plain(lifted: Lifted) -> onnx.ModelProto:
 
 
 def _promised(lifted: Lifted) -> onnx.ModelProto:
-    uniform = list(lifted.sequences.values())
+    sequences = {v.name for v in lifted.model.graph.input if v.type.HasField("sequence_type")}
+    uniform = [name for name in lifted.sequences.values() if name in sequences]
     return rewrite(lifted.model, strategy="fuse", uniform=uniform).model
 
 
@@ -140,6 +154,10 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
     fuses = strategy in ("auto", "fuse")
     static = strategy == "fuse" or stable_hash(name) % 2 == 0
     lifted = _lift(prepared, static=static, stacks=fuses and way != "all")
+    served: Mapping[str, Sequence[str]] = {}
+    if prepared.cut is not None:
+        split, served = split_inputs(lifted, prepared.cut)
+        lifted = dataclasses.replace(lifted, model=split)
     differ = any(label != UNCHANGED for labels in prepared.changes.values() for label in labels)
     outcome = Outcome(name, op_type, "right", single=prepared.engine, differ=differ)
     try:
@@ -154,7 +172,7 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
     outcome = dataclasses.replace(outcome, loop_free=loop_free(prepared.official, rewritten))
     try:
         engine = engine_for(rewritten, prepared.engine)
-        found = _mismatch(prepared, lifted, engine)
+        found = _mismatch(prepared, lifted, engine, served)
     except Exception as error:
         return _failed(outcome, error)
     outcome = dataclasses.replace(outcome, rewritten=engine.name, refusal=engine.refusal)
@@ -165,8 +183,10 @@ def _lift(prepared: Prepared, *, static: bool, stacks: bool) -> Lifted:
     """Build the map, with numbers for dimensions where ONNX's inference refuses symbols."""
 
     def lift(numbers: bool) -> Lifted:
-        official, roles, results = prepared.official, prepared.roles, prepared.results
-        return build(official, roles, results, static=numbers, stacks=stacks)
+        one = prepared
+        return build(
+            one.official, one.roles, one.samples, one.results, static=numbers, stacks=stacks
+        )
 
     lifted = lift(static)
     try:
@@ -180,7 +200,17 @@ def _failed(outcome: Outcome, error: Exception) -> Outcome:
     return dataclasses.replace(outcome, status="fails", detail=f"{type(error).__name__}: {error}")
 
 
-def _mismatch(prepared: Prepared, lifted: Lifted, engine: Engine) -> str:
+def _feeds(
+    prepared: Prepared, lifted: Lifted, served: Mapping[str, Sequence[str]], count: int
+) -> Mapping[str, Any]:
+    if prepared.cut is None:
+        return lifted.feeds(prepared.samples, count)
+    return feeds_of(lifted, prepared.cut, served, count)
+
+
+def _mismatch(
+    prepared: Prepared, lifted: Lifted, engine: Engine, served: Mapping[str, Sequence[str]]
+) -> str:
     results = prepared.results
     if (
         engine.name != prepared.engine
@@ -190,8 +220,11 @@ def _mismatch(prepared: Prepared, lifted: Lifted, engine: Engine) -> str:
     for count in SAMPLE_COUNTS:
         expected = [list(column) for column in zip(*results[:count], strict=True)]
         expected = expected or [[] for _ in lifted.model.graph.output]
+        for i, joined in enumerate(joins_rows(lifted, results)):
+            if joined and expected[i]:
+                expected[i] = list(np.concatenate(expected[i]))
         try:
-            outputs = engine.run(lifted.feeds(prepared.samples, count))
+            outputs = engine.run(_feeds(prepared, lifted, served, count))
             actual = [list(rows) for rows in outputs]  # of a sequence, or of a stacked tensor
         except Exception as error:
             raise RuntimeError(f"with {count} samples: {error}") from error

@@ -1,0 +1,95 @@
+"""Rows of packed samples, each seen as a sample of one row: what batches samples batches rows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.packed import lengths_of
+from passes.batching.segments import segment, spread
+from passes.decisions import Code, Decline
+
+__all__ = ["loss_of_rows", "rows_as_samples"]
+
+ANY = 99
+"""As a rank: however many axes an operand has, none of them meets the samples' first one."""
+
+
+def rows_as_samples(rule: Rule, of_samples: Mapping[int, int]) -> Rule:
+    """Make the rule of an operator that treats each index of its operands' first axis alone.
+
+    Args:
+        rule: Its rule for stacked operands.
+        of_samples: Positions of operands that have no such axis, and up to which rank they have
+            none. They may be shared or stacked; all others are packed alike.
+    """
+
+    def run(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        lengths = lengths_of(operands)
+        given = [_row(ctx, i, x, lengths, of_samples) for i, x in enumerate(operands)]
+        local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+        found: list[Output | None] = []
+        for out in rule(local, node, given):
+            if out is None:
+                found.append(None)
+            elif out.layout is Layout.SHARED:
+                found.append(out)
+            else:
+                found.append(ctx.packed(ctx.squeeze(out.value, [1]), lengths))
+        return found
+
+    return run
+
+
+def _row(
+    ctx: Context, position: int, x: Operand, lengths: Lengths, of_samples: Mapping[int, int]
+) -> Operand:
+    """Return an operand as one of samples of one row."""
+    if x is None:
+        return None
+    if x.is_packed:
+        value = ctx.unsqueeze(x.value, [1])
+        type_ = dataclasses.replace(x.type, dims=(1, *x.dims[1:]))
+        return Batched(Layout.STACKED, value, type_)
+    apart = x.rank <= of_samples.get(position, -1) or (x.rank > 0 and x.dims[0] == 1)
+    if position not in of_samples or not apart:
+        detail = f"operand {position} meets the axis that differs in length"
+        raise Decline(Code.RAGGED, detail)
+    if x.is_shared:
+        return x
+    return dataclasses.replace(x, value=spread(ctx, x.value, lengths))
+
+
+def loss_of_rows(rule: Rule) -> Rule:
+    """Make the rule of a loss: one for each row, or their sum or mean over the rows of a sample.
+
+    A mean with weights or ignored targets is over another number than that of the rows.
+    """
+    by_row = rows_as_samples(rule, {2: 1})
+
+    def loss(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        reduction = ctx.attribute(node, "reduction", "mean")
+        if reduction == "none":
+            return by_row(ctx, node, operands)
+        weighted = ctx.optional(operands, 2) is not None
+        if reduction == "mean" and (weighted or ctx.attribute(node, "ignore_index") is not None):
+            raise Decline(Code.RAGGED, "its mean is over targets that differ in weight")
+        data, lengths = ctx.operand(operands, 0), lengths_of(operands)
+        if data.dtype is None:
+            raise Decline(Code.NO_RULE, "nothing tells the element type")
+        given = [_row(ctx, i, x, lengths, {2: 1}) for i, x in enumerate(operands)]
+        local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+        first, *logs = rule(local, node, given)
+        assert first is not None
+        total = segment(ctx, first.value, lengths, "add", data.dtype, 1)
+        if reduction == "mean":
+            total = ctx.op("Div", [total, ctx.op("Cast", [lengths.value], {"to": data.dtype})])
+        rest = [x and ctx.packed(ctx.squeeze(x.value, [1]), lengths) for x in logs]
+        return [ctx.stacked(total), *rest]
+
+    return loss

@@ -17,6 +17,7 @@ from passes.loops import Form, LoopBody, OutputPlan, write_loop
 from passes.names import make_names_unique
 from passes.plain import write_plain
 from passes.prepare import prepare
+from passes.result_types import dims_of_samples
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, TensorSource
 from passes.sources import lengths_are_equal
@@ -136,6 +137,8 @@ def plan_output(
             return OutputPlan(Form.INSERTION, dtype, dims), _SCALARS
         form = Form.INSERTION if unsplittable else Form.SCAN_OUTPUT
         return OutputPlan(form, dtype, dims), unsplittable
+    if kinds == {"stacked"} and dims is None:
+        dims = dims_of_samples(value, results, typings)
     if kinds == {"stacked"} and all(r.axis == 0 or dims is not None for r in results):
         return OutputPlan(Form.SCAN_OUTPUT, dtype, dims), None
     axis = _ragged_axis(dims, results)

@@ -18,6 +18,7 @@ from passes.guards import Guards
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
+from passes.result_types import dims_of_samples
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, SequenceSource
 from passes.sources import lengths_are_equal
@@ -122,10 +123,15 @@ def _holds(
     site = plan.site
     rows = check is not Check.SHAPES
     dims = {s: _declared_dims(site, s, typings) for s in plan.guarded}
-    tests = [guards.is_uniform(builder, s, known, rows=rows) for s, known in dims.items()]
+    if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
+        dims = {s: known for s, known in dims.items() if known is not None}
+    tests = [
+        guards.is_uniform(builder, s, known, rows=rows and bool(known))
+        for s, known in dims.items()
+    ]
     tests += _equal_lengths(builder, site, typings)
     if check is Check.LENGTHS:
-        lengths = [guards.lengths(builder, s, len(known or ())) for s, known in dims.items()]
+        lengths = [guards.lengths(builder, s, len(known)) for s, known in dims.items() if known]
         tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
     holds = tests[0]
     for test in tests[1:]:
@@ -196,7 +202,8 @@ def _nothing(builder: Builder, site: MapSite, result: Result, typings: Typings) 
     dtype = typings.declared.dtype(value) or ir.DataType.FLOAT
     if result.kind == "sequence":
         return builder.op("SequenceEmpty", [], {"dtype": int(dtype)})
-    dims = [d if isinstance(d, int) else 0 for d in typings.declared.dims(value) or ()]
+    known = dims_of_samples(value, [result], typings)
+    dims = [d if isinstance(d, int) else 0 for d in known or ()]
     if result.kind == "stacked":
         dims.insert(result.axis % (len(dims) + 1), 0)
     elif dims:

@@ -21,6 +21,7 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
+from passes.guards import Guards
 from passes.known_sequences import KnownSequences, Parts, Sliced
 from passes.names import make_names_unique
 from passes.prepare import prepare
@@ -125,7 +126,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
         return None
     if count > 1 and count * len(site.body) > 16 * MOST_NODES:
         return None  # not worth the copies that are counted below
-    builder = Builder(site.path)
+    builder, hiding = Builder(site.path), Guards()
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
     once: dict[ir.Value, ir.Value | None] = dict(site.shared)
     builder.nodes.extend(copy_nodes(filter(_is_constant, site.body), once))
@@ -133,7 +134,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
     for k in range(count):
         values = dict(once)
         for inner, sequence in sources:
-            values[inner] = _element(builder, sequence, known, k)
+            values[inner] = _element(builder, sequence, known, k, hiding)
         nodes = copy_nodes(itertools.filterfalse(_is_constant, site.body), values)
         builder.nodes.extend(nodes)
         typing.copy(values)
@@ -166,13 +167,19 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 def _element(
-    builder: Builder, sequence: ir.Value, known: KnownSequences, position: int
+    builder: Builder, sequence: ir.Value, known: KnownSequences, position: int, hiding: Guards
 ) -> ir.Value:
-    """Return an element of a sequence: itself if it is listed, and read otherwise."""
+    """Return an element of a sequence: itself if it is listed, and read otherwise.
+
+    What is read of an unknown sequence must not have its declared dimensions: onnxruntime would
+    take elements of one symbol to have one size, and give one the memory of another.
+    """
     parts = known[sequence]
     element = None if parts is None else parts.at(position)
     if isinstance(element, ir.Value):
         return element
+    if parts is None:
+        sequence = hiding.hidden(builder, sequence)
     return builder.op("SequenceAt", [sequence, builder.scalar(position)])
 
 

@@ -7,6 +7,7 @@ from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
@@ -22,6 +23,7 @@ __all__ = [
     "FuseSequenceMapPass",
     "InlineMapFunctionsPass",
     "Promises",
+    "ReadLoopsPass",
     "Reason",
     "RewriteError",
     "SimplifyBodiesPass",

@@ -15,6 +15,8 @@ from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from passes.fuse_loops import ReadLoopsPass
+from passes.graphs import node_paths
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.old_forms import OldFormsPass
@@ -198,6 +200,7 @@ def _run(
         if on_pass is not None:
             on_pass(name, model)
     make_names_unique(model)
+    decisions = _final(decisions, model)
     options.promises.write(model)
     warnings = [*version_warnings(model, target), *_check(model, taken.original)]
     return Report(
@@ -212,6 +215,20 @@ def _run(
         warnings=tuple(warnings),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=assumptions),
     )
+
+
+def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Leave out what was said of Loops that a later decision took away."""
+    left = set(node_paths(model).values())
+    final: list[Decision] = []
+    for i, decision in enumerate(decisions):
+        later = {other.path for other in decisions[i + 1 :]}
+        if decision.verdict is Verdict.KEPT and (
+            decision.path in later or decision.path not in left
+        ):
+            continue
+        final.append(decision)
+    return final
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:
@@ -251,9 +268,11 @@ def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
     auto = options.strategy == "auto"
     return [
         InlineMapFunctionsPass(),
+        ReadLoopsPass(options.promises, exact=options.exact),
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
         FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto),
+        ReadLoopsPass(options.promises, exact=options.exact, again=True),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
         EliminateSequencesPass(),

@@ -105,13 +105,13 @@ def until(offsets: str, count: int, branch: bool) -> str:
             mine = Slice (x, a, b)
             y = ReduceSum <keepdims = 1> (mine, zero1)"""
     if branch:
-        reduce = f"""
+        reduce = """
             none = Equal (a, b)
-            y = If (none) <then_branch = p () => (float[1,4] z) {{ z = Identity (nought) }},
-                else_branch = q () => (float[1,4] row) {{
+            y = If (none) <then_branch = p () => (float[1,4] z) { z = Identity (nought) },
+                else_branch = q () => (float[1,4] row) {
                     mine = Slice (x, a, b)
                     row = ReduceSum <keepdims = 1> (mine, zero1)
-                }}>"""
+                }>"""
     return f"""g (float[6,4] x{", int64[K] offsets" if not offsets else ""}) => (float[M,4] ys)
         <float[1,4] nought = {{0, 0, 0, 0}}> {{
         {SCALARS}

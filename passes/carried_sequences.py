@@ -9,7 +9,8 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.escape import SPLITTABLE
 from passes.graphs import is_default_domain
-from passes.known_sequences import MOST_PIECES, KnownSequences
+from passes.known_sequences import KnownSequences
+from passes.sequence_parts import MOST_PIECES
 from passes.sequence_reads import READERS
 from passes.splice import remove_dead
 from passes.value_types import Typing

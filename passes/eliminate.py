@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
 from passes.builder import Builder, drop_uses
 from passes.folding import Folder
-from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths
+from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths, subgraphs
 from passes.inline import InlineMapFunctionsPass
-from passes.known_sequences import KnownSequences
+from passes.known_sequences import PASSED_ON, KnownSequences
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
 from passes.sequence_reads import READERS, SequenceReader
@@ -65,11 +65,37 @@ def _is_one_of(node: ir.Node, op_types: Iterable[str]) -> bool:
     return node.op_type in op_types and is_default_domain(node)
 
 
+def _may_gain(node: ir.Node) -> bool:
+    """Whether it is worth typing the model for a node: it reads or yields what is made here."""
+    if _is_one_of(node, READERS):
+        value = node.inputs[0] if node.inputs else None
+        maker = None if value is None else _maker(value)
+        return maker is not None and _is_one_of(maker, _MAKERS)
+    if not _is_one_of(node, ("If", "Loop")):
+        return False
+    outputs = [value for _, graph in subgraphs(node) for value in graph.outputs]
+    makers = [_maker(value, through=("Identity",)) for value in outputs]
+    return any(maker is not None and _is_one_of(maker, _MAKERS) for maker in makers) or any(
+        isinstance(value.type, ir.SequenceType) for value in outputs
+    )
+
+
+def _maker(value: ir.Value, through: Collection[str] = PASSED_ON) -> ir.Node | None:
+    """Return the node that made a sequence, behind those that pass it on."""
+    node = value.producer()
+    while node is not None and _is_one_of(node, through):
+        before = node.inputs[0] if node.inputs else None
+        node = None if before is None else before.producer()
+    return node
+
+
 def _eliminate(model: ir.Model) -> bool:
     """Eliminate once what the types of the model as it is allow."""
     if not _hold_sequences(model):
         return False
     removed = _remove_unread(model)
+    if not any(_may_gain(node) for graph in all_graphs(model) for node in graph):
+        return removed
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))
     opset = default_opset(model)

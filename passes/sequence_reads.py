@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.known_sequences import Element, KnownSequences, Part, Parts, Piece, Sliced
+from passes.known_sequences import KnownSequences
+from passes.sequence_parts import Element, Part, Parts, Piece, Sliced
 from passes.sliced_reads import SlicedReader
 from passes.value_types import Typing
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.known_sequences import Piece, Sliced
+from passes.sequence_parts import Piece, Sliced
 from passes.sources import PreparedSource, prepare_source
 from passes.value_types import Typing
 

@@ -22,10 +22,11 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.guards import Guards
-from passes.known_sequences import KnownSequences, Parts, Sliced
+from passes.known_sequences import KnownSequences
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, read_sequence_map
+from passes.sequence_parts import Parts, Sliced
 from passes.sequence_reads import SequenceReader
 from passes.site import MapSite, SequenceSource
 from passes.splice import remove_dead, splice
@@ -61,7 +62,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
     """Replace each SequenceMap of a small known length by that many copies of its body.
 
     1. The length is known if the first sequence is constructed, or cut by constants, see
-       `passes.known_sequences`.
+       `passes.sequence_parts`.
     2. An If in a copy whose condition depends on the rank or the shape of its sample only becomes
        its branch.
     3. A map is unrolled where it becomes at most `MOST_NODES` nodes, or has one sample. Where it

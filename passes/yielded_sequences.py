@@ -9,8 +9,9 @@ import onnx_ir as ir
 from passes.builder import Builder, drop_uses
 from passes.carried_sequences import rewrite_loop
 from passes.graphs import all_graphs, is_default_domain
-from passes.known_sequences import Element, KnownSequences, Parts, Piece, Sliced
+from passes.known_sequences import KnownSequences
 from passes.opset_forms import to_opset_form
+from passes.sequence_parts import Element, Parts, Piece, Sliced
 from passes.sliced_reads import SlicedReader
 from passes.value_types import Typing
 

@@ -17,7 +17,11 @@ Array = np.ndarray[Any, Any]
 
 
 class TensorSession:
-    """A session that takes a list for an input that the model takes as a tensor."""
+    """A session that takes a list for an input that the model takes as a tensor.
+
+    Attributes:
+        session: Runs the model.
+    """
 
     def __init__(self, session: Session, io: TensorIo, dtypes: Mapping[str, Any]) -> None:
         """Wrap a session.
@@ -27,12 +31,20 @@ class TensorSession:
             io: Which inputs are sequences to the user.
             dtypes: The element type of each input, for a list without elements.
         """
-        self._session = session
+        self.session = session
         self._io = io
         self._dtypes = dtypes
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        return self.session.run(self.tensors(feeds))
+
+    def tensors(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the feeds that the model itself takes.
+
+        Raises:
+            BackendError: A list does not fit into one tensor.
+        """
         given = dict(feeds)
         for name, passed in self._io.inputs.items():
             value = given.get(name)
@@ -44,7 +56,7 @@ class TensorSession:
             except RewriteError as error:
                 raise BackendError(str(error)) from error
             given |= _tensors(name, passed, items, self._dtypes[name])
-        return self._session.run(given)
+        return given
 
 
 class ListSession:

@@ -22,6 +22,8 @@ ALLOWED = {
 ALONE = {
     "onnxruntime": {"rewriter/backends/onnxruntime.py"},
     "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
+    "openvino": {"rewriter/backends/openvino.py"},
+    "tract": {"rewriter/backends/tract.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",
         "rewriter/reference.py",

@@ -14,12 +14,22 @@ from onnx.external_data_helper import uses_external_data
 from passes.tensor_io import TensorIo
 from rewriter import models, protos
 from rewriter.backends import onnxruntime, openvino, reference, tract
+from rewriter.backends.profiling import Placement
 from rewriter.backends.session import BackendError, Session
 from rewriter.feed_checks import check_feeds
 from rewriter.feed_files import read_feeds
 from rewriter.tensor_io import TensorSession
 
-__all__ = ["BACKENDS", "Backend", "BackendError", "Session", "open_session", "run"]
+__all__ = [
+    "BACKENDS",
+    "Backend",
+    "BackendError",
+    "Placement",
+    "Session",
+    "open_session",
+    "placement",
+    "run",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +99,26 @@ def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") 
         return session
     dtypes = {v.name: v.dtype.numpy() for v in taken.model.graph.inputs if v.name and v.dtype}
     return TensorSession(session, io, dtypes)
+
+
+def placement(session: Session, feeds: Mapping[str, Any]) -> Placement | None:
+    """Run a model once more, and tell where its nodes ran and what was copied.
+
+    Args:
+        session: A session of `open_session`.
+        feeds: The inputs, as for its ``run``.
+
+    Returns:
+        What is known; None for a backend that cannot tell.
+
+    Raises:
+        BackendError: The model fails on these inputs.
+    """
+    if isinstance(session, TensorSession):
+        return placement(session.session, session.tensors(feeds))
+    if isinstance(session, onnxruntime.OnnxruntimeSession):
+        return session.placement(feeds)
+    return None
 
 
 def run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ import numpy as np
 import onnx
 
 from rewriter.backends import isolated
+from rewriter.backends.binding import can_bind, run_bound
+from rewriter.backends.profiling import Placement, read_profile
 from rewriter.backends.session import BackendError, Session, as_arrays, has_nothing, one_line
 
 __all__ = ["DEVICES", "missing", "open_session", "provider_of"]
@@ -86,7 +89,17 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
 class OnnxruntimeSession:
     """A session that runs where it was asked to, or does not come to be."""
 
-    def __init__(self, model: onnx.ModelProto, folder: Path | None, device: str) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, folder: Path | None, device: str, *, whole: bool = False
+    ) -> None:
+        """Open a session.
+
+        Args:
+            model: The model.
+            folder: Where its external weights lie.
+            device: As for `open_session`.
+            whole: Refuse a model of which another provider would run a part.
+        """
         self._source = (model.SerializeToString(), folder, device)
         self._is_fragile = _holds(model.graph, _FRAGILE) or any(
             node.op_type in _FRAGILE for function in model.functions for node in function.node
@@ -95,13 +108,15 @@ class OnnxruntimeSession:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self._session = _create(self._source[0], folder, provider)
+                extra = {"session.disable_cpu_ep_fallback": "1"} if whole else {}
+                self._session = _create(self._source[0], folder, provider, extra)
         except BackendError:
             raise
         except Exception as error:
             message = f"onnxruntime refuses the model: {_plain(error)}"
             raise BackendError(message, is_limit=True) from error
         _require_provider(self._session, provider)
+        self._provider = provider
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,10 +131,31 @@ class OnnxruntimeSession:
     def run_here(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model in this process, whatever may become of it."""
         try:
-            results = self._session.run(None, dict(feeds))
+            results = self._run_on_device(self._session, feeds)
         except Exception as error:
             raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
         return dict(zip(self._outputs, results, strict=True))
+
+    def placement(self, feeds: Mapping[str, Any]) -> Placement:
+        """Run the model once more, and tell where its nodes ran and what was copied.
+
+        Raises:
+            BackendError: The model fails on these inputs.
+        """
+        data, folder, _ = self._source
+        with tempfile.TemporaryDirectory() as place:
+            try:
+                session = _create(data, folder, self._provider, {}, str(Path(place) / "profile"))
+                self._run_on_device(session, as_arrays(feeds))
+            except Exception as error:
+                raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
+            return read_profile(Path(session.end_profiling()))
+
+    def _run_on_device(self, session: Any, feeds: Mapping[str, Any]) -> list[Any]:
+        if can_bind(session, self._provider, feeds):
+            to_device = importlib.import_module("onnxruntime").OrtValue.ortvalue_from_numpy
+            return run_bound(session, self._provider, feeds, to_device)
+        return list(session.run(None, dict(feeds)))
 
 
 def run_here(
@@ -141,10 +177,20 @@ def _run_apart(
         raise BackendError(message) from error
 
 
-def _create(data: bytes, folder: Path | None, provider: str) -> Any:
+def _create(
+    data: bytes,
+    folder: Path | None,
+    provider: str,
+    extra: Mapping[str, str],
+    profile: str = "",
+) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    for key, value in extra.items():
+        options.add_session_config_entry(key, value)
+    if profile:
+        options.enable_profiling, options.profile_file_prefix = True, profile
     # Failures come back as exceptions; the log would only repeat them on stderr.
     options.log_severity_level = _FATAL_ONLY
     if folder is not None:

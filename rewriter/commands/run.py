@@ -17,15 +17,21 @@ from rewriter.commands.trying import accepted_feed
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
 USAGE = "IN "
+_USAGE_ERROR = 2
 SUMMARY = "run a model on given inputs, or on inputs drawn from its types"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
+    parser.add_argument(
+        "input", metavar="IN", type=Path, nargs="?", help="the model, .onnx or .onnxtxt"
+    )
     group = parser.add_argument_group("run")
     options.add_backend_options(group)
     options.add_feed_options(group)
+    group.add_argument(
+        "--list-backends", action="store_true", help="say where models can run here, and stop"
+    )
     group.add_argument(
         "--save", type=Path, metavar="FILE.npz", help="write the outputs as out__0, out__1, ..."
     )
@@ -33,18 +39,47 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace, console: Console) -> int:
     """Run once; print the type and shape of every output."""
+    if args.list_backends:
+        return _list_backends(console)
+    if args.input is None:
+        console.error("no model is given; say seqmap run IN, or seqmap run --list-backends")
+        return _USAGE_ERROR
     with console.progress("reading"):
         model = models.load(args.input)
     with console.progress("running"):
         session = backends.open_session(model, args.backend, args.device)
-        _, outputs = accepted_feed(model, args, [session])
+        feed, outputs = accepted_feed(model, args, [session])
+        placed = backends.placement(session, feed) if args.device != "cpu" else None
     console.record["outputs"] = {name: _describe(value) for name, value in outputs.items()}
     for name, value in outputs.items():
         console.say(f"{name}: {_line(value)}")
+    if placed is not None:
+        _say_placement(placed, console)
     if args.save is not None:
         files.write(_npz(outputs), args.save)
         console.say(f"written to {args.save}")
     return 0
+
+
+def _list_backends(console: Console) -> int:
+    record = console.record["backends"] = {}
+    for backend in backends.BACKENDS.values():
+        reason = backend.missing()
+        record[backend.name] = {
+            "available": not reason,
+            "reason": reason,
+            "devices": list(backend.devices),
+        }
+        console.say(f"{backend.name:<12} {reason or 'on ' + ', '.join(backend.devices)}")
+    return 0
+
+
+def _say_placement(placed: backends.Placement, console: Console) -> None:
+    console.record |= placed.to_dict()
+    for name, nodes in placed.nodes.items():
+        operators = ", ".join(f"{count} {op_type}" for op_type, count in sorted(nodes.items()))
+        console.say(f"on {name}: {operators}")
+    console.say(f"copies: {placed.to_device} to the device, {placed.to_host} to the host")
 
 
 def _npz(outputs: dict[str, Any]) -> bytes:

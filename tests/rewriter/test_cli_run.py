@@ -1,0 +1,48 @@
+"""What ``seqmap run`` adds to running a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rewriter.backends import BACKENDS
+from tests.rewriter.cli_models import ROWS, seqmap, write
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_backends_are_listed_with_what_they_lack(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rewriter.backends.messages.has_module", lambda name: False)
+    monkeypatch.setattr("rewriter.backends.tract.has_module", lambda name: False)
+    assert seqmap("run", "--list-backends") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:-1]] == list(BACKENDS)
+    assert "tract is not installed; install seqmap[tract]" in lines[list(BACKENDS).index("tract")]
+    assert lines[0] == "reference    on cpu"
+
+
+def test_the_list_for_programs(capsys: Capture) -> None:
+    assert seqmap("run", "--list-backends", "--json") == 0
+    record = json.loads(capsys.readouterr().out)["backends"]
+    assert set(record) == set(BACKENDS)
+    assert record["reference"] == {"available": True, "reason": "", "devices": ["cpu"]}
+    assert all(one["available"] is not bool(one["reason"]) for one in record.values())
+
+
+def test_no_model_is_wrong_usage(capsys: Capture) -> None:
+    assert seqmap("run") == 2
+    assert "no model is given" in capsys.readouterr().err
+
+
+def test_where_nodes_ran_is_told_of_a_device(tmp_path: Path, capsys: Capture) -> None:
+    path = write(tmp_path / "rows.onnx", ROWS)
+    assert seqmap("run", path) == 0
+    assert "copies" not in capsys.readouterr().out
+    assert seqmap("run", path, "--device", "CPUExecutionProvider") == 0
+    printed = capsys.readouterr().out
+    assert "on CPUExecutionProvider: " in printed
+    assert "copies: 0 to the device, 0 to the host" in printed

@@ -1,0 +1,89 @@
+"""A software adapter for onnxruntime's WebGPU provider: a Vulkan driver that runs on the CPU.
+
+It is looked for in the folder that SOFTWARE_GPU_DIR names, otherwise in ``.gpu`` at the root of
+the checkout; ``python -m tests.software_gpu`` fills that folder from a Debian package.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+import pathlib
+import subprocess
+import tempfile
+
+__all__ = ["FOLDER", "fetch", "start", "why_not"]
+
+FOLDER = pathlib.Path(
+    os.environ.get("SOFTWARE_GPU_DIR") or pathlib.Path(__file__).parents[1] / ".gpu"
+)
+_PACKAGE = "chromium-common"
+_FILES = ("libvk_swiftshader.so", "libvulkan.so.1", "vk_swiftshader_icd.json")
+
+
+def fetch(folder: pathlib.Path = FOLDER) -> None:
+    """Take the driver and the Vulkan loader, 6 MB, out of a Debian package.
+
+    Raises:
+        OSError: There is no ``apt-get`` or ``dpkg-deb``.
+        subprocess.CalledProcessError: The package cannot be had.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        place = pathlib.Path(name)
+        quiet = {"check": True, "capture_output": True, "cwd": place, "timeout": 300}
+        if subprocess.run(
+            ["apt-get", "download", _PACKAGE], **(quiet | {"check": False})
+        ).returncode:
+            subprocess.run(["apt-get", "update"], **quiet)
+            subprocess.run(["apt-get", "download", _PACKAGE], **quiet)
+        (package,) = place.glob("*.deb")
+        subprocess.run(["dpkg-deb", "--extract", package, place / "all"], **quiet)
+        for file in _FILES:
+            source = place / "all" / "usr" / "lib" / "chromium" / file
+            (folder / f"{file}.part").write_bytes(source.read_bytes())
+            (folder / f"{file}.part").replace(folder / file)
+
+
+@functools.cache
+def why_not() -> str:
+    """Return why there is no adapter here; empty where there is one.
+
+    With CI in the environment it is fetched where it is missing, and what fails is an error.
+
+    Raises:
+        RuntimeError: It is missing in CI, too.
+    """
+    reason = _missing()
+    if reason and os.environ.get("CI"):
+        try:
+            fetch()
+        except (OSError, subprocess.SubprocessError) as error:
+            raise RuntimeError(f"no software adapter for WebGPU in CI: {error}") from error
+        if reason := _missing():
+            raise RuntimeError(f"no software adapter for WebGPU in CI: {reason}")
+    return reason
+
+
+def _missing() -> str:
+    if importlib.util.find_spec("onnxruntime_ep_webgpu") is None:
+        return "onnxruntime-ep-webgpu is not installed; install seqmap[webgpu]"
+    if not all((FOLDER / file).exists() for file in _FILES):
+        return f"{FOLDER} holds no Vulkan driver; python -m tests.software_gpu fetches one"
+    return ""
+
+
+@functools.cache
+def start() -> None:
+    """Let onnxruntime find the adapter; before its WebGPU provider is first used."""
+    os.environ["ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"] = "1"
+    icd = str((FOLDER / "vk_swiftshader_icd.json").resolve())
+    os.environ["VK_DRIVER_FILES"] = os.environ["VK_ICD_FILENAMES"] = icd
+    # The provider opens the Vulkan loader by name: one that is loaded under that name serves.
+    ctypes.CDLL(str((FOLDER / "libvulkan.so.1").resolve()), mode=ctypes.RTLD_GLOBAL)
+
+
+if __name__ == "__main__":
+    fetch()

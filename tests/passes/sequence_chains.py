@@ -16,12 +16,17 @@ Array = Any
 class Chain:
     """A random model of sequence operators that runs without an error, and its inputs.
 
+    Args:
+        seed: Equal seeds give equal models.
+        maps: Whether there are maps among them.
+
     Attributes:
         model: The model; its outputs are tensors.
         feeds: Its inputs.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, maps: bool = False) -> None:
+        self._maps = maps
         self._rng = np.random.default_rng(seed)
         self._inputs: list[str] = []
         self._lines: list[str] = []
@@ -101,6 +106,7 @@ class Chain:
         if self._sequences:
             steps += [self._insert, self._insert, self._erase, self._pass_on, self._branch]
             steps += [self._at, self._length, self._join, self._append_in_loop]
+            steps += [self._map, self._map] if self._maps else []
         self._pick(steps)()
 
     def _split(self) -> None:
@@ -176,6 +182,21 @@ class Chain:
             f"{{ {a} = SequenceInsert ({first}, {x}) }}, else_branch = g{b} () => ({b}) "
             f"{{ {b} = SequenceInsert ({second}, {x}) }}>",
             [*self._sequences[chosen], self._tensors[x]],
+        )
+
+    def _map(self) -> None:
+        """Write a map whose body asks for the rank of its sample, over one or two sequences."""
+        s, t = self._pick(self._sequences), self._pick(self._sequences)
+        if len(self._sequences[t]) < len(self._sequences[s]) or self._chance(50):
+            t = s
+        samples = list(zip(self._sequences[s], self._sequences[t], strict=False))
+        e, f, o, n, r, c, p, q = (self._name() for _ in range(8))
+        two = self._number(2, 0)
+        self._add_sequence(
+            f"SequenceMap ({s}, {t}) <body = g{e} ({e}, {f}) => ({o}) {{ {n} = Shape ({e}) "
+            f"{r} = Size ({n}) {c} = Less ({r}, {two}) {o} = If ({c}) <then_branch = t{o} () => "
+            f"({p}) {{ {p} = Neg ({e}) }}, else_branch = f{o} () => ({q}) {{ {q} = Relu ({f}) }}> }}>",
+            [-a if a.ndim < 2 else np.maximum(b, 0) for a, b in samples],
         )
 
     def _append_in_loop(self) -> None:

@@ -16,6 +16,7 @@ from passes.unroll import MOST_NODES, UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
 from rewriter.compare import compare
 from rewriter.report import count_operators
+from tests.passes.sequence_chains import Chain
 
 MODELS = pathlib.Path(__file__).parents[2] / "models"
 TORCH = {
@@ -271,3 +272,14 @@ def test_the_pipeline_unrolls_what_it_cannot_fuse() -> None:
     expected = run(before, feeds, backend="reference")
     for backend in ("reference", "onnxruntime"):
         assert compare(expected, run(result.model, feeds, backend=backend)).equal
+
+
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_random_chains_with_maps(first: int) -> None:
+    for seed in range(first, first + 20):
+        chain = Chain(seed, maps=True)
+        expected = run(chain.model, chain.feeds, backend="reference")
+        after = rewriter.rewrite(chain.model).model
+        for backend in ("reference", "onnxruntime"):
+            difference = compare(expected, run(after, chain.feeds, backend=backend))
+            assert difference.equal, f"seed {seed}, {backend}: {difference.message}"

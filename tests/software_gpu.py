@@ -7,10 +7,12 @@ the checkout; ``python -m tests.software_gpu`` fills that folder from a Debian p
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import importlib.util
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -31,20 +33,27 @@ def fetch(folder: pathlib.Path = FOLDER) -> None:
         subprocess.CalledProcessError: The package cannot be had.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name:
+    with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory() as name:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # apt-get runs once at a time, tests in several processes
+        if _is_complete(folder):
+            return
         place = pathlib.Path(name)
-        quiet = {"check": True, "capture_output": True, "cwd": place, "timeout": 300}
-        if subprocess.run(
-            ["apt-get", "download", _PACKAGE], **(quiet | {"check": False})
-        ).returncode:
-            subprocess.run(["apt-get", "update"], **quiet)
-            subprocess.run(["apt-get", "download", _PACKAGE], **quiet)
+        if _run(place, "apt-get", "download", _PACKAGE, check=False):
+            _run(place, "apt-get", "update")
+            _run(place, "apt-get", "download", _PACKAGE)
         (package,) = place.glob("*.deb")
-        subprocess.run(["dpkg-deb", "--extract", package, place / "all"], **quiet)
+        _run(place, "dpkg-deb", "--extract", package.name, "all")
         for file in _FILES:
-            source = place / "all" / "usr" / "lib" / "chromium" / file
-            (folder / f"{file}.part").write_bytes(source.read_bytes())
-            (folder / f"{file}.part").replace(folder / file)
+            shutil.copy(place / "all" / "usr" / "lib" / "chromium" / file, folder / file)
+
+
+def _run(folder: pathlib.Path, *words: str, check: bool = True) -> int:
+    done = subprocess.run(words, cwd=folder, check=check, capture_output=True, timeout=300)
+    return done.returncode
+
+
+def _is_complete(folder: pathlib.Path) -> bool:
+    return all((folder / file).exists() for file in _FILES)
 
 
 @functools.cache
@@ -70,7 +79,7 @@ def why_not() -> str:
 def _missing() -> str:
     if importlib.util.find_spec("onnxruntime_ep_webgpu") is None:
         return "onnxruntime-ep-webgpu is not installed; install seqmap[webgpu]"
-    if not all((FOLDER / file).exists() for file in _FILES):
+    if not _is_complete(FOLDER):
         return f"{FOLDER} holds no Vulkan driver; python -m tests.software_gpu fetches one"
     return ""
 

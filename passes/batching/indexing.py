@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import sample_numbers
+from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
@@ -130,7 +131,9 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 def compress(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """A shared condition along one axis, or over the flattened samples."""
     data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
-    kept = shaping(condition, "condition")
+    if condition.is_stacked:
+        return chosen(ctx, operands, ctx.attribute(node, "axis"))
+    kept = condition.value
     if ctx.attribute(node, "axis") is not None:
         axis = ctx.axis_attribute(node, data.rank)
         return ctx.same(node, [data.value, kept], {"axis": axis})

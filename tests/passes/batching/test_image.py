@@ -192,9 +192,6 @@ def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
 
 
-BOXES = mapped(*(np.random.default_rng(i).random((1, 4, 4)).astype(np.float32) for i in range(3)))
-SCORES = mapped(*(np.random.default_rng(i).random((1, 2, 4)).astype(np.float32) for i in range(3)))
-
 DECLINES = [
     (
         sized("linear", HW, mapped(ints(5, 5), ints(5, 5), ints(5, 5))),
@@ -212,10 +209,6 @@ DECLINES = [
             opset=20,
         ),
         ("AffineGrid", "batched-operand"),
-    ),
-    (
-        Case("boxes that stay", "y = NonMaxSuppression(b, s)", {"b": BOXES, "s": SCORES}),
-        ("NonMaxSuppression", "data-dependent-shape"),
     ),
     (
         Case("decoding", "y = ImageDecoder(x)", {"x": mapped((8,), dtype=np.uint8)}, opset=20),

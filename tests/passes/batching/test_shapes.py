@@ -260,18 +260,6 @@ DECLINED = [
         "batched-operand",
     ),
     (case("squeeze nothing", "y = Squeeze(x, a)", ROW, a=constant(ints())), "no-rule"),
-    (
-        Case(
-            "range",
-            "y = Range(a, b, c)",
-            {
-                "a": mapped(*(np.int64(n) for n in (0, 1, 2))),
-                "b": shared(np.int64(4)),
-                "c": constant(np.int64(1)),
-            },
-        ),
-        "data-dependent-shape",
-    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -13,13 +14,14 @@ import pytest
 import tests.passes.batching
 from passes.batching import rules, table
 from tests.passes.batching.harness import Case, single_model
+from tests.passes.batching.ragged import RaggedCase
 
 assert rules
 
 NEWEST = onnx.defs.onnx_opset_version()
 DEFINED = {s.name: s for s in onnx.defs.get_all_schemas() if s.domain == ""}
 ROWS = [row for row in table.rows() if row.domain == ""]
-PROVERS = {"prove", "prove_directly"}
+PROVERS = {"prove", "prove_directly", "prove_ragged"}
 
 
 def test_every_operator_stands_in_the_table() -> None:
@@ -83,6 +85,8 @@ def proven_cases() -> Iterator[Case]:
 def _cases_in(value: Any) -> Iterator[Case]:
     if isinstance(value, Case):
         yield value
+    elif isinstance(value, RaggedCase):
+        yield dataclasses.replace(value.single(), loops=value.loops)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _cases_in(one)
@@ -90,7 +94,8 @@ def _cases_in(value: Any) -> Iterator[Case]:
 
 def _batched_operators(case: Case) -> Iterator[str]:
     """Yield the operators of a case that read what differs from sample to sample."""
-    mapped = {name for name, operand in case.operands.items() if operand.kind == "mapped"}
+    kinds = ("mapped", "ragged")
+    mapped = {name for name, operand in case.operands.items() if operand.kind in kinds}
     yield from _reading(single_model(case).graph, mapped)
 
 

@@ -1,0 +1,102 @@
+"""Operators of which every sample yields as many rows as its values ask for: packed samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.merging import volume
+from passes.decisions import Code, Decline
+
+__all__ = ["chosen", "non_max_suppression", "range_"]
+
+_INT64 = ir.DataType.INT64
+
+
+def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Sequence[Output]:
+    """Compress by a condition per sample, along the first axis or over flattened samples.
+
+    What NonZero finds in the conditions of all samples is in order of the samples. Conditions
+    beyond the last row do not count.
+    """
+    data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
+    if ctx.opset < 16:
+        raise Decline(Code.OPSET, "ScatterElements adds from opset 16 on")
+    if axis is not None and axis % data.rank:
+        raise Decline(Code.DATA_DEPENDENT, "its condition differs from sample to sample")
+    value = ctx.expanded(data)
+    size = volume(ctx, value, 1, None if axis is None else 2)
+    rest = ctx.ints() if axis is None else ctx.shape(value, 2)
+    count = ctx.op("Mul", [ctx.batch, size])
+    rows = ctx.reshape(value, ctx.op("Concat", [count, rest], {"axis": 0}))
+    flags = ctx.op("Slice", [condition.value, ctx.ints(0), size, ctx.ints(1)])
+    found = ctx.op("NonZero", [flags])
+    sample, place = (ctx.op("Gather", [found, ctx.builder.scalar(i)], {"axis": 0}) for i in (0, 1))
+    where = ctx.op("Add", [ctx.op("Mul", [sample, size]), place])
+    kept = ctx.op("Cast", [flags], {"to": _INT64})
+    lengths = ctx.op("ReduceSum", [kept, ctx.ints(1)], {"keepdims": 0})
+    new = ctx.op("Gather", [rows, where], {"axis": 0})
+    return [ctx.packed(new, Lengths(ctx.builder, lengths))]
+
+
+def non_max_suppression(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """NonMaxSuppression: the images of all samples form one batch.
+
+    The number of the image tells the sample of each row. Rows are put in order of the samples,
+    since no order is promised; those of one sample stay in theirs.
+    """
+    boxes, scores = (ctx.expanded(ctx.operand(operands, i)) for i in range(2))
+    settings = [ctx.require_shared(x, "limits") for x in operands[2:]]
+    (new,) = ctx.same(node, [ctx.merged(boxes), ctx.merged(scores), *settings])
+    images = ctx.shape(boxes, 1, 2)
+    numbers = ctx.op("Slice", [new.value, ctx.ints(0), ctx.ints(1), ctx.ints(1)])
+    samples = ctx.squeeze(ctx.op("Div", [numbers, images]), [1])
+    order = _order(ctx, samples)
+    rows, samples = (ctx.op("Gather", [x, order], {"axis": 0}) for x in (new.value, samples))
+    first = ctx.op("Mul", [ctx.unsqueeze(samples, [1]), images])
+    moved = ctx.op("Pad", [first, ctx.ints(0, 0, 0, 2)])
+    return [ctx.packed(ctx.op("Sub", [rows, moved]), _counted(ctx, samples))]
+
+
+def _order(ctx: Context, samples: ir.Value) -> ir.Value:
+    """Return the positions of rows by sample, and by position within one."""
+    count = ctx.op("Shape", [samples])
+    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
+    places = ctx.op("Range", [zero, ctx.squeeze(count, [0]), one])
+    keys = ctx.op("Add", [ctx.op("Mul", [samples, count]), places])
+    return ctx.builder.node("TopK", [keys, count], {"largest": 0}, outputs=2).outputs[1]
+
+
+def _counted(ctx: Context, samples: ir.Value) -> Lengths:
+    """Return how many rows belong to each sample, from the sample of each row."""
+    none = ctx.op("ConstantOfShape", [ctx.batch], {"value": ir.tensor(np.zeros(1, np.int64))})
+    one = ir.tensor(np.ones(1, np.int64))
+    ones = ctx.op("ConstantOfShape", [ctx.op("Shape", [samples])], {"value": one})
+    counted = ctx.op("ScatterElements", [none, samples, ones], {"axis": 0, "reduction": "add"})
+    return Lengths(ctx.builder, counted)
+
+
+def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Range: ``start + position * delta``, for ``ceil((limit - start) / delta)`` positions."""
+    start, limit, delta = (_numbers(ctx, ctx.operand(operands, i)) for i in range(3))
+    span, step = (
+        ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE})
+        for x in (ctx.op("Sub", [limit, start]), delta)
+    )
+    steps = ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", [span, step])])], {"to": _INT64})
+    lengths = Lengths(ctx.builder, ctx.op("Max", [steps, ctx.builder.scalar(0)]))
+    first, apart = (ctx.op("Gather", [x, lengths.samples], {"axis": 0}) for x in (start, delta))
+    places = ctx.op("CastLike", [lengths.positions, start])
+    return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
+
+
+def _numbers(ctx: Context, x: Batched) -> ir.Value:
+    """Return one number per sample, ``[B]``."""
+    return ctx.op("Reshape", [ctx.expanded(x), ctx.batch])

@@ -35,7 +35,8 @@ Branch = Callable[[Builder], Sequence[ir.Value]]
 def apply_fusion(plan: FusionPlan, facts: FusionFacts, guards: Guards) -> None:
     """Put a planned map into the place of its node."""
     builder, pairs = record_fusion(plan, facts, guards)
-    splice(builder, plan.site.node, pairs)
+    # A later map may read the types of the new values.
+    facts.typings.copy(splice(builder, plan.site.node, pairs))
 
 
 def record_fusion(

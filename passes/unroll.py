@@ -100,7 +100,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
             plan = _plan(site, typing, default_opset(model), is_fused=self._is_fused)
             if plan is None:
                 continue
-            _apply(plan)
+            _apply(plan, typing)
             self.decisions.append(plan.decision)
             copies.extend(walk_nodes(plan.builder.nodes))
         if not self.decisions:
@@ -217,13 +217,13 @@ def _is_cut(parts: Parts | None) -> bool:
     return parts is not None and len(parts.parts) == 1 and isinstance(parts.parts[0], Sliced)
 
 
-def _apply(plan: _Plan) -> None:
+def _apply(plan: _Plan, typing: Typing) -> None:
     pairs = [
         (value, plan.builder.op("SequenceConstruct", held))
         for value, held in zip(plan.site.node.outputs, plan.results, strict=True)
         if value.uses() or value.is_graph_output()
     ]
-    splice(plan.builder, plan.site.node, pairs)
+    typing.copy(splice(plan.builder, plan.site.node, pairs))
 
 
 def _forward(nodes: Iterable[ir.Node]) -> None:

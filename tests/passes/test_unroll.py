@@ -258,6 +258,31 @@ def test_what_depends_on_the_rank_of_each_sample_is_folded() -> None:
     ]
 
 
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+@pytest.mark.parametrize(
+    ("declared", "source"),
+    [
+        ("float[B,4] x", "s = SplitToSequence <keepdims = 0> (x)"),
+        ("float[3,4] x", "u = Neg (x) z = Slice (u, i, j) s = SequenceConstruct (x, z)"),
+    ],
+    ids=["fused", "unrolled"],
+)
+def test_a_later_map_may_read_the_results_as_its_second_sequence(
+    declared: str, source: str, strategy: Any
+) -> None:
+    before = parse(
+        f"main ({declared}, seq(float[M,4]) q) => (seq(float[]) y) {{ "
+        f"i = Constant <value_ints = [0]> () j = Constant <value_ints = [1]> () {source} "
+        "t = SequenceMap (s) <body = b (e) => (o) { o = Relu (e) }> "
+        "y = SequenceMap (q, t) <body = b2 (f, g) => (p) { p = Add (f, g) }> }"
+    )
+    feeds = {"x": numbers(3, 4), "q": [numbers(1, 4), numbers(3, 4)]}
+    expected = run(before, feeds, backend="reference")
+    after = rewriter.rewrite(before, strategy).model
+    for backend in ("reference", "onnxruntime"):
+        assert compare(expected, run(after, feeds, backend=backend)).equal
+
+
 def test_the_pipeline_unrolls_what_it_cannot_fuse() -> None:
     before = parse(
         "main (float[5,N] a) => (float[P] y) { n = Constant <value_ints = [2, 3]> () "

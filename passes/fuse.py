@@ -255,6 +255,8 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             if changed & set(graphs_inside(node)):
                 facts, changed = self._facts(model), set()
             site = read_sequence_map(node, graph, facts.paths[node], facts.typings.declared)
+            if not site.results:
+                continue
             plan = plan_fusion(site, facts)
             if isinstance(plan, Decision):
                 self.declined[site.path] = plan

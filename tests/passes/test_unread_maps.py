@@ -1,0 +1,39 @@
+"""Maps of which nothing is read are gone, and take nothing with them that others need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from rewriter.backends import run
+from rewriter.compare import compare
+
+UNREAD = """<ir_version: 8, opset_import: ["" : 18]>
+main (seq(float[N,3]) s) => (seq(float[N,3]) y) {{
+  {first}
+  {second}
+}}"""
+READ = "y = SequenceMap (s) <body = b (e) => (o) { r = Relu (e) o = Softmax <axis = 0> (r) }>"
+DEAD = "z = SequenceMap (s) <body = c (f) => (p) { q = Neg (f) p = Softmax <axis = 0> (q) }>"
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+@pytest.mark.parametrize(("first", "second"), [(READ, DEAD), (DEAD, READ)])
+def test_a_map_that_nothing_reads_leaves_the_others_whole(
+    first: str, second: str, strategy: Any
+) -> None:
+    before = onnx.parser.parse_model(UNREAD.format(first=first, second=second))
+    result = rewriter.rewrite(before, strategy)
+    for lengths in ([], [2], [2, 2], [2, 0, 3]):
+        rng = np.random.default_rng(0)
+        feeds = {"s": [rng.standard_normal((n, 3)).astype(np.float32) for n in lengths]}
+        expected = run(before, feeds, backend="reference")
+        for backend in ("reference", "onnxruntime"):
+            difference = compare(expected, run(result.model, feeds, backend=backend))
+            assert difference.equal, difference.message
+    forms = [decision.form for decision in result.report.decisions]
+    assert "removed, no output of it is read" in forms

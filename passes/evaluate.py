@@ -123,6 +123,10 @@ class Evaluator:
         """Return the rank of a value, if known."""
         return None if value is None else self._typing.rank(value)
 
+    def dims(self, value: ir.Value | None) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a value, if its rank is known."""
+        return None if value is None else self._typing.dims(value)
+
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the element type of a value, if known."""
         return None if value is None else self._typing.dtype(value)

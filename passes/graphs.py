@@ -100,39 +100,43 @@ def default_opset(model: ir.Model) -> int:
     return imports.get("", imports.get("ai.onnx", 1))
 
 
-def constant_value(value: ir.Value | None) -> np.ndarray | None:
+def constant_value(value: ir.Value | None, largest: int = _LARGEST_CONSTANT) -> np.ndarray | None:
     """Return the small constant that a value stands for, or None.
 
     Reads initializers that are no graph inputs and Constant nodes, through Identity. External
     data is never read.
+
+    Args:
+        value: The value.
+        largest: The most numbers that a small constant has.
     """
     while value is not None:
         if value.is_initializer():
-            return None if value.is_graph_input() else _small_array(value.const_value)
+            return None if value.is_graph_input() else _small_array(value.const_value, largest)
         node = value.producer()
         if node is None or not is_default_domain(node):
             return None
         if node.op_type == "Constant":
-            return _constant_node(node)
+            return _constant_node(node, largest)
         if node.op_type != "Identity":
             return None
         value = node.inputs[0]
     return None
 
 
-def _small_array(tensor: ir.TensorProtocol | None) -> np.ndarray | None:
-    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.size > _LARGEST_CONSTANT:
+def _small_array(tensor: ir.TensorProtocol | None, largest: int) -> np.ndarray | None:
+    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.size > largest:
         return None
     return tensor.numpy()
 
 
-def _constant_node(node: ir.Node) -> np.ndarray | None:
+def _constant_node(node: ir.Node, largest: int) -> np.ndarray | None:
     for name, attribute in node.attributes.items():
         if attribute.is_ref():
             return None
         match name:
             case "value":
-                return _small_array(attribute.as_tensor())
+                return _small_array(attribute.as_tensor(), largest)
             case "value_int":
                 return np.array(attribute.as_int(), np.int64)
             case "value_ints":
@@ -192,6 +196,10 @@ def _copy_value(value: ir.Value) -> ir.Value:
     )
 
 
+_INFERRED_WRONGLY = frozenset({"Attention"})
+"""Operators for which ONNX's inference gives dimensions of 0: the checker refuses true ones."""
+
+
 def copy_node(
     node: ir.Node,
     values: dict[ir.Value, ir.Value | None],
@@ -219,7 +227,8 @@ def copy_node(
         metadata_props=dict(node.metadata_props),
     )
     for old, out in zip(node.outputs, new.outputs, strict=True):
-        out.name, out.type, out.shape = old.name, old.type, old.shape
+        out.name, out.type = old.name, old.type
+        out.shape = None if node.op_type in _INFERRED_WRONGLY else old.shape
         values[old] = out
     return new
 

@@ -23,6 +23,7 @@ INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 """Element types that are followed."""
 
 _EXACT_FLOATS = 1 << 24
+_LONGEST = 1 << 24
 
 Rule: TypeAlias = "Callable[[Evaluator, ir.Node], Numbers | None]"
 
@@ -241,13 +242,13 @@ def _slice(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
 
 def _even_steps(vector: ir.Value) -> tuple[int, int] | None:
     """Return the first number and the step of a constant vector that grows evenly."""
-    array = constant_value(vector)
+    array = constant_value(vector, largest=_LONGEST)
     if array is None or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         return None
-    steps = {int(n) for n in np.diff(array)}
-    if len(steps) > 1:
+    steps = np.diff(array.astype(np.int64))
+    if steps.size and (steps != steps[0]).any():
         return None
-    return int(array[0]), steps.pop() if steps else 0
+    return int(array[0]), int(steps[0]) if steps.size else 0
 
 
 def entry(vector: ir.Value, position: Linear) -> Linear:

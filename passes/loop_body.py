@@ -5,21 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import (
     captured_values,
-    copy_node,
     is_default_domain,
     subgraphs,
-    walk_nodes,
 )
-from passes.integer_rules import INTEGERS
 from passes.loop_counts import Trips
 from passes.loop_dialects import name_dialect
 from passes.loop_facts import Kind, LoopFacts, State, why_carried
+from passes.loop_nodes import constant_of, copy_into, passed_on
 from passes.loop_sources import Element, Reads, Window, find_read, positions
 from passes.loop_types import element_type
 from passes.sequence_map import results_of
@@ -210,40 +207,12 @@ class BodyWriter:
                 self._copy(branch, needed)
                 for old, new in zip(node.outputs, branch.outputs, strict=True):
                     self.values[old] = self.values.get(new, new)
-            elif (array := self._constant(node)) is not None:
+            elif (before := passed_on(node, self.facts.evaluator)) is not None:
+                self.values[node.outputs[0]] = self.values.get(before, before)
+            elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             else:
-                copied = _without_types(copy_node(node, self.values))
-                self._name_axes(node, copied)
-                self.builder.nodes.append(copied)
-
-    def _name_axes(self, node: ir.Node, copied: ir.Node) -> None:
-        """Say of each Slice of the first axis that it is of that axis.
-
-        Inference keeps the dimensions of the other axes only if it is told which these are.
-        """
-        for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
-            if old.op_type != "Slice" or not is_default_domain(old) or len(old.inputs) != 3:
-                continue
-            numbers = self.facts.evaluator.of(old.inputs[1])
-            dtype = self.typings.proven.dtype(old.inputs[1]) if old.inputs[1] else None
-            if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
-                new.resize_inputs(4)
-                new.replace_input_with(3, self.builder.constant(np.zeros(1, dtype.numpy())))
-
-    def _constant(self, node: ir.Node) -> np.ndarray | None:
-        """Return the integers that a node computes in every iteration, if they are known."""
-        typing, output = self.typings.proven, node.outputs[0]
-        dtype, rank = typing.dtype(output), typing.rank(output)
-        if dtype not in INTEGERS or rank not in (0, 1) or len(node.outputs) > 1:
-            return None
-        numbers = self.facts.evaluator.of(output)
-        if numbers is None or any(n.number is None for n in numbers):
-            return None
-        if rank == 0 and len(numbers) != 1:
-            return None
-        array = np.array([n.number for n in numbers], dtype.numpy())
-        return array if rank else array.reshape(())
+                copy_into(self.builder, node, self.values, self.facts.evaluator)
 
     def _element(self, source: Source) -> ir.Value:
         """Return the input of the body that reads a source."""
@@ -317,11 +286,3 @@ def _initial(state: State, builder: Builder) -> ir.Value:
 
 def _is_used(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
-
-
-def _without_types(node: ir.Node) -> ir.Node:
-    """Let a copied node declare no types: they are inferred anew."""
-    for inner in (node, *(n for _, g in subgraphs(node) for n in walk_nodes(g))):
-        for value in inner.outputs:
-            value.type = value.shape = None
-    return node

@@ -1,0 +1,62 @@
+"""Exporters' models with Loops and Scans: which become loop-free, and which stay and why."""
+
+from __future__ import annotations
+
+import pathlib
+
+import onnx
+import pytest
+
+import rewriter
+from passes.decisions import Verdict
+
+EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
+SEQUENCES = ("ts_listcomp_relu", "onnxscript_python_loop")
+LOOP_FREE = {
+    "dy_embedding_bag": "PyTorch's default exporter",
+    "dy_scan_identity_state": "Scan with unchanged states",
+    "skl_knn_regressor": "Scan with unchanged states",
+    "tf_map_fn_dense": "TensorFlow's exporter",
+    "tf_while_tensorarray": "TensorFlow's exporter",
+    "ts_embedding_bag_sum": "counted Loop",
+    "ts_rows_linear_stack": "TorchScript's exporter",
+    "ts_split_map_cat": "TorchScript's exporter",
+}
+
+
+def load(name: str) -> onnx.ModelProto:
+    return onnx.load(EXPORTED / f"{name}.onnx")
+
+
+@pytest.mark.parametrize("name", LOOP_FREE)
+def test_is_loop_free_and_the_report_names_the_dialect(name: str) -> None:
+    report = rewriter.explain(load(name), require=["loop-free"])
+    assert report.reached
+    assert report.after.loops == report.after.sequences == 0
+    (decision,) = report.decisions
+    assert decision.verdict is Verdict.FUSED
+    assert LOOP_FREE[name] in decision.notes[0]
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_is_loop_free_where_all_elements_have_one_shape(name: str) -> None:
+    report = rewriter.explain(load(name), uniform=["xs"])
+    assert report.after.loops == 0
+    assert any("promised" in assumption for assumption in report.assumptions)
+
+
+@pytest.mark.parametrize("name", [*LOOP_FREE, *SEQUENCES])
+def test_expand_touches_no_loop(name: str) -> None:
+    report = rewriter.explain(load(name), strategy="expand")
+    assert report.decisions == ()
+    assert report.after == report.before
+
+
+@pytest.mark.parametrize("name", ["ts_filter_negative", "ts_rnn_negative"])
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+def test_no_map_stays_and_the_report_says_why(name: str, strategy: str) -> None:
+    report = rewriter.explain(load(name), strategy=strategy)
+    (decision,) = report.decisions
+    assert decision.verdict is Verdict.KEPT
+    assert [reason.node for reason in decision.reasons] != [""]
+    assert report.after.loops == report.before.loops

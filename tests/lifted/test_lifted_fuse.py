@@ -20,8 +20,8 @@ def test_every_sample_gives_what_it_gives_alone(name: str, way: str, strategy: s
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("way", "cases", "operators"),
-    [("typical", 1100, 160), ("first", 1000, 1)],
-    ids=["typical", "first"],
+    [("typical", 1100, 160), ("first", 1000, 1), ("ragged", 700, 120)],
+    ids=["typical", "first", "ragged"],
 )
 def test_most_cases_are_loop_free(way: str, cases: int, operators: int) -> None:
     outcomes = judge_all(case_names(way), way, "fuse", jobs=2)

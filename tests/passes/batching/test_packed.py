@@ -86,7 +86,49 @@ IMAGES = [
     RaggedCase("depth", "y = DepthToSpace<blocksize=2>(x)", {"x": ragged(4, 2, 2)}),
 ]
 
-PROVEN = [*ELEMENTWISE, *BROADCASTS, *AXES, *MATRICES, *IMAGES]
+AS_SAMPLES = [
+    RaggedCase(
+        "clip by bounds of the samples",
+        "y = Clip(x, low, high)",
+        {"x": X, "low": mapped(()), "high": constant(np.float32(2))},
+    ),
+    RaggedCase("cast like", "y = CastLike(x, z)", {"x": X, "z": ragged(4, dtype=np.float64)}),
+    RaggedCase(
+        "group norm",
+        "y = GroupNormalization<num_groups=2>(x, s, s)",
+        {"x": ragged(4, 3, lengths=(2, 1, 3)), "s": constant(np.array([1, 2], np.float32))},
+    ),
+    RaggedCase(
+        "attention over lists of sequences",
+        "y = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v)",
+        {
+            "q": ragged(3, 4, lengths=(2, 1, 3)),
+            "k": ragged(5, 4, lengths=(2, 1, 3), seed=1),
+            "v": ragged(5, 4, lengths=(2, 1, 3), seed=2),
+        },
+        opset=24,
+    ),
+    RaggedCase("trilu", "y = Trilu(x)", {"x": X}),
+    RaggedCase(
+        "trilu below a diagonal of the sample",
+        "y = Trilu<upper=0>(x, k)",
+        {"x": X, "k": mapped(np.array(0), np.array(1), np.array(-1))},
+    ),
+    RaggedCase("trilu of matrices", "y = Trilu(x)", {"x": ragged(3, 3)}),
+    *(
+        RaggedCase(
+            f"loss {reduction}",
+            f'y = SoftmaxCrossEntropyLoss<reduction="{reduction}">(x, t)',
+            {
+                "x": ragged(4, lengths=(2, 1, 3)),
+                "t": ragged(lengths=(2, 1, 3), dtype=np.int64, low=0, high=3),
+            },
+        )
+        for reduction in ("none", "sum", "mean")
+    ),
+]
+
+PROVEN = [*AS_SAMPLES, *ELEMENTWISE, *BROADCASTS, *AXES, *MATRICES, *IMAGES]
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
@@ -111,6 +153,10 @@ DECLINED = {
     "squeeze without axes": (
         RaggedCase("", "y = Squeeze(x)", {"x": ragged(1, lengths=(2, 3, 3))}),
         [("Squeeze", "ragged")],
+    ),
+    "flatten into one row": (
+        RaggedCase("", "y = Flatten<axis=2>(x)", {"x": ragged(2, 2, lengths=(1, 2, 3))}),
+        [("Flatten", "ragged")],
     ),
     "transpose": (RaggedCase("", "y = Transpose(x)", {"x": X}), [("Transpose", "ragged")]),
 }

@@ -28,7 +28,7 @@ from tests.passes.batching.harness import (
 __all__ = ["LENGTHS", "RaggedCase", "prove_ragged", "ragged", "reasons_of"]
 
 LENGTHS = (2, 0, 3)
-TEXT = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+TEXT = {np.dtype(np.float32): "float", np.dtype(np.float64): "double", np.dtype(object): "string"}
 
 
 def ragged(

@@ -8,10 +8,12 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from passes.branches import fold_branches
 from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.escape import can_split, escape
+from passes.folding import Folder
 from passes.graphs import node_paths
 from passes.loops import Form, LoopBody, OutputPlan, write_loop
 from passes.names import make_names_unique
@@ -23,7 +25,7 @@ from passes.site import MapSite, Result, TensorSource
 from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.stack import static_count
-from passes.typing import Typings, type_both_ways
+from passes.typing import Typing, Typings, type_both_ways
 
 __all__ = [
     "ExpandSequenceMapPass",
@@ -243,6 +245,15 @@ def _replace(
     typings.copy(splice(builder, site.node, pairs))
 
 
+def _fold_constant_branches(model: ir.Model) -> bool:
+    """Fold each If of a body whose condition is a constant.
+
+    onnxruntime does so too, but in the body of a Loop it loses values that a branch hands on.
+    """
+    maps = [node for _, node in find_sequence_maps(model)]
+    return fold_branches(maps, Folder(Typing()))
+
+
 class ExpandSequenceMapPass(ir.passes.InPlacePass):
     """Replace every SequenceMap, wherever it stands, by a Loop.
 
@@ -276,6 +287,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         """Expand the maps of a model, those inside of other maps first."""
         self.decisions = []
         modified = prepare(model)
+        if self.form == "linear":
+            modified |= _fold_constant_branches(model)
         maps = find_sequence_maps(model)
         if not maps:
             return ir.passes.PassResult(model, modified)

@@ -135,6 +135,21 @@ CASES = [
         (tensor(11, 3, zs=rows((2, 3), (3, 3), (4, 3), (1, 3), (1, 3))),),
     ),
     Case(
+        "a branch by a constant, of which onnxruntime loses what it only hands on",
+        """g (float[N,1,1,1] x) => (seq(float[A,B,C]) ys, seq(float[D,E]) zs)
+           <bool no = {0}, int64[1] minus = {-1}> {
+             xs = SplitToSequence <axis = 0, keepdims = 0> (x)
+             ys, zs = SequenceMap (xs) <body = b (e) => (y, z) {
+               p = LpPool <kernel_shape = [2], pads = [1, 1]> (e)
+               y = If (no) <
+                 then_branch = then () => (t) { t = Neg (p) },
+                 else_branch = else () => (u) { u = Identity (p) }>
+               s = Shape <start = -1> (y)
+               m = Concat <axis = 0> (minus, s)
+               z = Reshape (y, m) }> }""",
+        (tensor(2, 1, 1, 1), tensor(0, 1, 1, 1)),
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

@@ -165,7 +165,7 @@ def _nodes(
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"
-        why, remedy = _of_map(node, path, decisions)
+        why, remedy = _of_map(node, path, decisions, row)
         if not remedy:
             remedy = _TENSORS if not has_tensor_io else _STACK
             if op_type in (*_LOOPS, "If"):
@@ -173,7 +173,9 @@ def _nodes(
         yield Unreached(path, node.op_type, f"{reason}{why}", remedy)
 
 
-def _of_map(node: ir.Node, path: str, decisions: Sequence[Decision]) -> tuple[str, str]:
+def _of_map(
+    node: ir.Node, path: str, decisions: Sequence[Decision], row: Target
+) -> tuple[str, str]:
     """Return why a node is left of a map, and what can be done; empty where nothing tells."""
     origin = node.metadata_props.get(ORIGIN_KEY, path)
     for decision in decisions:
@@ -181,8 +183,8 @@ def _of_map(node: ir.Node, path: str, decisions: Sequence[Decision]) -> tuple[st
             continue
         if decision.verdict is Verdict.GUARDED:
             return f"; it is the guard of '{decision.path}' or its other branch", _UNIFORM
-        if node.op_type == "If" and not decision.reasons:
-            return f"; it is the branch of '{decision.path}' for no elements", ""
+        if node.op_type == "If" and not decision.reasons and not row.branch:
+            return f"; it is the branch of '{decision.path}' for no elements", _choose("If")
         for reason in decision.reasons:
             where = f"{reason.node} ({reason.op_type}) " if reason.node else ""
             detail = reason.detail or reason.code.meaning
@@ -196,10 +198,13 @@ def _of_control_flow(node: ir.Node, op_type: str, row: Target) -> str:
         remedy = "make its condition a constant where the model is made"
     if op_type == "SequenceMap" or ORIGIN_KEY in node.metadata_props:
         remedy = _UNIFORM
+    has_choice = not row.accepts(op_type) and op_type != "SequenceMap"
+    return f"{remedy}; or {_choose(op_type)}" if has_choice else remedy
+
+
+def _choose(op_type: str) -> str:
     others = [t.name for t in TARGETS.values() if t.accepts(op_type) and t.backend]
-    if others and not row.accepts(op_type):
-        remedy += f"; or choose a target that has {op_type}: {', '.join(others)}"
-    return remedy
+    return f"choose a target that has {op_type}: {', '.join(others)}"
 
 
 def _holds_sequence(value_type: ir.TypeProtocol | None) -> bool:

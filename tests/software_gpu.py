@@ -7,7 +7,6 @@ the checkout; ``python -m tests.software_gpu`` fills that folder from a Debian p
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import functools
 import importlib.util
 import os
@@ -32,6 +31,8 @@ def fetch(folder: pathlib.Path = FOLDER) -> None:
         OSError: There is no ``apt-get`` or ``dpkg-deb``.
         subprocess.CalledProcessError: The package cannot be had.
     """
+    import fcntl  # not on Windows, which has no apt-get either
+
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory() as name:
         fcntl.flock(lock, fcntl.LOCK_EX)  # apt-get runs once at a time, tests in several processes

@@ -1,0 +1,268 @@
+"""``python -m benchmarks.portability``: which backend runs which model, as given and rewritten.
+
+Every model of the zoo is run on every backend that is installed, as it was given and rewritten
+for the target ``portable`` with tensors in place of sequences, all sequences promised to be
+uniform. Where that target is not reached, the model is rewritten for onnxruntime. A backend works
+in a process of its own, so that a crash or an endless optimisation costs one cell.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import importlib.metadata
+import pathlib
+import pickle
+import platform
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from passes.errors import RewriteError
+from passes.tensor_io import TensorIo
+from rewriter import models, pipeline, protos
+from rewriter.backends import BACKENDS, BackendError, open_session
+from rewriter.compare import compare
+from rewriter.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.tensor_io import outputs_as_lists
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = pathlib.Path(__file__).with_name("PORTABILITY.md")
+FOLDERS = ("text", "exported")
+PATIENCE = 60.0
+RTOL, ATOL = 1e-3, 1e-4
+_PACKAGES = {"reference": "onnx"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One model.
+
+    Attributes:
+        name: Its file.
+        form: What it became.
+        before: The model as given, serialized.
+        after: The rewritten one.
+        feeds: Inputs, sequences as lists.
+        right: What engines that know better give; any of them will do.
+    """
+
+    name: str
+    form: str
+    before: bytes
+    after: bytes
+    feeds: dict[str, Any]
+    right: list[dict[str, Any]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.portability", description=__doc__)
+    parser.add_argument("--only", default="", help="models whose name holds this; writes nothing")
+    parser.add_argument("--worker", metavar="BACKEND", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.worker:
+        _work(args.worker)
+        return
+    lines = []
+    for line in _report(args.only):
+        print(line, flush=True)
+        lines.append(line)
+    if not args.only:
+        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _report(only: str) -> Iterator[str]:
+    names = [name for name, backend in BACKENDS.items() if backend.is_available]
+    yield "# Portability"
+    yield ""
+    yield "Written by `python -m benchmarks.portability`. Each cell says what became of the model"
+    yield "as given, and rewritten with `--tensor-io --uniform` for all its sequences: `right`,"
+    yield "`wrong`, `refused` (when loaded), `fails` (when run), `crash`, `hangs`. Right is what"
+    yield "the reference evaluator or onnxruntime says of the model with its maps made loops."
+    yield ""
+    yield f"- versions: Python {platform.python_version()}, {', '.join(map(_version, names))}"
+    for name, backend in BACKENDS.items():
+        if name not in names:
+            yield f"- not tried: {backend.missing()}"
+    yield ""
+    yield f"| model | form after | {' | '.join(names)} |"
+    yield f"| --- | --- |{' --- |' * len(names)}"
+    workers = {name: _Worker(name) for name in names}
+    counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
+    total = 0
+    for row in _rows(only):
+        cells = []
+        for name, worker in workers.items():
+            pair = [worker.ask(data, row) for data in (row.before, row.after)]
+            for side, verdict in zip(("before", "after"), pair, strict=True):
+                counts[name, side, verdict] += 1
+            cells.append(" / ".join(pair))
+        total += 1
+        yield f"| {row.name} | {row.form} | {' | '.join(cells)} |"
+    for worker in workers.values():
+        worker.stop()
+    yield ""
+    yield f"| of {total} models right | as given | rewritten |"
+    yield "| --- | ---: | ---: |"
+    for name in names:
+        yield f"| {name} | {counts[name, 'before', 'right']} | {counts[name, 'after', 'right']} |"
+
+
+def _version(backend: str) -> str:
+    package = _PACKAGES.get(backend, backend)
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+def _rows(only: str) -> Iterator[Row]:
+    paths = [p for folder in FOLDERS for p in sorted((ROOT / "models" / folder).iterdir())]
+    for path in paths:
+        if path.suffix in (".onnx", ".onnxtxt") and only in path.name:
+            row = _row(path)
+            if row is not None:
+                yield row
+
+
+def _row(path: pathlib.Path) -> Row | None:
+    before = models.load(path)
+    after, form = _rewritten(before)
+    feeds = _feeds(path, before, after)
+    if feeds is None:
+        return None
+    right = []
+    loops = pipeline.rewrite(before, "expand").model
+    for judge, model in (("reference", before), ("onnxruntime", loops)):
+        try:
+            right.append(open_session(model, judge).run(feeds))
+        except BackendError:
+            continue
+    data = [protos.to_proto(model).SerializeToString() for model in (before, after)]
+    return Row(path.name, form, *data, feeds, right) if right else None
+
+
+def _rewritten(before: ir.Model) -> tuple[ir.Model, str]:
+    inputs = before.graph.inputs
+    uniform = [v.name for v in inputs if isinstance(v.type, ir.SequenceType) and v.name]
+    tries = (
+        ("portable", {"target": "portable", "tensor_io": True, "uniform": uniform}),
+        ("tensors", {"tensor_io": True, "uniform": uniform}),
+        ("sequences", {"uniform": uniform}),
+    )
+    for form, options in tries:
+        try:
+            result = pipeline.rewrite(before, **options)  # type: ignore[arg-type]
+        except pipeline.TargetError:
+            continue
+        assert isinstance(result.model, ir.Model)
+        left = result.report.after
+        parts = [f"{left.loops} loops"] * bool(left.loops)
+        parts += [f"{left.sequences} sequence operators"] * bool(left.sequences)
+        if not parts and form == "tensors":
+            parts = ["an If"]
+        return result.model, "portable" if form == "portable" else ", ".join(parts)
+    raise RewriteError("the model cannot be rewritten at all")
+
+
+def _feeds(path: pathlib.Path, before: ir.Model, after: ir.Model) -> dict[str, Any] | None:
+    """Return the model's own vectors if they keep the promises, otherwise what it accepts."""
+    vectors = path.with_suffix(".npz")
+    if vectors.exists():
+        try:
+            feeds = read_feeds(vectors, before)
+            check_feeds(after, feeds)
+        except RewriteError:
+            pass
+        else:
+            return feeds
+    maker = FeedMaker(after)
+    kind = maker.kinds(1)[0]
+    session = open_session(after)
+    for attempt in maker.attempts(kind, None):
+        feeds = maker.draw(kind, attempt).values
+        try:
+            session.run(feeds)
+        except BackendError:
+            continue
+        return feeds
+    return None
+
+
+class _Worker:
+    """A process that runs models on one backend; it is begun anew when it dies."""
+
+    def __init__(self, backend: str) -> None:
+        self._backend = backend
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask(self, model: bytes, row: Row) -> str:
+        """Return what becomes of a model."""
+        if self._process is None:
+            words = [sys.executable, "-m", "benchmarks.portability", "--worker", self._backend]
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=ROOT,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Event()
+        timer = threading.Timer(PATIENCE, lambda: (late.set(), process.kill()))
+        timer.start()
+        try:
+            pickle.dump((model, row.feeds, row.right), process.stdin)
+            process.stdin.flush()
+            return str(pickle.load(process.stdout))
+        except (EOFError, OSError, pickle.UnpicklingError):
+            process.kill()
+            process.wait()
+            self._process = None
+            return "hangs" if late.is_set() else "crash"
+        finally:
+            timer.cancel()
+
+    def stop(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+def _work(backend: str) -> None:
+    """Answer models on standard input with verdicts on what was standard output."""
+    answers = sys.stdout.buffer
+    sys.stdout = sys.stderr
+    while True:
+        try:
+            model, feeds, right = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(_verdict(backend, onnx.ModelProto.FromString(model), feeds, right), answers)
+        answers.flush()
+
+
+def _verdict(
+    backend: str, model: onnx.ModelProto, feeds: dict[str, Any], right: Iterable[dict[str, Any]]
+) -> str:
+    try:
+        session = open_session(model, backend)
+    except BackendError:
+        return "refused"
+    try:
+        outputs = session.run(feeds)
+    except BackendError as error:
+        return "refused" if error.is_limit else "fails"
+    found = outputs_as_lists(TensorIo.read(protos.from_proto(model)), outputs)
+    same = any(compare(one, found, RTOL, ATOL).equal for one in right)
+    return "right" if same else "wrong"
+
+
+if __name__ == "__main__":
+    main()

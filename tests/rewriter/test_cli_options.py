@@ -215,7 +215,7 @@ def options_of(command: str) -> set[str]:
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_every_option_is_used_by_a_test(command: str) -> None:
-    texts = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_cli*.py")]
+    texts = [path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")]
     unused = {option for option in options_of(command) if not any(option in t for t in texts)}
     assert unused == set()
 

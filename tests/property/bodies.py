@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.property.pool import Array, Pool, Skip, Value, run_nodes
 __all__ = ["Body", "Shapes", "draw_body", "names_read"]
 
 MOVES = [*moves_numbers.MOVES, *moves_shapes.MOVES, *moves_control.MOVES]
+ROUGH_MOVES = [(12, moves_numbers.sharpen), (12, moves_numbers.matmul)]
 MOST_NODES = 9
 
 
@@ -39,6 +41,11 @@ class Body:
     constants: Mapping[str, tuple[str, Array]]
     nodes: tuple[onnx.NodeProto, ...]
     outputs: tuple[str, ...]
+
+    @functools.cached_property
+    def rows(self) -> list[list[Array]]:
+        """For each sample the outputs of the body run alone."""
+        return self.results()
 
     def results(self, names: Sequence[str] = ()) -> list[list[Array]]:
         """Run the body alone: for each sample its outputs, or the named values.
@@ -100,12 +107,14 @@ class Shapes:
     lengths: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def draw(rng: np.random.Generator, count: int) -> Shapes:
-        """Draw the shapes of ``count`` samples."""
+    def draw(rng: np.random.Generator, count: int, *, rough: bool = False) -> Shapes:
+        """Draw the shapes of ``count`` samples; rough ones are long, so that sums round."""
         kind = str(rng.choice(["equal", "equal", "equal", "ragged", "ragged", "ragged twice"]))
         look = str(rng.choice(["rows", "rows", "rows", "image", "steps", "few"]))
         sizes = [int(n) for n in rng.choice([1, 2, 2, 3, 3, 4], 4)]
         rank = int(rng.integers(1, 4))
+        if rough:
+            look, sizes, rank = "rows", [int(n) for n in rng.choice([3, 7, 17], 4)], min(rank, 2)
         dims = {
             "rows": tuple(sizes[:rank]),
             "image": (1, sizes[0], 4, int(rng.choice([4, 5]))),
@@ -125,9 +134,13 @@ class Shapes:
         return tuple(shape)
 
 
-def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+def _numbers(
+    rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, *, rough: bool
+) -> Array:
     if dtype == np.bool_:
         return np.asarray(rng.random(shape) < 0.5)
+    if rough and np.dtype(dtype).kind == "f":
+        return np.asarray(rng.standard_normal(shape)).astype(dtype)
     low, high = (-3, 4) if np.dtype(dtype).kind == "f" else (0, 2)
     return np.asarray(rng.integers(low, high, shape)).astype(dtype)
 
@@ -135,10 +148,12 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Ar
 DTYPES = [np.float32] * 12 + [np.float64, np.float16, np.int64, np.int32, np.bool_, np.uint8]
 
 
-def draw_mapped(rng: np.random.Generator, name: str, shapes: Shapes, first: bool) -> Value:
+def draw_mapped(
+    rng: np.random.Generator, name: str, shapes: Shapes, *, first: bool, rough: bool = False
+) -> Value:
     """Draw an element input."""
     count = len(shapes.lengths)
-    dtype = DTYPES[int(rng.integers(len(DTYPES)))] if first else np.float32
+    dtype = DTYPES[int(rng.integers(len(DTYPES)))] if first and not rough else np.float32
     dims: tuple[int, ...] | None = None
     kind = rng.random()
     if not first and kind < 0.25:
@@ -151,12 +166,12 @@ def draw_mapped(rng: np.random.Generator, name: str, shapes: Shapes, first: bool
     samples = []
     for i in range(count):
         shape = (shapes.dims if dims is None else dims) if equal else shapes.of(i)
-        samples.append(_numbers(rng, shape, dtype))
+        samples.append(_numbers(rng, shape, dtype, rough=rough))
     return Value(name, tuple(samples))
 
 
 def draw_given(
-    rng: np.random.Generator, name: str, dims: Sequence[int | None], count: int
+    rng: np.random.Generator, name: str, dims: Sequence[int | None], count: int, *, rough: bool
 ) -> Value:
     """Draw a tensor that all samples share: often one that broadcasts with samples of ``dims``."""
     kind = rng.random()
@@ -168,7 +183,7 @@ def draw_given(
     else:
         tail = [1 if n is None else n for n in dims]
         shape = tuple(tail[int(rng.integers(len(tail) + 1)) :])
-    return Value(name, (_numbers(rng, shape, dtype),) * count, varies=False)
+    return Value(name, (_numbers(rng, shape, dtype, rough=rough),) * count, varies=False)
 
 
 def draw_body(
@@ -179,6 +194,7 @@ def draw_body(
     most: int = MOST_NODES,
     prefix: str = "",
     alone: bool = False,
+    rough: bool = False,
 ) -> Body:
     """Draw a body over element inputs.
 
@@ -189,22 +205,30 @@ def draw_body(
         most: The body has at most about so many nodes.
         prefix: Begins all its names.
         alone: Whether it reads element inputs only and returns one value.
+        rough: Whether discrete operators may read what rounding has touched.
     """
-    pool = Pool(rng, opset, prefix=prefix, wild=bool(rng.random() < 0.1))
+    wild = bool(rng.random() < 0.1) and not rough
+    pool = Pool(rng, opset, prefix=prefix, wild=wild, rough=rough)
     count = len(mapped[0].samples)
     dims = mapped[0].dims if mapped[0].rank >= 0 else ()
     numbers = (0, 0) if alone else rng.choice([0, 0, 1, 2], 2)
     shared, captured = (
-        tuple(draw_given(rng, f"{prefix}{stem}{i}", dims, count) for i in range(int(n)))
+        tuple(
+            draw_given(rng, f"{prefix}{stem}{i}", dims, count, rough=rough) for i in range(int(n))
+        )
         for stem, n in zip(("shared", "captured"), numbers, strict=True)
     )
-    pool.values = [*shared, *captured, *mapped]
+    given = [*shared, *captured]
+    # What came last is read most.
+    pool.values = [*mapped, *given] if rng.random() < 0.5 else [*given, *mapped]
     _grow(pool, int(rng.integers(1, most + 1)))
     made = [v for v in pool.values if any(v.name in n.output for n in pool.nodes)]
     varying = [v for v in made if v.varies]
+    read = {name for node in pool.nodes for name in names_read(node)}
     outputs = [varying[-1] if varying else made[-1]]
     for value in made:
-        if not alone and value.name != outputs[0].name and rng.random() < 0.15:
+        wanted = 0.1 if value.name in read else 0.5
+        if not alone and value.name != outputs[0].name and rng.random() < wanted:
             outputs.append(value)
     body = Body(
         opset,
@@ -218,10 +242,10 @@ def draw_body(
     return body if rng.random() < 0.2 else body.without_dead_parts()
 
 
-WEIGHTS = np.array([weight for weight, _ in MOVES], dtype=float)
-
-
 def _grow(pool: Pool, size: int) -> None:
+    moves = MOVES + ROUGH_MOVES if pool.rough else MOVES
+    weights = np.array([weight for weight, _ in moves], dtype=float)
+    weights /= weights.sum()
     attempts = 0
     while sum(n.op_type != "Constant" for n in pool.nodes) < size:
         attempts += 1
@@ -230,6 +254,6 @@ def _grow(pool: Pool, size: int) -> None:
             if attempts > 60:
                 pool.one("Identity", [pool.values[-1]])
                 return
-            MOVES[int(pool.rng.choice(len(MOVES), p=WEIGHTS / WEIGHTS.sum()))][1](pool)
+            moves[int(pool.rng.choice(len(moves), p=weights))][1](pool)
         except Skip:
             pool.rollback(mark)

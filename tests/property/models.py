@@ -28,7 +28,7 @@ def model_of(program: Program) -> onnx.ModelProto:
         sequences[value.name] = "y_seq" if is_chained else _write_source(graph, program, value)
     outputs = [f"{name}_out" for name in program.body.outputs]
     _write_map(graph, program, program.body, sequences, outputs)
-    rows = program.body.results()
+    rows = program.body.rows
     values = dict(zip(program.body.outputs, zip(*rows, strict=True), strict=True))
     for i, result in enumerate(program.results):
         _write_result(graph, result, i, Value(result.output, values[result.output]))

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.property.pool import Pool, Skip, Value
 
-__all__ = ["MOVES"]
+__all__ = ["MOVES", "matmul", "sharpen"]
 
 SMOOTH = [
     "Exp",
@@ -345,6 +345,19 @@ def recurrent(p: Pool) -> None:
     w = p.constant(p.rng.integers(-1, 2, (1, gates * hidden, x.dims[2])).astype(np.float32))
     r = p.constant(p.rng.integers(-1, 2, (1, gates * hidden, hidden)).astype(np.float32))
     p.add(op, [x, w, r], outputs=p.number(1, 2), exact=False, hidden_size=hidden)
+
+
+def sharpen(p: Pool) -> None:
+    """Turn a difference in the last bits of a value into another number."""
+    x = p.pick("f", lambda v: v.dtype == np.float32)
+    large = p.one("Mul", [x, p.constant(2.0**20, np.float32)])
+    op = p.choose(["Floor", "Ceil", "Round", "Cast", "Greater"])
+    if op == "Cast":
+        p.add(op, [large], to=7)
+    elif op == "Greater":
+        p.add(op, [x, p.one("ReduceMean", [x], exact=False)])
+    else:
+        p.add(op, [large])
 
 
 def quantize(p: Pool) -> None:

@@ -23,6 +23,9 @@ IR_VERSION = 10
 MOST_ELEMENTS = 1500
 MOST = 1e4
 """Numbers stay below this, so that exact values stay exact in 32 bits."""
+MOST_ROUGH = 1e8
+MOST_HALF = 2048
+MOST_SHOWN = 16
 
 onnxruntime.set_default_logger_severity(4)
 
@@ -39,7 +42,8 @@ class Value:
         name: Its name.
         samples: What it is for each sample.
         varies: Whether it can differ from sample to sample.
-        exact: Whether no rounding can have touched it, so that a discrete operator may read it.
+        exact: Whether a discrete operator may read it: no rounding can have touched it, or the
+            program is a rough one.
     """
 
     name: str
@@ -83,15 +87,25 @@ class Pool:
         nodes: What was added.
         constants: Constants that are not nodes, by name: in the body or in the main graph.
         wild: Whether infinities and NaN are let in.
+        rough: Whether discrete operators may read what rounding has touched.
     """
 
-    def __init__(self, rng: np.random.Generator, opset: int, *, prefix: str, wild: bool) -> None:
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        opset: int,
+        *,
+        prefix: str,
+        wild: bool = False,
+        rough: bool = False,
+    ) -> None:
         self.rng = rng
         self.opset = opset
         self.values: list[Value] = []
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, tuple[str, Array]] = {}
         self.wild = wild
+        self.rough = rough
         self._prefix = prefix
         self._count = 0
 
@@ -209,26 +223,28 @@ class Pool:
         exact: bool,
     ) -> list[Value]:
         varies = any(v.varies for v in operands)
-        exact = exact and all(v.exact for v in operands)
+        exact = self.rough or (exact and all(v.exact for v in operands))
         known = {v.name: v for v in operands}
         session = _session(nodes, list(known.values()), names, self.opset)
+        shapes = _inferred(nodes, list(known.values()), names, self.opset)
         count = len(self.values[0].samples)
         columns: list[list[Array]] = [[] for _ in names]
         for i in range(count if varies else 1):
             feeds = {v.name: v.samples[i] for v in known.values()}
-            for column, array in zip(columns, _attempt(session, feeds), strict=True):
-                if not isinstance(array, np.ndarray):
+            made = _attempt(session, feeds)
+            for column, array, shape in zip(columns, made, shapes, strict=True):
+                if not isinstance(array, np.ndarray) or not _fits(array.shape, shape):
                     raise Skip
                 column.append(array)
-        made = []
+        values = []
         for name, column in zip(names, columns, strict=True):
             samples = tuple(column) if varies else (column[0],) * count
             finite = self._check(samples)
-            made.append(Value(name, samples, varies, exact and finite))
-        return made
+            values.append(Value(name, samples, varies, exact and finite))
+        return values
 
     def _check(self, samples: Sequence[Array]) -> bool:
-        """Return whether all numbers are finite."""
+        """Return whether all numbers are finite, and small enough to be exact."""
         finite = True
         for array in samples:
             if array.size > MOST_ELEMENTS:
@@ -241,9 +257,67 @@ class Pool:
                 if not self.wild:
                     raise Skip
                 finite = False
-            if np.abs(numbers[good]).max(initial=0) > MOST:
+            largest = np.abs(numbers[good]).max(initial=0)
+            if array.dtype == np.float16 and largest > MOST_HALF:
+                finite = False
+            if largest > (MOST_ROUGH if self.rough else MOST):
                 raise Skip
         return finite
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    names: Sequence[str],
+    opset: int,
+) -> onnx.ModelProto:
+    outputs = [onnx.ValueInfoProto(name=name) for name in names]
+    graph = helper.make_graph(list(nodes), "alone", list(inputs), outputs)
+    return helper.make_model(
+        graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", opset)]
+    )
+
+
+def _inferred(
+    nodes: Sequence[onnx.NodeProto], operands: Sequence[Value], names: Sequence[str], opset: int
+) -> list[list[int | None] | None]:
+    """Return the shape that ONNX infers of each name, None where it is not known.
+
+    Raises:
+        Skip: It finds an error, although onnxruntime may not.
+    """
+    inputs = [
+        helper.make_tensor_value_info(
+            v.name,
+            helper.np_dtype_to_tensor_dtype(v.dtype),
+            None if v.rank < 0 else v.dims,
+        )
+        for v in operands
+    ]
+    model = _model(nodes, inputs, names, opset)
+    for value in operands:
+        if not value.varies and value.kind == "i" and value.samples[0].size <= MOST_SHOWN:
+            tensor = numpy_helper.from_array(value.samples[0], value.name)
+            model.graph.initializer.append(tensor)
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise Skip(str(error)) from error
+    found: list[list[int | None] | None] = []
+    for output in inferred.graph.output:
+        known = output.type.tensor_type
+        dims = [d.dim_value if d.HasField("dim_value") else None for d in known.shape.dim]
+        found.append(dims if known.HasField("shape") else None)
+    return found
+
+
+def _fits(shape: Sequence[int], inferred: Sequence[int | None] | None) -> bool:
+    """Whether a result has the shape that ONNX infers; onnxruntime takes more than it allows."""
+    if inferred is None:
+        return True
+    return len(shape) == len(inferred) and all(
+        wanted in (None, size) for size, wanted in zip(shape, inferred, strict=True)
+    )
 
 
 def _session(
@@ -253,11 +327,7 @@ def _session(
         helper.make_tensor_value_info(v.name, helper.np_dtype_to_tensor_dtype(v.dtype), None)
         for v in operands
     ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in names]
-    graph = helper.make_graph(list(nodes), "alone", inputs, outputs)
-    model = helper.make_model(
-        graph, ir_version=IR_VERSION, opset_imports=[helper.make_opsetid("", opset)]
-    )
+    model = _model(nodes, inputs, names, opset)
     try:
         return onnxruntime.InferenceSession(
             model.SerializeToString(), _plain_options(), providers=["CPUExecutionProvider"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,7 @@ class Program:
         feeds: What it is fed.
         typed: Whether the inputs of the body declare types.
         options: Promises and other options of the rewrite.
+        rough: Whether discrete operators read what rounding has touched.
     """
 
     seed: int
@@ -84,25 +86,37 @@ class Program:
     feeds: tuple[Feed, ...]
     typed: bool = False
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    rough: bool = False
+
+    def promises(self) -> dict[str, Any]:
+        """Return all promises that hold: sequences whose elements have one shape."""
+        inputs = self.first.mapped if self.first is not None else ()
+        equal = [
+            f"{v.name}_in"
+            for v in (*inputs, *self.body.mapped)
+            if v.is_uniform and self.sources[v.name].kind == "sequence"
+        ]
+        return {"uniform": equal} if equal else {}
 
 
-def draw_program(seed: int) -> Program:
+@functools.lru_cache(maxsize=4)
+def draw_program(seed: int, *, rough: bool = False) -> Program:
     """Draw a program; the same for the same seed."""
     rng = np.random.default_rng(seed)
     opset = int(rng.choice(OPSETS))
     wanted = int(rng.choice(COUNTS))
     count = max(wanted, 3)
-    shapes = Shapes.draw(rng, count)
+    shapes = Shapes.draw(rng, count, rough=rough)
     first = None
-    mapped = [draw_mapped(rng, "x", shapes, first=True)]
+    mapped = [draw_mapped(rng, "x", shapes, first=True, rough=rough)]
     if rng.random() < 0.15:
-        first = _first_body(rng, mapped[0], opset)
+        first = _first_body(rng, mapped[0], opset, rough=rough)
         if first is not None:
-            samples = [row[0] for row in first.results()]
+            samples = [row[0] for row in first.rows]
             mapped = [Value("y", tuple(samples), exact=False)]
     for name in ("z", "w")[: int(rng.choice([0, 0, 0, 1, 1, 2]))]:
-        mapped.append(draw_mapped(rng, name, shapes, first=False))
-    body = draw_body(rng, mapped, opset)
+        mapped.append(draw_mapped(rng, name, shapes, first=False, rough=rough))
+    body = draw_body(rng, mapped, opset, rough=rough)
     sources: dict[str, Source] = {}
     if first is not None:
         sources["x"] = _draw_source(rng, first.mapped[0], wanted, 0)
@@ -113,19 +127,22 @@ def draw_program(seed: int) -> Program:
             sources[value.name] = _draw_source(rng, value, wanted, surplus)
     results = tuple(
         result
-        for name, samples in zip(body.outputs, zip(*body.results(), strict=True), strict=True)
+        for name, samples in zip(body.outputs, zip(*body.rows, strict=True), strict=True)
         for result in _draw_results(rng, name, samples)
     )
     inner = first.mapped[0] if first is not None else body.mapped[0]
     feeds = _feeds(inner, sources, wanted)
-    program = Program(seed, body, first, sources, results, feeds, typed=bool(rng.random() < 0.5))
+    typed = bool(rng.random() < 0.5)
+    program = Program(seed, body, first, sources, results, feeds, typed, rough=rough)
     return dataclasses.replace(program, options=_options(rng, program))
 
 
-def _first_body(rng: np.random.Generator, mapped: Value, opset: int) -> Body | None:
-    body = draw_body(rng, [mapped], opset, most=2, prefix="first_", alone=True)
+def _first_body(
+    rng: np.random.Generator, mapped: Value, opset: int, *, rough: bool
+) -> Body | None:
+    body = draw_body(rng, [mapped], opset, most=2, prefix="first_", alone=True, rough=rough)
     try:
-        rows = body.results()
+        rows = body.rows
     except Skip:
         return None
     dtypes = {row[0].dtype for row in rows}
@@ -158,6 +175,7 @@ def _draw_source(rng: np.random.Generator, value: Value, count: int, surplus: in
         axis = int(rng.integers(value.rank))
     elif kind == "sizes":
         axis = others[0] if others else int(rng.integers(value.rank))
+        run_time = run_time or not count  # ONNX refuses a constant of no sizes
     if not value.is_uniform and declared == "numbers":
         declared = "some"
     if declared == "nothing" and kind != "sequence":

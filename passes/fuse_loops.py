@@ -37,7 +37,12 @@ class ReadLoopsPass(ir.passes.InPlacePass):
     """
 
     def __init__(
-        self, promises: Promises | None = None, *, exact: bool = False, again: bool = False
+        self,
+        promises: Promises | None = None,
+        *,
+        exact: bool = False,
+        auto: bool = False,
+        again: bool = False,
     ) -> None:
         """Set up the pass.
 
@@ -45,11 +50,13 @@ class ReadLoopsPass(ir.passes.InPlacePass):
             promises: What the caller vouches for.
             exact: Keep per-sample what batching could change by rounding before a discrete
                 operator.
+            auto: Leave a map alone that only a guard could fuse.
             again: Look only at Loops that hold or read what a rewrite wrote.
         """
         super().__init__()
         self._promises = promises or Promises()
         self._exact = exact
+        self._auto = auto
         self._again = again
         self.decisions: list[Decision] = []
 
@@ -68,7 +75,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         modified = make_names_unique(model)
         for graph, node in loops:
             if facts is None or reads_new_nodes(node):
-                facts = FusionFacts(model, self._promises, exact=self._exact)
+                facts = FusionFacts(model, self._promises, exact=self._exact, auto=self._auto)
             decision = fuse_loop(node, graph, facts)
             if decision.verdict is Verdict.KEPT:
                 kept[node] = decision

@@ -18,6 +18,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.expand import LoopPlan, plan_loop
 from passes.fused_body import FusedBody, walk_body
 from passes.graphs import default_opset, node_paths
+from passes.loop_types import checked_types
 from passes.pack import can_pack, length_symbols, pack, rows_of_elements
 from passes.promises import Promises
 from passes.sequence_map import find_sequence_maps
@@ -62,11 +63,13 @@ class FusionFacts:
         self.paths: Mapping[ir.Node, str] = node_paths(model)
         self._checked: dict[bool, Typings] = {}
 
-    def checked_typings(self, check: Check | None) -> Typings:
+    def checked_typings(self, check: Check | None, site: MapSite) -> Typings:
         """Return both typings, or what is proven behind a guard of all maps."""
         if check is None:
             return self.typings
         rows = check is not Check.SHAPES
+        if site.was_loop:
+            return checked_types(site, self.typings, self.model, rows=rows)
         if rows not in self._checked:
             elements = self.typings.declared
             if rows:
@@ -119,18 +122,38 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
 
 
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
-    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all."""
+    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all.
+
+    For ``auto`` there is no guard: the Loop is there already, and lists are short more often
+    than not, when a guard costs more than it saves.
+    """
     plain = _walk(site, facts, None)
-    loop = LoopPlan({}, Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is"))
+    kept = Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is")
+    fused: dict[Check | None, FusedBody] = {None: plain}
+    loop, guarded = LoopPlan({}, kept), _unproven(site, facts)
     if plain.needs_loop(facts.typings):
-        plain.discard()
         ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
-        return dataclasses.replace(loop.decision, reasons=plain.walk.reasons or [ragged])
-    decision = _decision(site, {None: plain}, [], loop, facts)
+        kept.reasons = plain.walk.reasons or [ragged]
+        typed = (site.body.outputs[o] for o in site.used_outputs())
+        asks = not facts.auto and all(facts.typings.declared.dtype(v) for v in typed)
+        found = _behind_guards(site, facts, plain) if guarded and asks else {}
+        fused, notes = _choose(site, facts, plain, found)
+        kept.reasons.extend(notes)
+        fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
+        for body in (plain, *found.values()):
+            if body not in fused.values():
+                body.discard()
+        if not fused:
+            return kept
+        # What an exporter declares of elements is its first example's.
+        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+    decision = _decision(site, fused, [] if None in fused else guarded, loop, facts)
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
+    if None not in fused:
+        return FusionPlan(site, fused, guarded, True, loop, decision)
     needs_samples = _reads_sequence(plain) or _may_fail_empty(plain, facts)
-    return FusionPlan(site, {None: plain}, [], needs_samples, loop, decision)
+    return FusionPlan(site, fused, [], needs_samples, loop, decision)
 
 
 def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
@@ -170,7 +193,7 @@ def _walk(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
             if not is_as_long:
                 packed[inner] = _cut_packed(prelude, *packed[inner], batch)
             needs_samples |= is_sequence
-    view = facts.checked_typings(check)
+    view = facts.checked_typings(check, site)
     options = WalkOptions(
         opset=facts.opset,
         batch=batch,

@@ -7,10 +7,10 @@ import onnx_ir as ir
 
 from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
 from passes.inference import infer, read_graph, show_constants, stand_in
-from passes.site import SequenceSource, TensorSource
+from passes.site import MapSite, SequenceSource, TensorSource
 from passes.value_types import Typing, Typings, ValueType
 
-__all__ = ["element_type", "type_body"]
+__all__ = ["checked_types", "element_type", "type_body"]
 
 
 def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
@@ -25,23 +25,58 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
         model: Tells the versions.
     """
     for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
-        proto = ir.serde.serialize_graph(body)
-        captured = captured_values(body)
-        inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
-        del proto.input[:], proto.value_info[:]
-        proto.input.extend(inputs)
-        constants = {
-            v.name or "": onnx.numpy_helper.from_array(array, v.name)
-            for v in captured
-            if (array := constant_value(v)) is not None and array.dtype.kind in "iub"
-        }
-        stand_in(proto.node)
-        _stand_in_slices(body, proto)
-        show_constants(body, proto, constants)
-        whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
-        for domain, version in model.opset_imports.items():
-            whole.opset_import.add(domain=domain, version=version)
-        _read(typing, body, infer(whole).graph)
+        _type_body(body, typing, model)
+
+
+def checked_types(site: MapSite, typings: Typings, model: ir.Model, *, rows: bool) -> Typings:
+    """Return what is proven of a body behind a guard of the sequences that it reads.
+
+    Args:
+        site: A map that was a Loop or Scan.
+        typings: Both typings of the model.
+        model: The model.
+        rows: Whether the guard has checked all dimensions but the first, not that one too.
+    """
+    table = typings.proven.derived()
+    for value in captured_values(site.body):
+        table.set(value, typings.proven[value])
+    for inner, source in site.elements:
+        known = typings.proven[inner]
+        if isinstance(source, SequenceSource):
+            known = _checked(inner, typings.declared[inner], rows)
+        table.set(inner, known)
+    _type_body(site.body, table, model)
+    return Typings(table, table)
+
+
+def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
+    """Return the type of an element; what was not checked has a symbol of its own."""
+    if declared.dims is None:
+        return declared
+    dims = [d if isinstance(d, int) else f"{inner.name}.{i}" for i, d in enumerate(declared.dims)]
+    if rows and dims:
+        dims[0] = f"{inner.name}.0"
+    return ValueType(declared.type, tuple(dims))
+
+
+def _type_body(body: ir.Graph, typing: Typing, model: ir.Model) -> None:
+    proto = ir.serde.serialize_graph(body)
+    captured = captured_values(body)
+    inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
+    del proto.input[:], proto.value_info[:]
+    proto.input.extend(inputs)
+    constants = {
+        v.name or "": onnx.numpy_helper.from_array(array, v.name)
+        for v in captured
+        if (array := constant_value(v)) is not None and array.dtype.kind in "iub"
+    }
+    stand_in(proto.node)
+    _stand_in_slices(body, proto)
+    show_constants(body, proto, constants)
+    whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
+    for domain, version in model.opset_imports.items():
+        whole.opset_import.add(domain=domain, version=version)
+    _read(typing, body, infer(whole).graph)
 
 
 def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:

@@ -30,9 +30,7 @@ UNKNOWN = ValueType(None, None)
 class Typing:
     """A side table of types; values that the model gained later are entered by `copy`."""
 
-    def __init__(
-        self, symbols: frozenset[str] = frozenset(), *, names_axes: bool = False
-    ) -> None:
+    def __init__(self, symbols: frozenset[str] = frozenset(), *, names_axes: bool = False) -> None:
         """Make an empty table.
 
         Args:
@@ -43,6 +41,10 @@ class Typing:
         self._types: dict[ir.Value, ValueType] = {}
         self._symbols = symbols
         self._names_axes = names_axes
+
+    def derived(self) -> Typing:
+        """Return an empty table in which symbols mean what they mean here."""
+        return Typing(self._symbols, names_axes=self._names_axes)
 
     def __getitem__(self, value: ir.Value) -> ValueType:
         """Return what is known of a value."""

@@ -1,0 +1,80 @@
+"""Loops over sequences of which nothing is proven: fused behind a guard, or left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from passes.decisions import Verdict
+from tests.passes.loops import model, read, rows, same
+
+
+def over(element: str, body: str, inputs: str = "") -> str:
+    """Return a graph whose Loop appends ``y`` for every element ``e`` of ``xs``."""
+    return f"""g (seq({element}) xs{inputs}) => (seq(float[]) ys) {{
+        t = Constant <value = bool {{1}}> ()
+        two = Constant <value = float {{2}}> ()
+        none = SequenceEmpty <dtype = 1> ()
+        n = SequenceLength (xs)
+        ys = Loop (n, t, none) <body = step (int64 i, bool c, seq(float[]) s)
+            => (bool go, seq(float[]) s2) {{
+            e = SequenceAt (xs, i)
+            {body}
+            s2 = SequenceInsert (s, y)
+            go = Identity (t)
+        }}>
+    }}"""
+
+
+ELEMENTWISE = "r = Relu (e)  m = Mul (r, two)  y = Sub (m, e)"
+CASES = {
+    "of_false_dimensions": over("float[3,4]", ELEMENTWISE),
+    "of_unknown_dimensions": over("float[K,4]", ELEMENTWISE),
+    "of_unknown_rank": over("float[]", "r = Relu (e)  y = Exp (r)"),
+    "by_columns": over("float[K,4]", "m = Softmax <axis = 0> (e)  r = Mul (m, two)  y = Exp (r)"),
+    "with_the_number": over("float[K,4]", "f = Cast <to = 1> (i)  r = Mul (e, f)  y = Exp (r)"),
+    "beside_another": over(
+        "float[K,4]", "d = SequenceAt (zs, i)  r = Mul (d, e)  y = Exp (r)", ", seq(float[K,4]) zs"
+    ),
+}
+SHAPES: list[list[tuple[int, ...]]] = [
+    [],
+    [(3, 4)],
+    [(3, 4)] * 5,
+    [(3, 4), (1, 4), (5, 4)],
+    [(0, 4), (2, 4)],
+    [(2, 4)] * 9,
+]
+
+
+def feeds(name: str) -> list[dict[str, Any]]:
+    made = []
+    for shapes in SHAPES:
+        feed = {"xs": [rows(*s, seed=i) for i, s in enumerate(shapes)]}
+        if name == "beside_another":
+            feed["zs"] = [rows(*s, seed=i + 50) for i, s in enumerate([*shapes, (7, 4)])]
+        made.append(feed)
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_behind_a_guard(name: str) -> None:
+    before = model(CASES[name])
+    found = read(before)
+    assert [d.verdict for d in found.decisions] == [Verdict.GUARDED]
+    assert same(before, found.model, *feeds(name)) == len(SHAPES)
+
+
+def test_ranks_that_differ() -> None:
+    before = model(CASES["of_unknown_rank"])
+    mixed = {"xs": [rows(3), rows(2, 3), np.array(1, np.float32)]}
+    assert same(before, read(before).model, mixed) == 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_auto_asks_nothing_and_leaves_the_loop(name: str) -> None:
+    found = read(model(CASES[name]), auto=True)
+    assert [d.verdict for d in found.decisions] == [Verdict.KEPT]
+    assert "ragged" in found.codes

@@ -90,12 +90,27 @@ def check_target(
 
 
 def version_warnings(model: ir.Model, target: str) -> list[str]:
-    """Say where the model declares a newer opset or IR version than its target accepts.
+    """Say what is amiss although the target takes the model.
+
+    It declares a newer opset or IR version than the target accepts, or an attribute that the
+    target takes no notice of.
 
     Raises:
         RewriteError: There is no such target.
     """
-    return [f"{problem}; {_CONVERT}" for problem in _versions(model, find_target(target))]
+    row = find_target(target)
+    return [
+        *(f"{problem}; {_CONVERT}" for problem in _versions(model, row)),
+        *_ignored(model, row),
+    ]
+
+
+def _ignored(model: ir.Model, row: Target) -> Iterator[str]:
+    for node, path in node_paths(model).items() if row.ignores else ():
+        for op_type, name in row.ignores:
+            is_it = node.op_type == op_type and is_default_domain(node)
+            if is_it and node.attributes.get_int(name):
+                yield f"{path}: {row.name} ignores '{name}' of {op_type} and computes without"
 
 
 _CONVERT = "convert the model to an older version before it is deployed"

@@ -58,13 +58,11 @@ def _open_here(model: onnx.ModelProto, folder: Path | None, device: str) -> Sess
         )
     try:
         graph = core.read_model(with_weights(model, folder).SerializeToString())
-        compiled = core.compile_model(graph, name, _OPTIONS)
     except BackendError:
         raise
     except Exception as error:
-        message = f"OpenVINO refuses the model: {_plain(error)}"
-        raise BackendError(message, is_limit=True) from error
-    return _OpenvinoSession(compiled, [output.name for output in model.graph.output])
+        raise _refusal(error) from error
+    return _OpenvinoSession(core, name, graph, [output.name for output in model.graph.output])
 
 
 class _ApartSession:
@@ -100,22 +98,55 @@ def _appends_in_loop(nodes: Iterable[onnx.NodeProto], in_loop: bool = False) -> 
 
 
 class _OpenvinoSession:
-    def __init__(self, compiled: Any, outputs: list[str]) -> None:
-        self._request = compiled.create_infer_request()
-        # An input that nothing reads is gone.
-        self._inputs = {name for value in compiled.inputs for name in value.get_names()}
+    """A model whose inputs of unknown rank get the ranks of the feeds, which OpenVINO needs."""
+
+    def __init__(self, core: Any, device: str, graph: Any, outputs: list[str]) -> None:
+        self._core = core
+        self._device = device
+        self._graph = graph
         self._outputs = outputs
+        self._open = [
+            name
+            for value in graph.inputs
+            if value.partial_shape.rank.is_dynamic
+            for name in value.names
+        ]
+        self._requests: dict[tuple[int, ...], Any] = {}
+        if not self._open:
+            self._request({})
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
+        arrays = as_arrays(feeds)
+        request, inputs = self._request(arrays)
         try:
-            given = {k: v for k, v in as_arrays(feeds).items() if k in self._inputs}
-            results = self._request.infer(given)
+            results = request.infer({k: v for k, v in arrays.items() if k in inputs})
             values = [results[number] for number in range(len(self._outputs))]
         except Exception as error:
             raise BackendError(f"OpenVINO fails: {_plain(error)}") from error
         # The request owns the memory of its results.
         return dict(zip(self._outputs, map(np.array, values), strict=True))
+
+    def _request(self, arrays: Mapping[str, Any]) -> Any:
+        ranks = tuple(arrays[name].ndim for name in self._open)
+        if ranks not in self._requests:
+            try:
+                graph = self._graph.clone()
+                if ranks:
+                    graph.reshape(
+                        {n: [-1] * rank for n, rank in zip(self._open, ranks, strict=True)}
+                    )
+                compiled = self._core.compile_model(graph, self._device, _OPTIONS)
+            except Exception as error:
+                raise _refusal(error) from error
+            # An input that nothing reads is gone.
+            inputs = {name for value in compiled.inputs for name in value.names}
+            self._requests[ranks] = (compiled.create_infer_request(), inputs)
+        return self._requests[ranks]
+
+
+def _refusal(error: Exception) -> BackendError:
+    return BackendError(f"OpenVINO refuses the model: {_plain(error)}", is_limit=True)
 
 
 def _plain(error: BaseException) -> str:

@@ -60,7 +60,7 @@ class _TractSession:
     """A model with symbols for its open dimensions or, where tract needs them, with numbers."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._data = model.SerializeToString()
+        self._data = _without_claims(model).SerializeToString()
         self._outputs = [output.name for output in model.graph.output]
         self._inputs = _inputs(self._read())
         self._prepared: dict[Any, Any] = {}
@@ -85,11 +85,23 @@ class _TractSession:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
         arrays = as_arrays(feeds)
         given = [arrays[name] for name in self._inputs]
-        runnable = self._prepared.get(None) or self._for_shapes(given)
+        if None not in self._prepared:
+            return self._run(self._for_shapes(given), given)
         try:
-            results = [value.to_numpy() for value in runnable.run(given)]
+            return self._run(self._prepared[None], given)
+        except BackendError as error:
+            # A size in a result may be a symbol still: then numbers for the dimensions help.
+            try:
+                runnable = self._for_shapes(given)
+            except BackendError:
+                raise error from None
+            return self._run(runnable, given)
+
+    def _run(self, runnable: Any, given: list[Any]) -> dict[str, Any]:
+        try:
+            results = [_array(value) for value in runnable.run(given)]
         except Exception as error:
-            raise BackendError(f"tract fails: {one_line(error)}") from error
+            raise BackendError(f"tract fails: {_plain(error)}") from error
         return dict(zip(self._outputs, results, strict=True))
 
     def _for_shapes(self, arrays: list[Any]) -> Any:
@@ -106,17 +118,46 @@ class _TractSession:
         return self._prepared[key]
 
 
+def _array(value: Any) -> Any:
+    """Return a result; a dimension that tract holds as an expression is an int64."""
+    import tract
+
+    try:
+        return value.to_numpy()
+    except tract.TractError:
+        return value.convert_to(tract.DatumType.I64).to_numpy()
+
+
 def _inputs(model: Any) -> list[str]:
     return [model.input_name(number) for number in range(model.input_count())]
 
 
 def _refusal(error: Exception) -> BackendError:
-    return BackendError(f"tract refuses the model: {one_line(error)}", is_limit=True)
+    return BackendError(f"tract refuses the model: {_plain(error)}", is_limit=True)
+
+
+def _plain(error: Exception) -> str:
+    return one_line(RuntimeError(str(error).partition("Stack backtrace")[0]))
+
+
+def _without_claims(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model without the shapes that it declares of its outputs and inner values.
+
+    Runtimes do not enforce them, and exporters write false ones; tract would take them as facts.
+    """
+    stripped = onnx.ModelProto()
+    stripped.CopyFrom(model)
+    del stripped.graph.value_info[:]
+    for output in stripped.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return stripped
 
 
 def _is_open(value: onnx.ValueInfoProto) -> bool:
-    shape = value.type.tensor_type.shape
-    return any(not dim.HasField("dim_value") for dim in shape.dim)
+    type_ = value.type.tensor_type
+    return not type_.HasField("shape") or any(
+        not dim.HasField("dim_value") for dim in type_.shape.dim
+    )
 
 
 def _scans_with_matmul(nodes: Any) -> bool:

@@ -78,6 +78,26 @@ def test_float32_is_not_rounded_further(backend: str) -> None:
     np.testing.assert_allclose(y, feeds["x"] @ feeds["w"], rtol=1e-4, atol=1e-4)
 
 
+def test_an_input_of_unknown_rank(backend: str) -> None:
+    model = parse("g (float[] x) => (float[] y) { y = Neg (x) }")
+    session = open_session(model, backend)
+    for shape in ((2,), (2, 3), (1, 2), ()):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(session.run({"x": x})["y"], -x)
+
+
+def test_a_false_shape_of_an_output_does_no_harm(backend: str) -> None:
+    """An exporter wrote the same symbol, or the first example's size."""
+    model = parse("g (float[N] x) => (float[N] y) { y = Concat <axis = 0> (x, x) }")
+    assert run(model, {"x": np.float32([1, 2])}, backend)["y"].tolist() == [1, 2, 1, 2]
+
+
+def test_a_result_that_is_a_size(backend: str) -> None:
+    model = parse("g (float[N,3] x) => (int64[2] s) { s = Shape (x) }")
+    found = run(model, {"x": np.zeros((2, 3), np.float32)}, backend)["s"]
+    assert (found.dtype, found.tolist()) == (np.int64, [2, 3])
+
+
 def test_weights_in_another_file(backend: str, tmp_path: Path) -> None:
     model = parse("g (float[2] x) => (float[2] y) { y = Mul (x, w) }")
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32([3, 4]), "w"))

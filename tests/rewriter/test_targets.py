@@ -240,6 +240,19 @@ def test_a_newer_version_alone_is_a_warning() -> None:
     assert version_warnings(model("plain"), "onnxruntime") == []
 
 
+def test_what_a_target_takes_no_notice_of_is_a_warning() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[12] x) => (float[6] y, float[6] z) {
+        s = Constant <value_ints = [6]> ()
+        [smooth] y = Resize <mode = "linear", antialias = 1> (x, , , s)
+        [plain] z = Resize <mode = "linear"> (x, , , s) }"""
+    resize = ir.from_onnx_text(text)
+    assert version_warnings(resize, "onnxruntime") == []
+    assert version_warnings(resize, "openvino") == [
+        "smooth: openvino ignores 'antialias' of Resize and computes without"
+    ]
+
+
 def test_a_newer_version_beside_something_else_is_listed() -> None:
     entries = check_target(model("split", NEW), "tensorrt")
     assert [entry.reason for entry in entries] == [

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 import onnx
 import onnxruntime
 
-from benchmarks.cases import CASES, SWEEPS, Case, Sweep
+from benchmarks.cases import CASES, SWEEPS
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
+from benchmarks.workload import Case, Sweep
 from rewriter.pipeline import Strategy, rewrite
 
 SAMPLES = (100, 250, 500, 1000, 2000, 4000, 8000, 16000)

@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import pathlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import onnx
 
-__all__ = ["CASES", "SWEEPS", "Case", "Sweep"]
+from benchmarks import ragged
+from benchmarks.workload import Case, Sweep, draw, model
 
-_HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
+__all__ = ["CASES", "SWEEPS"]
+
 _DEMO = pathlib.Path(__file__).parents[1] / "models" / "demo"
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """One workload.
-
-    Attributes:
-        name: What is done, and to how many samples.
-        given: The model with a SequenceMap.
-        by_hand: The same work written in batched operators; ``None`` where there is no such form.
-        feeds: Input name to array, or to a list of arrays for a sequence.
-        promises: Options of ``rewriter.rewrite`` beside the strategy.
-    """
-
-    name: str
-    given: onnx.ModelProto
-    by_hand: onnx.ModelProto | None
-    feeds: Mapping[str, Any]
-    promises: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sweep:
-    """One workload over growing numbers of samples.
-
-    Attributes:
-        name: What is done.
-        bound: The largest growth per doubling that is aimed at.
-        case: Makes the case for a number of samples.
-    """
-
-    name: str
-    bound: float
-    case: Callable[[int], Case]
-
-
-def _model(text: str, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
-    model = onnx.parser.parse_model(_HEADER + text)
-    tensors = [onnx.numpy_helper.from_array(v, name) for name, v in (weights or {}).items()]
-    model.graph.initializer.extend(tensors)
-    return model
-
-
-def _draw(seed: int, *shape: int) -> np.ndarray[Any, Any]:
-    """Draw float32 numbers of variance 1 / last dimension, which no layer lets overflow."""
-    numbers = np.random.default_rng(seed).standard_normal(shape, np.float32)
-    return numbers * np.float32(shape[-1] ** -0.5)
 
 
 def _over_rows(sample: str, result: str, output: str, body: str) -> str:
@@ -77,23 +30,23 @@ def _over_rows(sample: str, result: str, output: str, body: str) -> str:
 
 
 def _perceptron(samples: int) -> Case:
-    weights = {f"w{i}": _draw(i, 64, 64) for i in (1, 2)}
-    weights |= {f"b{i}": _draw(10 + i, 64) for i in (1, 2)}
+    weights = {f"w{i}": draw(i, 64, 64) for i in (1, 2)}
+    weights |= {f"b{i}": draw(10 + i, 64) for i in (1, 2)}
     body = """h = MatMul ({x}, w1) h1 = Add (h, b1) h2 = Relu (h1)
               o = MatMul (h2, w2) {y} = Add (o, b2)"""
     return Case(
         f"two-layer perceptron on rows, {samples:,} x 64",
-        _model(_over_rows("64", "[64]", "B, 64", body.format(x="a", y="b")), weights),
-        _model(
+        model(_over_rows("64", "[64]", "B, 64", body.format(x="a", y="b")), weights),
+        model(
             f"hand (float[B, 64] x) => (float[B, 64] y) {{ {body.format(x='x', y='y')} }}", weights
         ),
-        {"x": _draw(0, samples, 64)},
+        {"x": draw(0, samples, 64)},
     )
 
 
 def _attention(samples: int) -> Case:
-    weights = {name: _draw(i, 32, 32) for i, name in enumerate(("wq", "wk", "wv", "wo"))}
-    weights |= {"w1": _draw(4, 32, 128), "w2": _draw(5, 128, 32)}
+    weights = {name: draw(i, 32, 32) for i, name in enumerate(("wq", "wk", "wv", "wo"))}
+    weights |= {"w1": draw(4, 32, 128), "w2": draw(5, 128, 32)}
     body = """q = MatMul ({x}, wq) k = MatMul ({x}, wk) v = MatMul ({x}, wv)
               t = Transpose <perm = {perm}> (k) s = MatMul (q, t)
               root = Constant <value_float = 0.17677669> () scaled = Mul (s, root)
@@ -104,14 +57,14 @@ def _attention(samples: int) -> Case:
     hand = body.format(x="x", y="y", perm="[0, 2, 1]")
     return Case(
         f"attention block, {samples} x 16 x 32",
-        _model(_over_rows("16, 32", "[16, 32]", "B, 16, 32", given), weights),
-        _model(f"hand (float[B, 16, 32] x) => (float[B, 16, 32] y) {{ {hand} }}", weights),
-        {"x": _draw(9, samples, 16, 32)},
+        model(_over_rows("16, 32", "[16, 32]", "B, 16, 32", given), weights),
+        model(f"hand (float[B, 16, 32] x) => (float[B, 16, 32] y) {{ {hand} }}", weights),
+        {"x": draw(9, samples, 16, 32)},
     )
 
 
 def _convolution(samples: int) -> Case:
-    weights = {"w1": _draw(1, 32, 3, 3, 3), "w2": _draw(2, 64, 32, 3, 3)}
+    weights = {"w1": draw(1, 32, 3, 3, 3), "w2": draw(2, 64, 32, 3, 3)}
     body = """c1 = Conv <pads = [1, 1, 1, 1]> ({x}, w1) r1 = Relu (c1)
               c2 = Conv <pads = [1, 1, 1, 1]> (r1, w2) r2 = Relu (c2)
               g = GlobalAveragePool (r2) {y} = Flatten (g)"""
@@ -121,9 +74,9 @@ def _convolution(samples: int) -> Case:
     hand = body.format(x="x", y="y")
     return Case(
         f"convolution net, {samples} x 3 x 48 x 48",
-        _model(_over_rows("3, 48, 48", "[64]", "B, 64", given), weights),
-        _model(f"hand (float[B, 3, 48, 48] x) => (float[B, 64] y) {{ {hand} }}", weights),
-        {"x": _draw(0, samples, 3, 48, 48)},
+        model(_over_rows("3, 48, 48", "[64]", "B, 64", given), weights),
+        model(f"hand (float[B, 3, 48, 48] x) => (float[B, 64] y) {{ {hand} }}", weights),
+        {"x": draw(0, samples, 3, 48, 48)},
     )
 
 
@@ -131,19 +84,19 @@ _ELEMENTWISE = """m = Mul ({x}, scale) s = Add (m, shift) g = Sigmoid (s) {y} = 
 
 
 def _elementwise(samples: int) -> Case:
-    weights = {"scale": _draw(1, 64), "shift": _draw(2, 64)}
+    weights = {"scale": draw(1, 64), "shift": draw(2, 64)}
     given = _over_rows("64", "[64]", "B, 64", _ELEMENTWISE.format(x="a", y="b"))
     hand = _ELEMENTWISE.format(x="x", y="y")
     return Case(
         f"elementwise on vectors, {samples:,} x 64",
-        _model(given, weights),
-        _model(f"hand (float[B, 64] x) => (float[B, 64] y) {{ {hand} }}", weights),
-        {"x": _draw(0, samples, 64)},
+        model(given, weights),
+        model(f"hand (float[B, 64] x) => (float[B, 64] y) {{ {hand} }}", weights),
+        {"x": draw(0, samples, 64)},
     )
 
 
 def _sequence(samples: int, *, promised: bool = False, ragged: bool = False) -> Case:
-    weights = {"scale": _draw(1, 16), "shift": _draw(2, 16)}
+    weights = {"scale": draw(1, 16), "shift": draw(2, 16)}
     given = f"""
     mapped (seq(float[N, 16]) xs) => (seq(float[N, 16]) ys) {{
       ys = SequenceMap (xs) <body = per_sample (float[N, 16] a) => (float[N, 16] b) {{
@@ -160,9 +113,9 @@ def _sequence(samples: int, *, promised: bool = False, ragged: bool = False) -> 
     rows = [12 + i % 9 if ragged else 16 for i in range(samples)]
     return Case(
         f"sequence in and out ({kind}), {samples:,} x 16 x 16",
-        _model(given, weights),
-        None if ragged else _model(hand, weights),
-        {"xs": [_draw(i, n, 16) for i, n in enumerate(rows)]},
+        model(given, weights),
+        None if ragged else model(hand, weights),
+        {"xs": [draw(i, n, 16) for i, n in enumerate(rows)]},
         {"uniform": ("xs",)} if promised else {},
     )
 
@@ -196,14 +149,14 @@ def _preprocessing(samples: int) -> Case:
         for i in range(samples)
     ]
     return Case(
-        f"ResNet-50 preprocessing, {samples} images", given, _model(hand), {"images": images}
+        f"ResNet-50 preprocessing, {samples} images", given, model(hand), {"images": images}
     )
 
 
 def _unique_sum(samples: int) -> Case:
     body = "u, p, v, n = Unique (a) b = ReduceSum <keepdims = 0> (u)"
     numbers = np.random.default_rng(0).integers(0, 9, (samples, 16)).astype(np.float32)
-    given = _model(_over_rows("16", "", "B", body))
+    given = model(_over_rows("16", "", "B", body))
     return Case(f"Unique, then a sum, {samples:,} x 16", given, None, {"x": numbers})
 
 
@@ -230,9 +183,9 @@ def _kept(samples: int, *, joined: bool) -> Case:
     }}"""
     return Case(
         f"ragged, {'concatenated' if joined else 'as a sequence'}, {samples:,} x 16",
-        _model(given),
-        _model(hand) if joined else None,
-        {"x": _draw(0, samples, 16)},
+        model(given),
+        model(hand) if joined else None,
+        {"x": draw(0, samples, 16)},
     )
 
 
@@ -251,6 +204,9 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(_kept, 1000, joined=True),
     functools.partial(_kept, 16000, joined=True),
     functools.partial(_kept, 16000, joined=False),
+    functools.partial(ragged.position_wise, 1000, sequences=False),
+    functools.partial(ragged.position_wise, 1000, sequences=True),
+    functools.partial(ragged.cumulative_products, 1000),
 )
 SWEEPS: tuple[Sweep, ...] = (
     Sweep("cannot be batched, results of one shape (Unique, then a sum)", 2.4, _unique_sum),
@@ -263,5 +219,10 @@ SWEEPS: tuple[Sweep, ...] = (
         "results ragged in the first axis, as a sequence (Compress)",
         3.0,
         functools.partial(_kept, joined=False),
+    ),
+    Sweep(
+        "products along samples of different length (Scan), 1 to 19 matrices",
+        2.4,
+        functools.partial(ragged.cumulative_products, most=19),
     ),
 )

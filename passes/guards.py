@@ -15,7 +15,7 @@ LARGEST_RANK = 7
 """Elements of a larger rank count as ragged."""
 
 STEP = 8
-"""Elements that one step of the guard's Loop reads: fewer steps cost less, but the last step reads
+"""Elements that one step of a guard reads: fewer steps cost less, but the last step reads
 the last element again until it is full."""
 
 _INT64 = ir.DataType.INT64
@@ -169,24 +169,46 @@ def _padded_shapes(builder: Builder, hidden: ir.Value) -> ir.Value:
 def _shapes(builder: Builder, hidden: ir.Value, rank: int) -> ir.Value:
     """Record the shapes of all elements, a -1 behind each: int64 ``[N, rank + 1]``, ``N >= B``.
 
-    A step writes the shapes of `STEP` elements one behind the other. One of another rank shifts
-    what follows it, and then a row has its -1 elsewhere than at its end.
+    A step of a Scan writes the shapes of `STEP` elements one behind the other. One of another
+    rank shifts what follows it, and then a row has its -1 elsewhere than at its end. Without
+    elements there is no Scan, since onnxruntime ends the process on one of no steps.
     """
-    width = (rank + 1) * STEP
     count = builder.op("SequenceLength", [hidden])
-    last = builder.op("Sub", [count, builder.scalar(1)])
-    missing = builder.op("Add", [last, builder.scalar(STEP)])
-    steps = builder.op("Div", [missing, builder.scalar(STEP)])
 
-    def write_row(inner: Builder, index: ir.Value) -> ir.Value:
-        start = inner.op("Mul", [index, inner.scalar(STEP)])
-        end_of_row = inner.ints(-1)
-        parts = []
-        for offset in range(STEP):
-            position = inner.op("Add", [start, inner.scalar(offset)])
-            element = inner.op("SequenceAt", [hidden, inner.op("Min", [position, last])])
-            parts += [inner.op("Shape", [element]), end_of_row]
-        return _cut(inner, parts, width)
+    def write_none(inner: Builder) -> Sequence[ir.Value]:
+        return [inner.constant(np.empty((0, (rank + 1) * STEP), np.int64))]
 
-    rows = _loop(builder, steps, width, write_row)
+    branches = {
+        "then_branch": builder.subgraph(
+            "some", [], lambda inner: [_scan_shapes(inner, hidden, count, rank)]
+        ),
+        "else_branch": builder.subgraph("none", [], write_none),
+    }
+    rows = builder.op("If", [builder.op("Greater", [count, builder.scalar(0)])], branches)
+    rows.type, rows.shape = ir.TensorType(_INT64), ir.Shape([None, (rank + 1) * STEP])
     return builder.op("Reshape", [rows, builder.ints(-1, rank + 1)])
+
+
+def _scan_shapes(builder: Builder, hidden: ir.Value, count: ir.Value, rank: int) -> ir.Value:
+    """Record one row for `STEP` elements; behind the last one it is read again."""
+    width, step = (rank + 1) * STEP, builder.scalar(STEP)
+    last = builder.op("Sub", [count, builder.scalar(1)])
+    end = builder.op("Add", [last, step])
+    steps = builder.op("Div", [end, step])
+    total = builder.op("Mul", [steps, step])
+    positions = [
+        builder.op("Min", [builder.op("Range", [builder.scalar(k), total, step]), last])
+        for k in range(STEP)
+    ]
+    inputs = [tensor_value("position", _INT64, []) for _ in range(STEP)]
+
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        elements = [inner.op("SequenceAt", [hidden, position]) for position in inputs]
+        end_of_row = inner.ints(-1)
+        parts = [part for e in elements for part in (inner.op("Shape", [e]), end_of_row)]
+        row = _cut(inner, parts, width)
+        row.type, row.shape = ir.TensorType(_INT64), ir.Shape([width])
+        return [row]
+
+    body = builder.subgraph("shapes", inputs, write)
+    return builder.op("Scan", positions, {"body": body, "num_scan_inputs": STEP})

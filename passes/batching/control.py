@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.failing import is_total
 from passes.batching.layouts import Batched, Layout
+from passes.batching.merging import with_spare_sample
 from passes.builder import BATCHED_KEY, Builder, drop_uses
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values, walk_nodes
@@ -295,10 +296,4 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 def _with_dummy_row(ctx: Context, x: Batched) -> Batched:
     """Append one sample of zeros to a stacked value."""
-    if x.is_shared:
-        return x
-    shape = ctx.op("Concat", [ctx.ints(1), ctx.shape(x.value, 1)], {"axis": 0})
-    zeros = ctx.op("ConstantOfShape", [shape])
-    if x.dtype != ir.DataType.FLOAT:
-        zeros = ctx.op("CastLike", [zeros, x.value])
-    return dataclasses.replace(x, value=ctx.op("Concat", [x.value, zeros], {"axis": 0}))
+    return x if x.is_shared else dataclasses.replace(x, value=with_spare_sample(ctx, x))

@@ -66,14 +66,21 @@ def with_spare_sample(ctx: Context, operand: Batched) -> ir.Value:
     """Return an operand as ``[B + 1, *s]`` where there may be no samples, else as ``[B, *s]``.
 
     The last sample is one of zeros. Some operators of onnxruntime end the process on an empty
-    batch; this one is never empty.
+    batch; this one is never empty. Nor is that sample where it is the only one: a loop of no
+    steps yields 0 for each dimension that is not known.
     """
     value = ctx.expanded(operand)
     if not ctx.may_be_empty:
         return value
     dtype = operand.dtype or ir.DataType.FLOAT
     text = dtype == ir.DataType.STRING
-    row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
+    sizes, dims = ctx.shape(value, 1), operand.type.dims
+    if dims is None or not all(isinstance(d, int) and d > 0 for d in dims):
+        flags = [ctx.op("Equal", [n, ctx.ints(0)]) for n in (sizes, ctx.batch)]
+        is_lost = ctx.op("Cast", [ctx.op("And", flags)], {"to": ir.DataType.INT64})
+        sizes = ctx.op("Add", [sizes, is_lost])
+        value = ctx.reshape(value, ctx.op("Concat", [ctx.batch, sizes], {"axis": 0}))
+    row = ctx.op("Concat", [ctx.ints(1), sizes], {"axis": 0})
     if text:
         empty = ctx.builder.constant(np.array([""], object))
         spare = ctx.op("Expand", [empty, row])

@@ -150,6 +150,21 @@ CASES = [
         (tensor(2, 1, 1, 1), tensor(0, 1, 1, 1)),
     ),
     Case(
+        "a recurrent network over what a loop yields of unknown size",
+        """g (float[N,T,A,2] x) => (float[N,C,D,E,F] y)
+           <float[1,8,2] w = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},
+            float[1,8,2] r = {1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8},
+            float[2,2] m = {1, 2, 3, 4}> {
+             xs = SplitToSequence <axis = 0, keepdims = 0> (x)
+             ys = SequenceMap (xs) <body = b (e) => (o) {
+               p = MatMul (e, m)
+               f = Floor (p)
+               o = LSTM <hidden_size = 2> (f, w, r) }>
+             y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }""",
+        (tensor(2, 3, 1, 2), tensor(0, 3, 1, 2)),
+        {"exact": True},
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

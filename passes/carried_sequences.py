@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import onnx_ir as ir
 
+from passes.appended_sequences import Append, find_append
 from passes.builder import Builder
+from passes.carried_tensors import carry_joined
 from passes.escape import SPLITTABLE
 from passes.graphs import is_default_domain
 from passes.known_sequences import KnownSequences
@@ -18,13 +18,22 @@ from passes.value_types import Typing
 __all__ = ["rewrite_loop"]
 
 
-def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences) -> bool:
+def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, required: bool) -> bool:
     """Take one sequence out of the states of a Loop.
 
-    1. A sequence that the body passes on unchanged is read from outside.
+    1. A sequence that the body passes on unchanged is read from outside. One that it only appends
+       to and that nothing reads afterwards is dropped.
     2. A sequence that the body only appends to, by one element in each iteration, becomes a scan
        output: where all elements have one shape by proof, or where nothing is done with the
        sequence but to stack it, which elements of different shapes cannot survive.
+    3. Where no sequence may be left, one that is only concatenated afterwards becomes a tensor
+       that grows.
+
+    Args:
+        node: The Loop.
+        typing: A proven typing.
+        known: What is known of sequences.
+        required: Whether no sequence may be left, at any cost.
 
     Returns:
         Whether the Loop was replaced.
@@ -40,31 +49,17 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences) -> bool:
         if _origin(body.outputs[1 + state]) is body.inputs[2 + state]:
             _drop_state(node, body, state, first)
             return True
-        found = _find_append(node, body, state)
+        found = find_append(node, body, state)
+        if found is not None and not _is_read(found.result):
+            _drop_state(node, body, state, first)
+            return True
         count = None if found is None else _elements_before(found, typing, known)
         if found is not None and count is not None:
             _drop_state(node, body, state, first, _scan_output(body, found, typing), count)
             return True
+        if required and found is not None and carry_joined(node, body, found, typing, known):
+            return True
     return False
-
-
-@dataclasses.dataclass(frozen=True)
-class _Append:
-    """A state that a body appends to.
-
-    Attributes:
-        state: Its position among the states.
-        element: What is appended.
-        insert: The SequenceInsert.
-        first: The sequence that it starts with.
-        result: What the Loop yields.
-    """
-
-    state: int
-    element: ir.Value
-    insert: ir.Node
-    first: ir.Value
-    result: ir.Value
 
 
 def _origin(value: ir.Value) -> ir.Value:
@@ -77,33 +72,11 @@ def _origin(value: ir.Value) -> ir.Value:
     return value
 
 
-def _find_append(node: ir.Node, body: ir.Graph, state: int) -> _Append | None:
-    """Return how a body appends to a state, if it does nothing else with it."""
-    first = node.inputs[2 + state]
-    value = body.inputs[2 + state]
-    insert = None
-    while value is not body.outputs[1 + state]:
-        users = list(value.uses())
-        if len(users) != 1 or value.is_graph_output():
-            return None
-        user = users[0][0]
-        if user.graph is not body or not is_default_domain(user):
-            return None
-        if user.op_type == "SequenceInsert" and insert is None and user.inputs[0] is value:
-            insert = user
-        elif user.op_type != "Identity":
-            return None
-        value = user.outputs[0]
-    if insert is None or value.uses() or list(body.outputs).count(value) != 1 or first is None:
-        return None
-    at_end = len(insert.inputs) < 3 or insert.inputs[2] is None
-    element = insert.inputs[1]
-    if not at_end or element is None:
-        return None
-    return _Append(state, element, insert, first, node.outputs[state])
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
 
 
-def _elements_before(append: _Append, typing: Typing, known: KnownSequences) -> int | None:
+def _elements_before(append: Append, typing: Typing, known: KnownSequences) -> int | None:
     """Return how many elements a sequence starts with, None if it cannot become a scan output.
 
     It can if a scan output holds all that is read of it, and if the element type can be split
@@ -115,13 +88,10 @@ def _elements_before(append: _Append, typing: Typing, known: KnownSequences) -> 
     if count is None or count > MOST_PIECES or dtype is None:
         return None
     users = [user for user, _ in append.result.uses()]
-    escapes = append.result.is_graph_output()
-    if not users and not escapes:
-        return None
     is_equal = dims is not None and all(typing.is_one_number(dim) for dim in dims)
     if is_equal and dtype in SPLITTABLE:
         return count
-    if count or escapes:
+    if count or append.result.is_graph_output():
         return None
     if is_equal and all(_is_reader(user) and (dims or not _joins(user)) for user in users):
         return 0
@@ -146,7 +116,7 @@ def _stacks(node: ir.Node) -> bool:
     return is_join and bool(node.attributes.get_int("new_axis", 0))
 
 
-def _scan_output(body: ir.Graph, append: _Append, typing: Typing) -> ir.Value:
+def _scan_output(body: ir.Graph, append: Append, typing: Typing) -> ir.Value:
     """Return what is appended, of a type that tells the dimensions that no trips would lose."""
     dims, dtype = typing.dims(append.element), typing.dtype(append.element)
     assert dtype is not None
@@ -179,7 +149,7 @@ def _drop_state(
 ) -> None:
     """Write a Loop anew without a state, and with one scan output more if there is one.
 
-    Without one, the state is the sequence that it starts with.
+    Without one, the state is the sequence that it starts with, for all that reads it.
     """
     graph = node.graph
     assert graph is not None

@@ -44,13 +44,23 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
     known, stay.
     """
 
+    def __init__(self, *, required: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            required: No sequence may be left, at any cost: a sequence that a Loop appends to, and
+                that is concatenated afterwards, becomes a tensor that each iteration copies.
+        """
+        super().__init__()
+        self._required = required
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Eliminate what can be eliminated."""
         if not _hold_sequences(model):
             return ir.passes.PassResult(model, False)
         modified = InlineMapFunctionsPass()(model).modified
         modified |= make_names_unique(model)
-        while _eliminate(model):
+        while _eliminate(model, required=self._required):
             modified = True
         if modified:
             make_names_unique(model)
@@ -89,7 +99,7 @@ def _maker(value: ir.Value, through: Collection[str] = PASSED_ON) -> ir.Node | N
     return node
 
 
-def _eliminate(model: ir.Model) -> bool:
+def _eliminate(model: ir.Model, *, required: bool) -> bool:
     """Eliminate once what the types of the model as it is allow."""
     if not _hold_sequences(model):
         return False
@@ -105,7 +115,7 @@ def _eliminate(model: ir.Model) -> bool:
         _apply(reads, reader, opset)
         _remove_unread(model)
         return True
-    return yield_tensors(model, typing, known, opset) or removed
+    return yield_tensors(model, typing, known, opset, required=required) or removed
 
 
 @dataclasses.dataclass(frozen=True)

@@ -72,7 +72,8 @@ class BlockLoopWriter(LoopWriter):
             [
                 number,
                 builder.flag(True),
-                *(empty_sequence(builder, self.plans[i].dtype) for i in tensors),
+                *(first[i] for i in blocks),
+                *(empty_sequence(builder, self.plans[i].dtype) for i in scanned),
                 *(empty_sequence(builder, _INT64) for _ in blocks),
                 *(empty_sequence(builder, self.plans[i].dtype) for i in inserted),
             ],
@@ -97,7 +98,7 @@ class BlockLoopWriter(LoopWriter):
         return held
 
     def _first_element(self, builder: Builder, output: int, count: ir.Value) -> ir.Value:
-        """Return the sequence that each block starts with, so that a block of none has a shape.
+        """Return the sequence that all of it and each block start with, so that none has a shape.
 
         It holds an element of length 0 along the axis. Where another dimension is no number, the
         element is there only if there are no samples. Where it may differ by sample, a

@@ -152,7 +152,8 @@ class SequenceReader:
             parts, values = [p for p, _ in held], [v for _, v in held]
         if not parts or None in values or not self._fit(parts, axis, new_axis=new_axis):
             return None
-        if len(values) == 1 and (new_axis or isinstance(parts[0], Sliced)):
+        is_whole = new_axis or isinstance(parts[0], Sliced)
+        if len(values) == 1 and (is_whole or self.element_dims(parts[0]) is not None):
             return values[0]
         return builder.op("Concat", values, {"axis": axis})
 

@@ -20,7 +20,9 @@ __all__ = ["yield_tensors"]
 _BRANCHES = ("then_branch", "else_branch")
 
 
-def yield_tensors(model: ir.Model, typing: Typing, known: KnownSequences, opset: int) -> bool:
+def yield_tensors(
+    model: ir.Model, typing: Typing, known: KnownSequences, opset: int, *, required: bool
+) -> bool:
     """Let control flow yield tensors where it yields a sequence that is known well enough.
 
     One node is changed: what is known of others may hang on it. The sequence is made anew
@@ -31,6 +33,7 @@ def yield_tensors(model: ir.Model, typing: Typing, known: KnownSequences, opset:
         typing: A proven typing.
         known: What is known of its sequences.
         opset: Version of ONNX's operators.
+        required: Whether no sequence may be left, at any cost.
 
     Returns:
         Whether a node was changed.
@@ -41,7 +44,7 @@ def yield_tensors(model: ir.Model, typing: Typing, known: KnownSequences, opset:
                 continue
             if node.op_type == "If" and _rewrite_if(node, typing, known, opset, model.graph):
                 return True
-            if node.op_type == "Loop" and rewrite_loop(node, typing, known):
+            if node.op_type == "Loop" and rewrite_loop(node, typing, known, required=required):
                 return True
     return False
 

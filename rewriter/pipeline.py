@@ -142,6 +142,7 @@ class _Options:
     strategy: Strategy
     promises: Promises
     exact: bool
+    sequence_free: bool = False
 
 
 def _options(
@@ -182,6 +183,8 @@ def _run(
     declined: dict[str, Decision] = {}
     refused: list[Refusal] = []
     assumptions: list[str] = []
+    sequence_free = "sequence-free" in required or not find_target(target).sequences
+    options = dataclasses.replace(options, sequence_free=sequence_free)
     passes = _passes(options, model, tensor_io)
     if find_target(target).old_forms:
         passes.append(OldFormsPass())
@@ -275,7 +278,7 @@ def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
         ReadLoopsPass(options.promises, exact=options.exact, again=True),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
-        EliminateSequencesPass(),
+        EliminateSequencesPass(required=options.sequence_free),
     ]
 
 

@@ -25,17 +25,17 @@ def text(
     return f'<ir_version: 8, opset_import: ["" : {opset}]>\nmain ({inputs}) => ({outputs}) {{\n{body}\n}}'
 
 
-def eliminate(before: onnx.ModelProto) -> onnx.ModelProto:
+def eliminate(before: onnx.ModelProto, *, required: bool = False) -> onnx.ModelProto:
     """Run the pass, and check what holds of every model that it gives."""
     made = []
     for _ in range(2):
         model = ir.from_proto(before)
-        modified = EliminateSequencesPass()(model).modified
+        modified = EliminateSequencesPass(required=required)(model).modified
         made.append(ir.to_proto(model))
     after = made[0]
     assert after == made[1], "a second run on the same model gives another one"
     assert modified == (ir.to_proto(ir.from_proto(before)) != after)
-    assert not EliminateSequencesPass()(model).modified
+    assert not EliminateSequencesPass(required=required)(model).modified
     assert ir.to_proto(model) == after, "a second pass changes the model"
     if is_valid(before):
         onnx.checker.check_model(after, full_check=True)
@@ -418,6 +418,46 @@ def test_nothing_from_a_loop_of_unknown_shapes_is_joined_as_rows() -> None:
     assert sequences(after) == 3
 
 
+RAGGED_LOOP = (
+    "l = Shape <end = 1> (x) k = Squeeze (l) one = Constant <value_ints = [1]> () "
+    "zero = Constant <value_ints = [0]> () shape = Constant <value_ints = [-1, 3]> () {first} "
+    's = Loop (k, "", e) <body = b (int64 i, bool c, seq(float[]) t) => (bool d, seq(float[]) t2) '
+    "{{ d = Identity (c) j = Unsqueeze (i, zero) m = Slice (x, zero, j) a = Reshape (m, shape) "
+    "t2 = SequenceInsert (t, a) }}> {read}"
+)
+# name: what the loop begins with, what is read, whether that leaves no sequence
+RAGGED_LOOPS = {
+    "from nothing": ("e = SequenceEmpty ()", "y = ConcatFromSequence <axis = 0> (s)", True),
+    "from a tensor": ("e = SequenceConstruct (z)", "y = ConcatFromSequence <axis = -2> (s)", True),
+    "joined twice": (
+        "e = SequenceConstruct (z)",
+        "u = ConcatFromSequence <axis = 0> (s) v = ConcatFromSequence <axis = 0> (s) "
+        "y = Add (u, v)",
+        True,
+    ),
+    "also counted": (
+        "e = SequenceConstruct (z)",
+        "n = SequenceLength (s) f = Cast <to = 1> (n) u = ConcatFromSequence <axis = 0> (s) "
+        "y = Mul (u, f)",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RAGGED_LOOPS)
+def test_a_loop_may_carry_what_is_joined_where_no_sequence_is_allowed(case: str) -> None:
+    first, read, is_free = RAGGED_LOOPS[case]
+    nodes = RAGGED_LOOP.format(first=first, read=read)
+    before = onnx.parser.parse_model(text(nodes, "float[N,3] x, float[K,3] z", "float[P,3] y"))
+    feeds = {"x": matrix(4, 3), "z": matrix(1, 3) + 50}
+    assert sequences(prove(before, feeds)) == sequences(before)
+    after = eliminate(before, required=True)
+    assert (sequences(after) == 0) == is_free
+    for rows in (4, 1, 0):
+        is_defined = rows > 0 or case != "from nothing"
+        prove(before, {**feeds, "x": matrix(rows, 3)}, after=after, defined=is_defined)
+
+
 @pytest.mark.parametrize("opset", [11, 12, 13])
 @pytest.mark.parametrize(
     "nodes",
@@ -506,5 +546,6 @@ def test_random_chains(first: int) -> None:
         chain = Chain(seed)
         try:
             prove(chain.model, chain.feeds)
+            prove(chain.model, chain.feeds, after=eliminate(chain.model, required=True))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error

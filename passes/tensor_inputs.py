@@ -17,7 +17,7 @@ __all__ = ["TensorInputsPass", "fresh_name"]
 Dims = tuple[int | str | None, ...]
 _INT64 = ir.DataType.INT64
 _OPTIONAL = "make it a plain sequence or a tensor in the model"
-_UNKNOWN_RANK = "promise equal shapes with --uniform, or give the rank with --input-shape"
+_UNKNOWN_RANK = "promise equal shapes with --uniform, or shapes with --input-shape NAME=?,3"
 
 
 class TensorInputsPass(ir.passes.InPlacePass):

@@ -25,6 +25,7 @@ __all__ = ["TensorOutputsPass"]
 
 Dims = tuple[int | str | None, ...]
 _INT64 = ir.DataType.INT64
+_GIVE_RANK = "give the rank of the inputs with --input-shape NAME=?,? (one ? for each dimension)"
 _REMEDY = (
     "promise equal shapes of the inputs with --uniform or --input-shape, or concatenate the "
     "elements in the model"
@@ -111,7 +112,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
 
     def _decide(self, name: str, dims: Dims | None) -> PassedSequence | None:
         if dims is None:
-            self._refuse(name, "has elements of unknown rank")
+            self._refuse(name, "has elements of unknown rank", _GIVE_RANK)
             return None
         ragged = [str(axis) for axis, dim in enumerate(dims) if dim is None]
         if ragged in ([], ["0"]):
@@ -120,9 +121,9 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         self._refuse(name, f"has elements that may differ along {axes}")
         return None
 
-    def _refuse(self, name: str, reason: str) -> None:
+    def _refuse(self, name: str, reason: str, remedy: str = _REMEDY) -> None:
         if not self._is_first:
-            self.refused.append(Refusal("output", name, reason, _REMEDY))
+            self.refused.append(Refusal("output", name, reason, remedy))
 
 
 def _equal_dims(sequence: ir.Value, typings: Typings) -> Dims | None:

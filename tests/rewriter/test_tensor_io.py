@@ -179,6 +179,17 @@ def test_two_ragged_axes_are_not_reached() -> None:
     assert rewriter.optimize(model, target="portable", tensor_io=True, uniform=["xs"])
 
 
+def test_the_remedy_for_an_unknown_rank_works() -> None:
+    path = ROOT / "models" / "exported" / "seqmap_outer_scope_onnx4892.onnx"
+    with pytest.raises(TargetError, match="unknown rank") as caught:
+        rewriter.optimize(path, target="portable", tensor_io=True, uniform=["xs"])
+    assert "--input-shape NAME=?,?" in caught.value.report.unreached[0].remedy
+    shapes = {"xs": (None, None)}
+    assert rewriter.optimize(
+        path, target="portable", tensor_io=True, uniform=["xs"], input_shapes=shapes
+    )
+
+
 def test_a_promised_shape_is_of_the_elements() -> None:
     """It must not be taken for the shape of the tensor that stands for them."""
     model = parse("""g (seq(float[N,M]) xs) => (seq(float[K]) ys) { ys = SequenceMap (xs)

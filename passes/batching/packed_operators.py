@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.lengths import Lengths
 from passes.batching.packed import (
     aligned_row,
     broadcasting_rows,
@@ -18,10 +19,12 @@ from passes.batching.packed import (
     same_rows,
     sample_axis,
 )
+from passes.batching.segments import segment
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
 __all__ = [
+    "compress_rows",
     "einsum_rows",
     "element_rows",
     "gather_nd_rows",
@@ -117,6 +120,24 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [columns, place])
     none = ctx.builder.constant(np.array(0, data.dtype.numpy()))
     return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
+
+
+def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Pick rows by a condition that is packed as they are: fewer rows of each sample are left."""
+    data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
+    axis = ctx.attribute(node, "axis")
+    if axis is None and data.rank > 1:
+        raise Decline(Code.RAGGED, "it flattens the axis that differs in length")
+    along = 0 if axis is None else sample_axis(int(axis), data.rank)
+    if along:
+        return rows(ctx, node, operands)
+    if not (data.is_packed and condition.is_packed):
+        raise Decline(Code.RAGGED, "its condition is not one for each row")
+    lengths = lengths_of(operands)
+    kept = ctx.op("Compress", [data.value, condition.value], {"axis": 0})
+    counts = ctx.op("Cast", [condition.value], {"to": ir.DataType.INT64})
+    sizes = segment(ctx, counts, lengths, "add", ir.DataType.INT64, 1)
+    return [ctx.packed(kept, Lengths(ctx.builder, sizes))]
 
 
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

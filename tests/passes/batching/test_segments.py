@@ -143,6 +143,23 @@ PICKS = [
         ("y", "s"),
     ),
 ]
+PICKS += [
+    RaggedCase(
+        "positive numbers",
+        "c = Greater(x, z) y = Compress(x, c)",
+        {"x": ragged(), "z": constant(np.float32(0))},
+    ),
+    RaggedCase(
+        "rows by a flag, then their sum",
+        "k = Compress<axis=0>(x, c) y = ReduceSum<keepdims=0>(k, a)",
+        {"x": X, "c": ragged(dtype=np.bool_, seed=7), "a": FIRST},
+    ),
+    RaggedCase(
+        "columns by a flag",
+        "y = Compress<axis=-1>(x, c)",
+        {"x": X, "c": constant(np.array([True, False, True, True]))},
+    ),
+]
 SHAPES = [
     RaggedCase("shape", "y = Shape(x)", {"x": X}),
     RaggedCase("shape, one", "y = Shape<start=0, end=1>(x)", {"x": X}),

@@ -17,6 +17,7 @@ from passes.batching import (
     segments,
 )
 from passes.batching.context import Context, Operand
+from passes.batching.cumulations import cumulation_rows
 from passes.batching.elementwise import cast_like, clip, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
@@ -67,11 +68,6 @@ register_packed(
 )
 
 
-def _axis_input(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int] | None:
-    known = ctx.constant(ctx.optional(operands, 1))
-    return None if known is None else [int(n) for n in known.reshape(-1)]
-
-
 def _attribute_axis(
     default: int,
 ) -> Callable[[Context, ir.Node, Sequence[Operand]], list[int]]:
@@ -81,7 +77,7 @@ def _attribute_axis(
     return find
 
 
-register_packed("CumSum CumProd", named_axes(_axis_input))
+register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
 register_packed("Split", named_axes(_attribute_axis(0)))
 
 # Matrices and images.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import constant, mapped
+from tests.passes.batching.harness import Operand, constant, mapped
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
 
 X = ragged(2)
@@ -90,6 +90,38 @@ SEQUENCES = [
         ("h",),
     ),
 ]
+
+
+SUMS = [
+    RaggedCase(
+        f"{op} {form}",
+        f"y = {op}{form}(x, a)",
+        {"x": ragged(*rest, lengths=(5, 0, 9), dtype=dtype), "a": constant(np.array(0))},
+        opset=opset,
+    )
+    for op, form, rest, dtype, opset in [
+        ("CumSum", "", (2,), np.float32, 18),
+        ("CumSum", "<exclusive=1>", (2,), np.int64, 18),
+        ("CumSum", "<reverse=1>", (), np.float64, 18),
+        ("CumSum", "<exclusive=1, reverse=1>", (2, 2), np.float32, 18),
+        ("CumProd", "", (2,), np.float32, 26),
+        ("CumProd", "<exclusive=1, reverse=1>", (), np.float32, 26),
+    ]
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", SUMS, ids=str)
+def test_cumulation_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, inside=1)
+
+
+def test_an_infinite_row_does_not_reach_other_samples() -> None:
+    rows = [np.array(r, np.float32) for r in ([1, np.inf, 2], [3], [4, 5])]
+    case = RaggedCase(
+        "", "y = CumSum(x, a)", {"x": Operand("ragged", tuple(rows)), "a": constant(np.array(0))}
+    )
+    prove_ragged(case, 3, inside=1)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])

@@ -28,6 +28,9 @@ GUARD = 1.3
 BYTES_READ = 25_000.0
 """Bytes of an element that are copied when it is read from a sequence."""
 
+UNKNOWN_DIM = 256
+"""What a dimension that is not known counts as: a side of an image, the rows of a long text."""
+
 FLOPS = 10_000.0
 """Multiplications and additions of a heavy operator."""
 
@@ -45,7 +48,7 @@ class Estimate:
         saved: Microseconds saved when the samples turn out to have one shape.
         guard: Microseconds for reading the shapes, whatever comes of it.
         work: Microseconds that the heavy operators of the body take either way.
-        element_bytes: Bytes read by the guard; 0 where dimensions are unknown.
+        element_bytes: Bytes read by the guard; unknown dimensions are guessed.
         nodes: How many nodes are batched.
     """
 
@@ -80,7 +83,7 @@ def estimate_guard(
         nodes: How many nodes of the body are batched behind the guard and not without it.
         body: The nodes of the body.
         elements: The inputs of the body whose sequences the guard reads.
-        typing: The declared typing; sizes are taken from it where they are numbers.
+        typing: The declared typing; sizes are taken from it.
     """
     sizes = [_bytes(value, typing) for value in elements]
     guard = sum(GUARD + size / BYTES_READ for size in sizes)
@@ -89,10 +92,11 @@ def estimate_guard(
 
 
 def _bytes(value: ir.Value, typing: Typing) -> int:
-    dims, dtype = typing.static_dims(value), typing.dtype(value)
+    dims, dtype = typing.dims(value), typing.dtype(value)
     if dims is None or dtype is None or dtype == ir.DataType.STRING:
         return 0
-    return math.ceil(math.prod(dims) * dtype.itemsize)
+    numbers = (d if isinstance(d, int) else UNKNOWN_DIM for d in dims)
+    return math.ceil(math.prod(numbers) * dtype.itemsize)
 
 
 def _flops(node: ir.Node, typing: Typing) -> float:

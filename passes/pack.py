@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
+from passes.graphs import captured_values
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing, Typings, ValueType
 
@@ -90,9 +91,7 @@ def length_symbols(
         first = (typing.dims(inner) or (None,))[0]
         if isinstance(first, str):
             found[first] = lengths if found.get(first, lengths) is lengths else None
-    own = {*site.body.inputs, *(out for node in site.body for out in node.outputs)}
-    outer = {v for node in site.body for v in node.inputs if v is not None and v not in own}
-    outer |= {inner for inner, _ in site.shared}
+    outer = {*captured_values(site.body), *(inner for inner, _ in site.shared)}
     outer |= {inner for inner, _ in site.elements if inner not in packed}
     for value in outer:
         for dim in typing.dims(value) or ():

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
-from tests.passes.batching.harness import constant, mapped, shared
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from tests.passes.batching.harness import constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 X = ragged(4)
@@ -166,3 +171,27 @@ DECLINED = {
 def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
     case, reasons = DECLINED[name]
     assert reasons_of(case) == reasons
+
+
+CAPTURED = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[T,2] x, int64[B] n) => (float[T,2] y) {
+  xs = SplitToSequence <axis = 0> (x, n)
+  one = Constant <value_int = 1> ()
+  c = SequenceAt (xs, one)
+  ys = SequenceMap (xs) <body = b (float[N,2] a) => (float[N,2] r) {
+    s = Shape (c)
+    r = Reshape (a, s)
+  }>
+  y = ConcatFromSequence <axis = 0> (ys)
+}"""
+
+
+def test_a_captured_element_has_no_length_of_the_samples() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(CAPTURED))
+    FuseSequenceMapPass()(model)
+    ExpandSequenceMapPass()(model)
+    rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+    got = run_model(ir.to_proto(model), {"x": rows, "n": np.array([2, 2])})
+    np.testing.assert_array_equal(got[0], rows)
+    with pytest.raises(Fail, match="Reshape"):
+        run_model(ir.to_proto(model), {"x": rows, "n": np.array([1, 3])})

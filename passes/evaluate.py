@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -101,11 +102,19 @@ class Evaluator:
         if _is_followed(node):
             result = RULES[node.op_type](self, node)
         output = node.outputs[0]
-        if result is not None and (
-            len(result) == 1 or (len(result) <= _LARGEST and self.rank(output) == 1)
-        ):
+        if result is not None and self._fits(result, output):
             return result
         return self._leaf(output)
+
+    def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
+        """Whether so many numbers are all that a value of rank 0 or 1 holds."""
+        dims = self._typing.dims(value)
+        if dims is not None and all(isinstance(d, int) for d in dims):
+            size = math.prod(d for d in dims if isinstance(d, int))
+            if size != len(numbers):
+                return False
+        rank = None if dims is None else len(dims)
+        return len(numbers) == 1 or (len(numbers) <= _LARGEST and rank == 1)
 
     def length(self, sequence: ir.Value | None) -> Linear | None:
         """Return the number of elements of a sequence that is the same in all iterations."""

@@ -50,7 +50,11 @@ def _cast(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
             return None
         evaluator.through_floats |= dtype == ir.DataType.FLOAT and bool(open_numbers)
         return numbers
-    return numbers if dtype in INTEGERS else None
+    if dtype not in INTEGERS:
+        return None
+    limits = np.iinfo(dtype.numpy())
+    fits = all(limits.min <= n.constant <= limits.max for n in numbers)
+    return numbers if fits else None
 
 
 def _truth(number: Linear) -> bool | None:
@@ -184,6 +188,8 @@ def _max(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
 def _reduced(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     """Reduce a vector to its least or greatest number."""
     numbers = evaluator.of(node.inputs[0])
+    if node.attributes.get_int("noop_with_empty_axes", 0):
+        return None
     if not numbers or evaluator.rank(node.inputs[0]) not in (0, 1):
         return None
     pick = least if node.op_type == "ReduceMin" else greatest
@@ -306,6 +312,8 @@ def _logic(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     found = [evaluator.number(v) for v in node.inputs]
     truths = [None if n is None else n.number for n in found]
     deciding = 0 if node.op_type == "And" else 1
+    if evaluator.dims(node.outputs[0]) not in ((), (1,)):
+        return None
     if any(t is not None and bool(t) == bool(deciding) for t in truths):
         return (Linear(deciding),)
     return None if None in truths else (Linear(1 - deciding),)
@@ -320,9 +328,13 @@ def _not(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
 
 def _where(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     condition = evaluator.number(node.inputs[0])
+    branches = [evaluator.of(v) for v in node.inputs[1:]]
     if condition is None or condition.number is None:
         return None
-    return evaluator.of(node.inputs[1 if condition.number else 2])
+    one, other = branches
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return one if condition.number else other
 
 
 RULES: Mapping[str, Rule] = {

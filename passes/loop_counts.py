@@ -74,11 +74,12 @@ def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
     iteration = facts.iteration
     outside = Evaluator(typing, facts.inside)
     bounds = _given_bounds(iteration, outside)
-    facts.evaluator.through_floats |= outside.through_floats
     going_on = conditions(facts.evaluator, facts.iteration.next_goes_on, iteration.goes_on)
     if going_on is None:
         raise _early_exit(facts)
     first = conditions(outside, iteration.condition, None)
+    facts.evaluator.through_floats |= outside.through_floats
+    facts.evaluator.in_range += outside.in_range
     if not going_on:
         if not bounds:
             raise NotAMapError(Code.EARLY_EXIT, "nothing ends it", iteration.node)

@@ -24,7 +24,7 @@ def to_opset_form(nodes: Iterable[ir.Node], opset: int) -> None:
 
     Args:
         nodes: Nodes with at least the form of opset 13. A second input that became an attribute
-            must be a constant.
+            must be a constant; a node of which it is none stays as it is.
         opset: Version of ONNX's operators.
     """
     if opset >= 13:
@@ -34,6 +34,7 @@ def to_opset_form(nodes: Iterable[ir.Node], opset: int) -> None:
         if name is None or not is_default_domain(node) or len(node.inputs) < 2:
             continue
         numbers = constant_value(node.inputs[1])
-        assert numbers is not None
+        if numbers is None:
+            continue
         node.attributes[name] = ir.AttrInt64s(name, [int(n) for n in numbers])
         node.resize_inputs(1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.batching import table
 from passes.builder import drop_uses
 from passes.decisions import Code
+from passes.graphs import is_default_domain, walk_nodes
 from passes.iterations import read_iteration
 from passes.loop_body import BodyWriter
 from passes.loop_counts import check_range, count_trips
@@ -53,11 +55,25 @@ def read_loop(
         raise
     try:
         check_range(facts, trips)
+        _check_operators(site.body, model, opset)
         type_body(site.body, typings, model)
     except Exception:
         discard_body(site)
         raise
     return site
+
+
+def _check_operators(body: ir.Graph, model: ir.Model, opset: int) -> None:
+    """Check that nothing could act on anything but its outputs, or differ from call to call.
+
+    Raises:
+        NotAMapError: Nothing is known of an operator.
+    """
+    for node in walk_nodes(body):
+        known = is_default_domain(node) or node.op_identifier() in model.functions
+        if not known and table.find(node, opset) is None:
+            name = f"{node.domain}.{node.op_type}"
+            raise NotAMapError(Code.NO_RULE, f"nothing tells what {name} does beside its outputs")
 
 
 def discard_body(site: MapSite) -> None:

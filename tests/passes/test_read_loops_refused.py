@@ -260,3 +260,12 @@ def test_exporters_loops_that_are_no_maps(path: pathlib.Path) -> None:
     assert ir.to_proto(model) == ir.to_proto(ir.from_proto(before))
     assert [d.verdict for d in reading.decisions] == [Verdict.KEPT]
     assert reading.decisions[0].reasons
+
+
+def test_an_operator_of_which_nothing_is_known() -> None:
+    text = carried(LIST, f"d = custom.Counter (b)  y = Add (e, d)  {APPEND}")
+    head = '<ir_version: 8, opset_import: ["" : 17, "custom" : 1]>'
+    model = ir.from_proto(onnx.parser.parse_model(f"{head} {text}"))
+    reading = ReadLoopsPass()
+    assert not reading(model).modified
+    assert [r.code.value for r in reading.decisions[0].reasons] == ["no-rule"]

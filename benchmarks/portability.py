@@ -30,6 +30,7 @@ from rewriter import models, pipeline, protos
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.compare import compare
 from rewriter.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.targets import TARGETS, ignored
 from rewriter.tensor_io import outputs_as_lists
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -51,6 +52,7 @@ class Row:
         after: The rewritten one.
         feeds: Inputs, sequences as lists.
         right: What engines that know better give; any of them will do.
+        notes: What is known to go wrong on a backend.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Row:
     after: bytes
     feeds: dict[str, Any]
     right: list[dict[str, Any]]
+    notes: tuple[str, ...]
 
 
 def main() -> None:
@@ -96,7 +99,12 @@ def _report(only: str) -> Iterator[str]:
     workers = {name: _Worker(name) for name in names}
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     total = 0
+    notes = []
     for row in _rows(only):
+        if isinstance(row, str):
+            notes.append(f"- {row}: no inputs are known that all its forms accept")
+            continue
+        notes += [f"- {row.name}: {note}" for note in row.notes]
         cells = []
         for name, worker in workers.items():
             pair = [worker.ask(data, row) for data in (row.before, row.after)]
@@ -112,6 +120,8 @@ def _report(only: str) -> Iterator[str]:
     yield "| --- | ---: | ---: |"
     for name in names:
         yield f"| {name} | {counts[name, 'before', 'right']} | {counts[name, 'after', 'right']} |"
+    yield ""
+    yield from notes
 
 
 def _version(backend: str) -> str:
@@ -119,13 +129,11 @@ def _version(backend: str) -> str:
     return f"{package} {importlib.metadata.version(package)}"
 
 
-def _rows(only: str) -> Iterator[Row]:
+def _rows(only: str) -> Iterator[Row | str]:
     paths = [p for folder in FOLDERS for p in sorted((ROOT / "models" / folder).iterdir())]
     for path in paths:
         if path.suffix in (".onnx", ".onnxtxt") and only in path.name:
-            row = _row(path)
-            if row is not None:
-                yield row
+            yield _row(path) or path.name
 
 
 def _row(path: pathlib.Path) -> Row | None:
@@ -142,7 +150,8 @@ def _row(path: pathlib.Path) -> Row | None:
         except BackendError:
             continue
     data = [protos.to_proto(model).SerializeToString() for model in (before, after)]
-    return Row(path.name, form, *data, feeds, right) if right else None
+    notes = [note for name in BACKENDS if name in TARGETS for note in ignored(after, name)]
+    return Row(path.name, form, *data, feeds, right, tuple(notes)) if right else None
 
 
 def _rewritten(before: ir.Model) -> tuple[ir.Model, str]:

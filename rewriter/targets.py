@@ -21,6 +21,7 @@ __all__ = [
     "TargetError",
     "check_target",
     "find_target",
+    "ignored",
     "version_warnings",
 ]
 
@@ -98,14 +99,13 @@ def version_warnings(model: ir.Model, target: str) -> list[str]:
     Raises:
         RewriteError: There is no such target.
     """
+    versions = [f"{problem}; {_CONVERT}" for problem in _versions(model, find_target(target))]
+    return [*versions, *ignored(model, target)]
+
+
+def ignored(model: ir.Model, target: str) -> Iterator[str]:
+    """Say which attributes of the model's nodes a target takes no notice of."""
     row = find_target(target)
-    return [
-        *(f"{problem}; {_CONVERT}" for problem in _versions(model, row)),
-        *_ignored(model, row),
-    ]
-
-
-def _ignored(model: ir.Model, row: Target) -> Iterator[str]:
     for node, path in node_paths(model).items() if row.ignores else ():
         for op_type, name in row.ignores:
             is_it = node.op_type == op_type and is_default_domain(node)

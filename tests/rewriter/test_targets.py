@@ -177,16 +177,17 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
 
 MAP_LEFT = """<ir_version: 9, opset_import: ["" : 18]>
 g (seq(float[N]) xs) => (float[M] y) {
-    [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[K] q)
-        { h = Greater (p, p)  [pick] q = Compress (p, h) }>
+    [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[N] q)
+        { [draw] r = RandomUniformLike (p)  q = Add (p, r) }>
     [concat] y = ConcatFromSequence <axis = 0> (ys)
 }"""
 
 
 def test_what_is_left_of_a_map_says_why_it_is() -> None:
-    report = explain(onnx.parser.parse_model(MAP_LEFT), target="tensorrt", tensor_io=True)
+    report = explain(onnx.parser.parse_model(MAP_LEFT), target="portable", tensor_io=True)
     (left, *_) = [one for one in report.unreached if one.node]
-    assert "; 'map' keeps it: map/body/" in left.reason
+    assert "; 'map' keeps it: map/body/draw (RandomUniformLike) random: " in left.reason
+    assert left.remedy == "draw outside of the body and map over the drawn values"
 
 
 @pytest.mark.parametrize(

@@ -167,20 +167,18 @@ def is_nonnegative(number: Linear, depth: int = 0) -> bool:
     Dimensions, lengths and the number of the iteration are. A least one is not greater than any
     of its members, a greatest one not less.
     """
-    open_terms = [(a, c) for a, c in number.terms if not (c > 0 and _atom_is_nonnegative(a))]
-    if not open_terms:
-        return number.constant >= 0
+    if number.constant >= 0 and all(c > 0 and _atom_is_nonnegative(a) for a, c in number.terms):
+        return True
     if depth == _DEEPEST:
         return False
     for atom, count in number.terms:
-        bounds = Least if count < 0 else Greatest
-        if isinstance(atom, bounds):
-            rest = number.without(atom)
-            return any(is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
-        every = Greatest if count < 0 else Least
-        if isinstance(atom, every):
-            rest = number.without(atom)
-            return all(is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
+        if not isinstance(atom, Least | Greatest):
+            continue
+        rest = number.without(atom)
+        by_member = (is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
+        one_suffices = isinstance(atom, Least) == (count < 0)
+        if any(by_member) if one_suffices else all(by_member):
+            return True
     return False
 
 

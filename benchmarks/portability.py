@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import importlib.metadata
 import pathlib
@@ -223,25 +224,34 @@ class _Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Event()
-        timer = threading.Timer(PATIENCE, lambda: (late.set(), process.kill()))
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(PATIENCE, end)
         timer.start()
         try:
             pickle.dump((model, row.feeds, row.right), process.stdin)
             process.stdin.flush()
             return str(pickle.load(process.stdout))
         except (EOFError, OSError, pickle.UnpicklingError):
-            process.kill()
-            process.wait()
-            self._process = None
+            self.stop()
             return "hangs" if late.is_set() else "crash"
         finally:
             timer.cancel()
 
     def stop(self) -> None:
         """End the process."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # what the process did not read is lost
+                    pipe.close()
 
 
 def _work(backend: str) -> None:

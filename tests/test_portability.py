@@ -76,7 +76,7 @@ def test_the_matrix_names_every_model() -> None:
     named = set(re.findall(r"^(?:\| |- )(\S+\.onnx(?:txt)?)\b", text, re.MULTILINE))
     folders = [ROOT / "models" / folder for folder in portability.FOLDERS]
     models_ = {p.name for folder in folders for p in folder.iterdir() if "onnx" in p.suffix}
-    assert models_ - named == set()
+    assert models_ - named == set(), "run python -m benchmarks.portability"
 
 
 def test_the_form_that_a_model_takes() -> None:

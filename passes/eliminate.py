@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -11,7 +11,7 @@ from passes.builder import Builder, drop_uses
 from passes.folding import Folder
 from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths, subgraphs
 from passes.inline import InlineMapFunctionsPass
-from passes.known_sequences import PASSED_ON, KnownSequences
+from passes.known_sequences import MAKERS, KnownSequences, maker
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
 from passes.sequence_reads import READERS, SequenceReader
@@ -20,10 +20,6 @@ from passes.typing import type_values
 from passes.yielded_sequences import yield_tensors
 
 __all__ = ["EliminateSequencesPass"]
-
-_MAKERS = frozenset(
-    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
-)
 
 
 class EliminateSequencesPass(ir.passes.InPlacePass):
@@ -68,7 +64,7 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
 
 
 def _hold_sequences(model: ir.Model) -> bool:
-    return any(_is_one_of(node, _MAKERS) for graph in all_graphs(model) for node in graph)
+    return any(_is_one_of(node, MAKERS) for graph in all_graphs(model) for node in graph)
 
 
 def _is_one_of(node: ir.Node, op_types: Iterable[str]) -> bool:
@@ -79,24 +75,15 @@ def _may_gain(node: ir.Node) -> bool:
     """Whether it is worth typing the model for a node: it reads or yields what is made here."""
     if _is_one_of(node, READERS):
         value = node.inputs[0] if node.inputs else None
-        maker = None if value is None else _maker(value)
-        return maker is not None and _is_one_of(maker, _MAKERS)
+        made = None if value is None else maker(value)
+        return made is not None and _is_one_of(made, MAKERS)
     if not _is_one_of(node, ("If", "Loop")):
         return False
     outputs = [value for _, graph in subgraphs(node) for value in graph.outputs]
-    makers = [_maker(value, through=("Identity",)) for value in outputs]
-    return any(maker is not None and _is_one_of(maker, _MAKERS) for maker in makers) or any(
+    makers = [maker(value, through=("Identity",)) for value in outputs]
+    return any(made is not None and _is_one_of(made, MAKERS) for made in makers) or any(
         isinstance(value.type, ir.SequenceType) for value in outputs
     )
-
-
-def _maker(value: ir.Value, through: Collection[str] = PASSED_ON) -> ir.Node | None:
-    """Return the node that made a sequence, behind those that pass it on."""
-    node = value.producer()
-    while node is not None and _is_one_of(node, through):
-        before = node.inputs[0] if node.inputs else None
-        node = None if before is None else before.producer()
-    return node
 
 
 def _eliminate(model: ir.Model, *, required: bool) -> bool:
@@ -190,6 +177,6 @@ def _replace(read: _Read, new: ir.Value) -> None:
 def _remove_unread(model: ir.Model) -> bool:
     """Remove what makes or reads sequences and is not read itself."""
     before = {graph: len(graph) for graph in all_graphs(model)}
-    found = [node for graph in before for node in graph if _is_one_of(node, _MAKERS | READERS)]
+    found = [node for graph in before for node in graph if _is_one_of(node, MAKERS | READERS)]
     remove_dead(reversed(found))
     return any(len(graph) != count for graph, count in before.items())

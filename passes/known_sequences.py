@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx_ir as ir
 
 from passes.folding import Folder
@@ -11,10 +13,24 @@ from passes.sequence_parts import Parts, Sliced
 from passes.site import TensorSource
 from passes.value_types import Typing
 
-__all__ = ["PASSED_ON", "KnownSequences"]
+__all__ = ["MAKERS", "KnownSequences", "maker"]
 
-PASSED_ON = ("Identity", "SequenceErase", "SequenceInsert")
+MAKERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+"""Operators that make a sequence."""
+
+_PASSED_ON = ("Identity", "SequenceErase", "SequenceInsert")
 """Operators whose first input is a sequence that they pass on, changed or not."""
+
+
+def maker(sequence: ir.Value, through: Collection[str] = _PASSED_ON) -> ir.Node | None:
+    """Return the node that made a sequence, behind those that pass it on."""
+    node = sequence.producer()
+    while node is not None and node.op_type in through and is_default_domain(node):
+        before = node.inputs[0] if node.inputs else None
+        node = None if before is None else before.producer()
+    return node
 
 
 class KnownSequences:
@@ -118,6 +134,6 @@ class KnownSequences:
 
 def _changed_sequence(node: ir.Node) -> ir.Value | None:
     """Return the sequence that a node passes on, with an element more or less."""
-    if node.op_type not in PASSED_ON or not is_default_domain(node) or not node.inputs:
+    if node.op_type not in _PASSED_ON or not is_default_domain(node) or not node.inputs:
         return None
     return node.inputs[0]

@@ -22,10 +22,10 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.guards import Guards
-from passes.known_sequences import KnownSequences
+from passes.known_sequences import MAKERS, KnownSequences, maker
 from passes.names import make_names_unique
 from passes.prepare import prepare
-from passes.sequence_map import find_sequence_maps, read_sequence_map
+from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.sequence_parts import Parts, Sliced
 from passes.sequence_reads import SequenceReader
 from passes.site import MapSite, SequenceSource
@@ -89,7 +89,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         """Unroll the maps of a model, those inside of other maps first."""
         self.decisions = []
         modified = prepare(model)
-        maps = find_sequence_maps(model)
+        maps = [(graph, node) for graph, node in find_sequence_maps(model) if _is_made_here(node)]
         if not maps:
             return ir.passes.PassResult(model, modified)
         typing = type_values(model, proven=True, ranks=False)
@@ -110,6 +110,16 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         _forward(copies)
         make_names_unique(model)
         return ir.passes.PassResult(model, True)
+
+
+def _is_made_here(node: ir.Node) -> bool:
+    """Whether the model makes the first sequence of a map, so that its length may be known."""
+    while True:
+        sequence = node.inputs[0] if node.inputs else None
+        made = None if sequence is None else maker(sequence)
+        if made is None or not is_sequence_map(made):
+            return made is not None and made.op_type in MAKERS and is_default_domain(made)
+        node = made
 
 
 def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan | None:

@@ -143,6 +143,13 @@ CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"a": numbers(1), "c": numbers(4), "w": numbers(2)},
         "m: 2 copies, 0 nodes",
     ),
+    "a map over a map": (
+        "(float[N] a, float[M] c) => (seq(float[K]) y)",
+        f"s = SequenceConstruct (a, c) [l] t = SequenceMap (s) <{RELU}> "
+        "[m] y = SequenceMap (t) <body = n (f) => (p) { p = Neg (f) }>",
+        {"a": numbers(3), "c": numbers(5)},
+        "m: 2 copies, 2 nodes",
+    ),
     "a map in a map": (
         "(float[N] a, float[M] c, float[1] w) => (seq(float[K]) y)",
         "s = SequenceConstruct (a, c) [m] y = SequenceMap (s) <body = b (e) => (o) { "

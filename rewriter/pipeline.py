@@ -271,11 +271,11 @@ def _passes_for_maps(options: _Options) -> list[ir.passes.InPlacePass]:
     auto = options.strategy == "auto"
     return [
         InlineMapFunctionsPass(),
-        ReadLoopsPass(options.promises, exact=options.exact),
+        ReadLoopsPass(options.promises, exact=options.exact, auto=auto),
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
         FuseSequenceMapPass(options.promises, exact=options.exact, auto=auto),
-        ReadLoopsPass(options.promises, exact=options.exact, again=True),
+        ReadLoopsPass(options.promises, exact=options.exact, auto=auto, again=True),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
         EliminateSequencesPass(required=options.sequence_free),

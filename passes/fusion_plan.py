@@ -24,7 +24,7 @@ from passes.promises import Promises
 from passes.sequence_map import find_sequence_maps
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import length_equals, lengths_are_equal
-from passes.stack import is_promised, is_proven_equal, sample_count, stack
+from passes.stack import is_promised, is_proven_equal, sample_count, stack, static_count
 from passes.typing import Typings, type_both_ways, type_values
 
 __all__ = ["Check", "FusionFacts", "FusionPlan", "plan_fusion", "plan_whole"]
@@ -237,7 +237,12 @@ def _unproven(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
 
 
 def _behind_guards(site: MapSite, facts: FusionFacts, plain: FusedBody) -> dict[Check, FusedBody]:
-    """Walk over a body behind every guard that could help."""
+    """Walk over a body behind every guard that could help.
+
+    All of them ask for equal lengths, which sources of two known lengths never have.
+    """
+    if len({static_count(source, facts.typings) for _, source in site.elements} - {None}) > 1:
+        return {}
     sequences = {s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}
     found = {check: _walk(site, facts, check) for check in (Check.SHAPES, Check.ROWS)}
     if len(sequences) > 1:

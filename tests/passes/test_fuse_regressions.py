@@ -165,6 +165,22 @@ CASES = [
         {"exact": True},
     ),
     Case(
+        "sources of two known lengths, of which no guard can find that they are one",
+        """g (seq(float[P,Q]) xs, float[2] v, float[4] w) => (seq(float[P,Q]) ys) {
+             vs = SplitToSequence <axis = 0, keepdims = 0> (v)
+             ws = SplitToSequence <axis = 0, keepdims = 0> (w)
+             ys = SequenceMap (xs, vs, ws) <body = b (e, p, q) => (y) {
+               m = Mul (p, q)
+               n = Neg (e)
+               a = Abs (n)
+               y = Mul (a, m) }> }""",
+        (
+            sequence((3, 2), (3, 2)) | {"v": rows((2,))[0], "w": rows((4,))[0]},
+            sequence((3, 2)) | {"v": rows((2,))[0], "w": rows((4,))[0]},
+            sequence() | {"v": rows((2,))[0], "w": rows((4,))[0]},
+        ),
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

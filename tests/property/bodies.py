@@ -10,12 +10,24 @@ from typing import Any
 import numpy as np
 import onnx
 
-from tests.property import moves_control, moves_numbers, moves_shapes
+from tests.property import (
+    moves_control,
+    moves_images,
+    moves_integers,
+    moves_numbers,
+    moves_shapes,
+)
 from tests.property.pool import Array, Pool, Skip, Value, run_nodes
 
 __all__ = ["Body", "Shapes", "draw_body", "names_read"]
 
-MOVES = [*moves_numbers.MOVES, *moves_shapes.MOVES, *moves_control.MOVES]
+MOVES = [
+    *moves_numbers.MOVES,
+    *moves_shapes.MOVES,
+    *moves_control.MOVES,
+    *moves_images.MOVES,
+    *moves_integers.MOVES,
+]
 ROUGH_MOVES = [(12, moves_numbers.sharpen), (12, moves_numbers.matmul)]
 MOST_NODES = 9
 
@@ -55,7 +67,7 @@ class Body:
         """
         count = len(self.mapped[0].samples)
         given = [*self.mapped, *self.shared, *self.captured]
-        given += [Value(k, (a,) * count) for k, (_, a) in self.constants.items()]
+        given += [Value(k, (a,) * count, varies=False) for k, (_, a) in self.constants.items()]
         return run_nodes(self.nodes, given, names or self.outputs, self.opset)
 
     def without_dead_parts(self) -> Body:

@@ -324,7 +324,11 @@ def _session(
     nodes: Sequence[onnx.NodeProto], operands: Sequence[Value], names: Sequence[str], opset: int
 ) -> onnxruntime.InferenceSession:
     inputs = [
-        helper.make_tensor_value_info(v.name, helper.np_dtype_to_tensor_dtype(v.dtype), None)
+        helper.make_tensor_value_info(
+            v.name,
+            helper.np_dtype_to_tensor_dtype(v.dtype),
+            None if v.varies else v.samples[0].shape,
+        )
         for v in operands
     ]
     model = _model(nodes, inputs, names, opset)

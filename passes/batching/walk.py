@@ -236,6 +236,8 @@ class Walk:
             packed = table.find_packed(node, self._options.opset)
             if packed is None:
                 raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+            if any(self._has_rows_of_text(x) for x in operands):
+                raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
             rule, rounds = packed.rule, rounds or packed.rounding
         rounding = any(x.rounding for x in operands)
         if said.discrete and rounding:
@@ -276,6 +278,11 @@ class Walk:
     def _will_be_packed(self, x: Batched) -> bool:
         ragged = x.layout is Layout.PER_SAMPLE and not self.is_stackable(x.value)
         return x.is_packed or (ragged and self.packable(x.value) is not None)
+
+    def _has_rows_of_text(self, x: Batched) -> bool:
+        """Whether to gather rows of an operand would copy but the first string of each."""
+        is_text = not x.is_shared and x.dtype == ir.DataType.STRING
+        return is_text and x.rank > int(self._will_be_packed(x))
 
     def _promote(self, operand: Batched) -> Batched:
         """Return an operand as shared, stacked or packed."""

@@ -111,6 +111,11 @@ def reads_new_nodes(node: ir.Node) -> bool:
     return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
 
 
+def bodies_of(node: ir.Node) -> list[ir.Node]:
+    """Return the nodes of the body of a Loop or Scan."""
+    return [inner for _, graph in subgraphs(node) for inner in graph]
+
+
 def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     """Fuse a Loop or Scan if it is a map and nothing of it has to stay in a loop."""
     path = facts.paths[node]
@@ -122,6 +127,9 @@ def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     except RewriteError as error:
         reason = Reason(Code.NOT_A_MAP, detail=str(error))
         return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+    names = {inner.name: facts.paths[inner] for inner in walk_nodes(bodies_of(node))}
+    copies = {n: names[n.name] for n in walk_nodes(site.body) if n.name in names}
+    facts.paths = {**facts.paths, **copies}
     plan = plan_whole(site, facts)
     if isinstance(plan, FusionPlan):
         return _apply(plan, facts)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.builder import ORIGIN_KEY, Builder
 from passes.graphs import (
     captured_values,
     is_default_domain,
@@ -165,7 +165,7 @@ class BodyWriter:
         for inner, source in iteration.scanned:
             self.whole = self.whole or source
             if inner in needed:
-                self.values[inner] = self._element(source)
+                self.values[inner] = self._element(source, inner)
 
     def _counter(self, state: State) -> ir.Value:
         """Record a counter as the number of the sample, scaled and shifted."""
@@ -198,7 +198,7 @@ class BodyWriter:
                 continue
             read, branch = self._read(node), self._branch(node)
             if isinstance(read, Element):
-                self.values[node.outputs[0]] = self._element(read.source)
+                self.values[node.outputs[0]] = self._element(read.source, node.outputs[0])
                 if read.is_whole:
                     self.whole = self.whole or read.source
             elif isinstance(read, Window):
@@ -214,12 +214,12 @@ class BodyWriter:
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator)
 
-    def _element(self, source: Source) -> ir.Value:
-        """Return the input of the body that reads a source."""
+    def _element(self, source: Source, read: ir.Value) -> ir.Value:
+        """Return the input of the body that reads a source, by the name of what reads it."""
         for inner, known in self.elements:
             if known == source:
                 return inner
-        inner = ir.Value(name=f"{self.path}/element_{len(self.elements)}")
+        inner = ir.Value(name=read.name)
         self.elements.append((inner, source))
         self._set(inner, lambda typing: element_type(source, typing))
         return inner
@@ -241,9 +241,9 @@ class BodyWriter:
             fresh = value in own and value not in made
             made.append(value if fresh else builder.op("Identity", [value]))
         builder.prune(made)
-        for number, value in enumerate(out for node in builder.nodes for out in node.outputs):
-            if value.name != "":
-                value.name = f"{self.path}/value_{number}"
+        new = (node for node in builder.nodes if ORIGIN_KEY in node.metadata_props)
+        for number, node in enumerate(new):
+            node.outputs[0].name = f"{self.path}/value_{number}"
         inputs = [self.index, *(inner for inner, _ in self.elements)]
         return ir.Graph(inputs, made, nodes=builder.nodes, name="sample")
 

@@ -118,6 +118,15 @@ def bodies_of(node: ir.Node) -> list[ir.Node]:
 
 def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     """Fuse a Loop or Scan if it is a map and nothing of it has to stay in a loop."""
+    imports = dict(facts.model.opset_imports)
+    decision = _fuse(node, graph, facts)
+    if decision.verdict is Verdict.KEPT and imports != facts.model.opset_imports:
+        facts.model.opset_imports.clear()
+        facts.model.opset_imports.update(imports)
+    return decision
+
+
+def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     path = facts.paths[node]
     try:
         site = read_loop(node, graph, path, facts.typings, facts.model, facts.opset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching import table
+from passes.batching.opening import open_functions
 from passes.builder import drop_uses
 from passes.decisions import Code
 from passes.graphs import is_default_domain, walk_nodes
@@ -27,7 +28,8 @@ def read_loop(
     """Read a Loop or Scan.
 
     The body of the site is a copy that reads elements instead of what an iteration is handed; it
-    stands in no graph, and `discard_body` takes it back.
+    stands in no graph, and `discard_body` takes it back. Functions without a rule are opened in
+    it, which may add to the domains that the model imports.
 
     Args:
         node: The Loop or Scan.
@@ -55,6 +57,7 @@ def read_loop(
         raise
     try:
         check_range(facts, trips)
+        open_functions(model, [site.body])
         _check_operators(site.body, model, opset)
         type_body(site.body, typings, model)
     except Exception:

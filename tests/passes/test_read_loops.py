@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.passes.loops import model, prove, read, rows, same
@@ -546,3 +547,29 @@ def test_a_shared_symbol_of_two_inputs_proves_nothing() -> None:
     feeds = [{"x": rows(n, 4), "z": rows(n + 2, 4, seed=1)} for n in COUNTS]
     prove(text, *feeds)
     prove(text, *feeds, trust_types=True)
+
+
+FUNCTION = """
+<domain: "own", opset_import: ["" : 17]>
+double <factor> (v) => (w) { f = Constant <value_float: float = @factor> ()  w = Mul (v, f) }
+"""
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_functions_of_the_body_are_opened(keeps: bool) -> None:
+    after = "z = Add (y, s)" if keeps else "z = Identity (s)"
+    text = f"""g (float[N,4] x, float[4] b) => (float[M,4] ys) {{ {SCALARS}
+        r, ys = Loop (n, t, b) <body = step (int64 i, bool c, float[4] s)
+            => (bool go, float[4] z, float[4] out) {{
+            e = Gather <axis = 0> (x, i)
+            y = own.double <factor: float = 2.5> (e)
+            {after}
+            out = Add (y, s)
+            go = Identity (t)
+        }}>
+    }}"""
+    head = '<ir_version: 8, opset_import: ["" : 17, "own" : 1]>'
+    before = onnx.parser.parse_model(f"{head} {text} {FUNCTION}")
+    found = read(before)
+    assert found.loops == keeps
+    assert same(before, found.model, *counts(*COUNTS, b=rows(4))) == len(COUNTS)

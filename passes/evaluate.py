@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graphs import constant_value, is_default_domain
-from passes.integer_rules import INTEGERS, RULES, Numbers, length_of
+from passes.integer_reads import INTEGERS, Numbers, length_of
+from passes.integer_rules import RULES
 from passes.integers import Dim, Linear, Scalar
 from passes.value_types import Typing
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.evaluate import Evaluator
 from passes.graphs import copy_node, is_default_domain, walk_nodes
-from passes.integer_rules import INTEGERS
+from passes.integer_reads import INTEGERS
 
 __all__ = ["constant_of", "copy_into", "passed_on"]
 

@@ -41,15 +41,16 @@ def is_total(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]
         return True
     if not is_default_domain(node) or not node.inputs or node.inputs[0] is None:
         return False
-    known = type_of(node.inputs[0]).type
-    dtype = None if known is None else known.dtype
+    first = type_of(node.inputs[0])
+    dtype = None if first.type is None else first.type.dtype
+    ranked = first.dims is not None
     if dtype is None:
         return False
     if node.op_type == "Slice":
-        return _cuts_forwards(node)
+        return ranked and _cuts_forwards(node)
     if node.op_type in _SUMS:
         axes = node.inputs[1] if len(node.inputs) > 1 else None
-        return axes is None or constant_value(axes) is not None
+        return ranked and (axes is None or constant_value(axes) is not None)
     if node.op_type in ("Cast", "CastLike"):
         return dtype != ir.DataType.STRING
     if node.op_type in _BY_FLOATS:

@@ -28,6 +28,13 @@ CASES = [
     ("y = CastLike(s, f)", False),
     ("y = Add(f, f)", True),
     ("y = Gather(f, i)", False),
+    ("y = Slice(f, i, i)", True),
+    ("y = Slice(f, i, i, zero, two)", True),
+    ("y = Slice(f, i, i, zero, zero)", False),
+    ("y = Slice(f, i, i, i)", False),
+    ("y = ReduceSum(f, zero)", True),
+    ("y = ReduceSum(f, i)", False),
+    ("y = ReduceMax(f, zero)", False),
     ("y = custom.Div(f, f)", False),
 ]
 
@@ -43,5 +50,5 @@ def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
     }
     unknown = ValueType(None, None)
     assert is_total(node, 18, lambda v: (types | known).get(v, unknown)) is total
-    if node.domain == "" and node.op_type in ("Div", "Mod", "Cast", "CastLike"):
+    if node.op_type in ("Div", "Mod", "Cast", "CastLike", "Slice", "ReduceSum"):
         assert not is_total(node, 18, lambda _: unknown)

@@ -53,6 +53,16 @@ class FusedBody:
         """Whether a node or a result stays per-sample."""
         return any(self.walk.loops) or bool(self._wanted_from_loops(typings))
 
+    def reads_open_results(self, typings: Typings) -> bool:
+        """Whether a batched node reads what a loop collects, of which a dimension is not known.
+
+        A loop of no steps yields 0 for that dimension, which fits to no other operand.
+        """
+        if not any(stage.nodes for stage in self.walk.stages[1:]):
+            return False
+        dims = (typings.equal_dims(value) for value in self.walk.promoted)
+        return any(d is None or not all(isinstance(n, int) for n in d) for d in dims)
+
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
         builder.nodes.extend(self.prelude.nodes)

@@ -294,7 +294,8 @@ def _reads_sequence(fused: FusedBody) -> bool:
 def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
     """Whether a node that could fail now runs even if there are no samples."""
     typing = facts.typings.proven
-    if all(cannot_fail(node, typing) for node in fused.walk.hoisted):
+    is_hoisted_safe = all(cannot_fail(node, typing) for node in fused.walk.hoisted)
+    if is_hoisted_safe and not fused.reads_open_results(facts.typings):
         return False
     source = fused.site.elements[0][1]
     if isinstance(source, IndexSource):

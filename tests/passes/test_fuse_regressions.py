@@ -181,6 +181,43 @@ CASES = [
         ),
     ),
     Case(
+        "a Pad between Transposes",
+        """g (float[M,N,3] x) => (float[A,B,C] y)
+           <int64[2] sizes = {3, 3}, int64[6] pads = {1, 1, 0, 0, 0, 1}> {
+             xs = SplitToSequence <axis = 1> (x, sizes)
+             ys = SequenceMap (xs) <body = b (e) => (o) { o = Pad <mode = "edge"> (e, pads) }>
+             y = ConcatFromSequence <axis = -2, new_axis = 0> (ys) }""",
+        (tensor(2, 6, 3),),
+    ),
+    Case(
+        "a Pad of some axes between Transposes",
+        """g (float[M,N,3] x) => (float[A,B,C] y)
+           <int64[2] sizes = {3, 3}, int64[2] pads = {1, 2}, int64[1] last = {-1}> {
+             xs = SplitToSequence <axis = 1> (x, sizes)
+             ys = SequenceMap (xs) <body = b (e) => (o) {
+               o = Pad <mode = "edge"> (e, pads, , last) }>
+             y = ConcatFromSequence <axis = -2, new_axis = 0> (ys) }""",
+        (tensor(2, 6, 3),),
+    ),
+    Case(
+        "what a loop of no steps yields does not fit to what reads it",
+        """g (float[M,N] x, int32[B] sizes) => (seq(float[A,C]) ys)
+           <int64[1] keep = {1}, int64[2] parts = {1, 2}> {
+             xs = SplitToSequence <axis = 1> (x, sizes)
+             ys = SequenceMap (xs) <body = b (e) => (o) {
+               s = Shape (e)
+               p = ReduceSum (e, keep)
+               q = Expand (p, s)
+               r = ReduceSum (q, keep)
+               k = Floor (r)
+               o, u = Split <axis = 0> (k, parts) }> }""",
+        (
+            tensor(3, 5, sizes=np.array([2, 3], np.int32)),
+            tensor(3, 0, sizes=np.zeros(0, np.int32)),
+        ),
+        {"exact": True},
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

@@ -25,7 +25,7 @@ from tests.property.programs import draw_program
 
 CHUNK = 50
 SECONDS = 600
-VERDICTS = ("right", "wrong", "failing", "refused", "killed")
+VERDICTS = ("right", "wrong", "failing", "refused", "killed", "no kernel")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

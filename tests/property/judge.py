@@ -41,7 +41,8 @@ class Outcome:
         seed: Seed of the program.
         strategy: The strategy.
         verdict: ``right``, ``wrong`` (another result), ``failing`` (none, where there is one) or
-            ``refused`` (right on the evaluator, but onnxruntime does not load it).
+            ``refused`` (right on the evaluator, but onnxruntime does not load it), or ``no
+            kernel`` (nor would it load the program itself).
         detail: What differs, or the error.
         form: ``loop-free``, ``partly`` (fused in part or under a guard) or ``loop``.
     """
@@ -54,7 +55,7 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        return self.verdict == "right"
+        return self.verdict in ("right", "no kernel")
 
 
 def program_for(seed: int, strategy: str) -> Program:
@@ -71,14 +72,15 @@ def judge(program: Program, strategy: str) -> Outcome:
         return Outcome(program.seed, strategy, "failing", f"rewrite: {_line(error)}")
     form = _form(model, after, [str(d.verdict) for d in decisions])
     engine = Engine(after, optimised=not program.rough)
+    if any(text in engine.refused for text in NO_KERNEL):
+        return Outcome(program.seed, strategy, "no kernel", engine.refused, form)
     settled = settled_outputs(program) if program.rough else None
     for feed in program.feeds:
         verdict, detail = _judge_feed(program, engine, feed, settled)
         if verdict != "right":
             where = f"samples {list(feed.samples)}: {detail}"
             return Outcome(program.seed, strategy, verdict, where, form)
-    is_refused = engine.refused and not any(text in engine.refused for text in NO_KERNEL)
-    verdict = "refused" if is_refused else "right"
+    verdict = "refused" if engine.refused else "right"
     return Outcome(program.seed, strategy, verdict, engine.refused, form)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from benchmarks import ragged
+from benchmarks import exported, ragged
 from benchmarks.workload import Case, Sweep, draw, model
 
 __all__ = ["CASES", "SWEEPS"]
@@ -207,6 +207,12 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(ragged.position_wise, 1000, sequences=False),
     functools.partial(ragged.position_wise, 1000, sequences=True),
     functools.partial(ragged.cumulative_products, 1000),
+    functools.partial(exported.embedding_bag, 64),
+    functools.partial(exported.embedding_bag, 4096),
+    functools.partial(exported.scripted_rows, 64),
+    functools.partial(exported.scripted_rows, 16384),
+    functools.partial(exported.map_fn, 1024),
+    functools.partial(exported.nearest_neighbours, 1024),
 )
 SWEEPS: tuple[Sweep, ...] = (
     Sweep("cannot be batched, results of one shape (Unique, then a sum)", 2.4, _unique_sum),

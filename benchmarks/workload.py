@@ -11,8 +11,6 @@ import onnx
 
 __all__ = ["Case", "Sweep", "draw", "model"]
 
-_HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
-
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -48,9 +46,11 @@ class Sweep:
     case: Callable[[int], Case]
 
 
-def model(text: str, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
+def model(
+    text: str, weights: Mapping[str, Any] | None = None, *, opset: int = 18
+) -> onnx.ModelProto:
     """Parse a graph and give it weights."""
-    parsed = onnx.parser.parse_model(_HEADER + text)
+    parsed = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : {opset}]>{text}')
     tensors = [onnx.numpy_helper.from_array(v, name) for name, v in (weights or {}).items()]
     parsed.graph.initializer.extend(tensors)
     return parsed

@@ -26,6 +26,7 @@ from passes.tensor_finish import FinishTensorIoPass
 from passes.tensor_inputs import TensorInputsPass
 from passes.tensor_io import Refusal, TensorIo
 from passes.tensor_outputs import TensorOutputsPass
+from passes.unread import drop_initializers, read_initializers
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.checking import check
 from rewriter.models import AnyModel, ModelError, Taken, give, take
@@ -178,7 +179,7 @@ def _run(
             )
     model = taken.model
     _check_promises(model, options.promises)
-    before = count_operators(model)
+    before, initializers = count_operators(model), read_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
     refused: list[Refusal] = []
@@ -203,6 +204,7 @@ def _run(
         if on_pass is not None:
             on_pass(name, model)
     make_names_unique(model)
+    drop_initializers(model, initializers)
     decisions = _final(decisions, model)
     options.promises.write(model)
     warnings = [*version_warnings(model, target), *_check(model, taken.original)]

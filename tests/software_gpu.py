@@ -15,11 +15,12 @@ import shutil
 import subprocess
 import tempfile
 
-__all__ = ["FOLDER", "fetch", "start", "why_not"]
+__all__ = ["FOLDER", "REQUIRED", "fetch", "start", "why_not"]
 
 FOLDER = pathlib.Path(
     os.environ.get("SOFTWARE_GPU_DIR") or pathlib.Path(__file__).parents[1] / ".gpu"
 )
+REQUIRED = "SOFTWARE_GPU_REQUIRED"
 _PACKAGE = "chromium-common"
 _FILES = ("libvk_swiftshader.so", "libvulkan.so.1", "vk_swiftshader_icd.json")
 
@@ -61,19 +62,12 @@ def _is_complete(folder: pathlib.Path) -> bool:
 def why_not() -> str:
     """Return why there is no adapter here; empty where there is one.
 
-    With CI in the environment it is fetched where it is missing, and what fails is an error.
-
     Raises:
-        RuntimeError: It is missing in CI, too.
+        RuntimeError: It is missing although the environment says that it is REQUIRED.
     """
     reason = _missing()
-    if reason and os.environ.get("CI"):
-        try:
-            fetch()
-        except (OSError, subprocess.SubprocessError) as error:
-            raise RuntimeError(f"no software adapter for WebGPU in CI: {error}") from error
-        if reason := _missing():
-            raise RuntimeError(f"no software adapter for WebGPU in CI: {reason}")
+    if reason and os.environ.get(REQUIRED):
+        raise RuntimeError(f"no software adapter for WebGPU, and {REQUIRED} is set: {reason}")
     return reason
 
 

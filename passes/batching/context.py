@@ -12,7 +12,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value
+from passes.graphs import constant_value, is_default_domain
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule", "Surroundings"]
@@ -270,12 +270,31 @@ class Context:
         return self.op("Unsqueeze", [value], {"axes": list(axes)})
 
     def squeeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-        """Remove axes of size 1; no axes give the value itself."""
+        """Remove axes of size 1; no axes, and axes inserted just before, leave no node."""
         if not axes:
             return value
+        before = self.before_unsqueeze(value, axes)
+        if before is not None:
+            return before
         if self.opset >= 13:
             return self.op("Squeeze", [value, self.ints(*axes)])
         return self.op("Squeeze", [value], {"axes": list(axes)})
+
+    def before_unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value | None:
+        """Return what a value was before it gained axes of size 1, None if it did not.
+
+        Args:
+            value: A value of the new graph.
+            axes: The axes, not negative.
+        """
+        node = value.producer()
+        if node is None or node.op_type != "Unsqueeze" or not is_default_domain(node):
+            return None
+        given = node.attributes.get_ints("axes", ())
+        if len(node.inputs) > 1:
+            known = constant_value(node.inputs[1])
+            given = () if known is None else tuple(int(axis) for axis in known.reshape(-1))
+        return node.inputs[0] if sorted(given or ()) == sorted(axes) else None
 
     def padded_rank(self, operand: Batched, rank: int) -> ir.Value:
         """Return an operand that aligns with batched operands of sample rank ``rank``.

@@ -74,9 +74,15 @@ def _matmul(ctx: Context) -> Product:
 
 
 def matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """A shared matrix times a vector per sample is one product with the matrix on the right."""
+    """A shared matrix times a vector per sample is one product with the matrix on the right.
+
+    Vectors that a body made rows of, to multiply them, are the rows of one matrix.
+    """
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
     product = _matmul(ctx)
+    row = ctx.before_unsqueeze(a.value, [1])
+    if row is not None and a.is_stacked and a.rank == 2 and b.is_shared and b.rank == 2:
+        return [ctx.stacked(ctx.unsqueeze(ctx.op("MatMul", [row, b.value]), [1]))]
     if a.is_shared and a.rank <= 2 and b.rank == 1:
         return [ctx.stacked(multiplied(ctx, b, _turned(ctx, a, a.rank == 2), product))]
     return [ctx.stacked(multiplied(ctx, a, b, product))]

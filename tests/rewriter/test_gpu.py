@@ -1,6 +1,6 @@
 """Sessions on a device: the provider asked for runs, and says what it left to the host.
 
-WebGPU runs on a software adapter; without one its tests are skipped, in CI that is an error.
+WebGPU runs on a software adapter; without one its tests are skipped, which .ci/run forbids once it has one.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from tests.property.coverage import coverage
 from tests.property.judge import STRATEGIES, judge, program_for
 from tests.property.programs import COUNTS, draw_program
 
-SOME = range(240)
-MANY = range(240, 3000)
+SOME = range(200)
+MANY = range(200, 3000)
 CHUNK = 8
 
 FAMILIES = 18

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
-from passes.graphs import captured_values
+from passes.graphs import captured_values, constant_value
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing, Typings, ValueType
 
@@ -61,7 +61,9 @@ def pack(
         return source.tensor, Lengths(builder, _sizes(builder, source, source.split))
     if source.split not in known:
         sizes = builder.op("Cast", [source.split], {"to": ir.DataType.INT64})
-        known[source.split] = Lengths(builder, sizes)
+        constant = constant_value(source.split)
+        most = None if constant is None else int(constant.max(initial=0))
+        known[source.split] = Lengths(builder, sizes, most)
     return source.tensor, known[source.split]
 
 

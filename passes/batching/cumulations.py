@@ -93,16 +93,27 @@ def _moved(
 def _doubled(
     ctx: Context, data: Batched, lengths: Lengths, combine: str, places: _Places
 ) -> ir.Value:
+    """Record the doublings: one after the other if their number is known, else in a Loop."""
     assert data.dtype is not None
     neutral = np.array(combine == "Mul", data.dtype.numpy())
+
+    def once(builder: Builder, value: ir.Value, distance: ir.Value) -> ir.Value:
+        otherwise = builder.constant(neutral)
+        before = _moved(builder, value, places, distance, data.rank, otherwise)
+        return builder.op(combine, [value, before])
+
+    if lengths.most is not None:
+        value = data.value
+        for power in range(max(lengths.most - 1, 0).bit_length()):
+            value = once(ctx.builder, value, ctx.builder.scalar(1 << power))
+        return value
     step, go = tensor_value("step", _INT64, []), tensor_value("go", _BOOL, [])
     distance = tensor_value("distance", _INT64, [])
     state = tensor_value("sums", data.dtype, [None] * data.rank)
     longest = ctx.op("Squeeze", [lengths.longest, ctx.ints(0)])
 
     def write(inner: Builder) -> Sequence[ir.Value]:
-        before = _moved(inner, state, places, distance, data.rank, inner.constant(neutral))
-        value = inner.op(combine, [state, before])
+        value = once(inner, state, distance)
         twice = inner.op("Add", [distance, distance])
         more = inner.op("Less", [twice, longest])
         for out, like in ((value, state), (twice, distance), (more, go)):

@@ -21,16 +21,18 @@ class Lengths:
 
     Attributes:
         value: Length of each sample, int64 ``[B]``.
+        most: The largest length, if the lengths are constants.
     """
 
-    def __init__(self, builder: Builder, value: ir.Value) -> None:
+    def __init__(self, builder: Builder, value: ir.Value, most: int | None = None) -> None:
         """Describe the samples of packed values.
 
         Args:
             builder: Records what follows from the lengths; it comes before all readers.
             value: The lengths.
+            most: The largest one, if they are constants.
         """
-        self.value = value
+        self.value, self.most = value, most
         self._builder = builder
 
     def forget(self, nodes: Collection[ir.Node]) -> None:

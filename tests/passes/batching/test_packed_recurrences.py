@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped
+from passes.fuse import FuseSequenceMapPass
+from tests.passes.batching.harness import Operand, constant, mapped, run_model
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
 
 X = ragged(2)
@@ -134,3 +137,21 @@ def test_recurrent_network_equals_the_body_run_alone(case: RaggedCase, batch: in
 @pytest.mark.parametrize("case", SCANS, ids=str)
 def test_scan_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch, inside=1)
+
+
+CONSTANT_LENGTHS = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[9,2] x) => (float[9,2] y) <int64[4] n = {5, 0, 1, 3}, int64 a = {0}> {
+  xs = SplitToSequence <axis = 0> (x, n)
+  ys = SequenceMap (xs) <body = b (float[N,2] s) => (float[N,2] r) { r = CumSum (s, a) }>
+  y = ConcatFromSequence <axis = 0> (ys)
+}"""
+
+
+def test_cumulation_over_constant_lengths_has_no_loop() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(CONSTANT_LENGTHS))
+    FuseSequenceMapPass()(model)
+    assert "Loop" not in {node.op_type for node in model.graph}
+    rows = np.arange(18, dtype=np.float32).reshape(9, 2)
+    (got,) = run_model(ir.to_proto(model), {"x": rows})
+    parts = [np.cumsum(part, axis=0) for part in np.split(rows, [5, 5, 6])]
+    np.testing.assert_array_equal(got, np.concatenate(parts))

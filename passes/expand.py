@@ -14,7 +14,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.escape import can_split, escape
 from passes.folding import Folder
-from passes.graphs import node_paths
+from passes.graphs import node_paths, walk_nodes
 from passes.loops import Form, LoopBody, OutputPlan, write_loop
 from passes.names import make_names_unique
 from passes.plain import write_plain
@@ -25,7 +25,7 @@ from passes.site import MapSite, Result, TensorSource
 from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.stack import static_count
-from passes.typing import Typing, Typings, type_both_ways
+from passes.typing import Typings, type_both_ways, type_values
 
 __all__ = [
     "ExpandSequenceMapPass",
@@ -245,13 +245,15 @@ def _replace(
     typings.copy(splice(builder, site.node, pairs))
 
 
-def _fold_constant_branches(model: ir.Model) -> bool:
-    """Fold each If of a body whose condition is a constant.
+def _fold_known_branches(model: ir.Model) -> bool:
+    """Fold each If of a body whose condition is a constant, or depends on proven shapes only.
 
     onnxruntime does so too, but in the body of a Loop it loses values that a branch hands on.
     """
     maps = [node for _, node in find_sequence_maps(model)]
-    return fold_branches(maps, Folder(Typing()))
+    if not any(node.op_type == "If" for node in walk_nodes(maps)):
+        return False
+    return fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
 
 
 class ExpandSequenceMapPass(ir.passes.InPlacePass):
@@ -288,7 +290,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         self.decisions = []
         modified = prepare(model)
         if self.form == "linear":
-            modified |= _fold_constant_branches(model)
+            modified |= _fold_known_branches(model)
         maps = find_sequence_maps(model)
         if not maps:
             return ir.passes.PassResult(model, modified)

@@ -218,6 +218,25 @@ CASES = [
         {"exact": True},
     ),
     Case(
+        "branches by ranks, one behind the other",
+        """g (seq(uint8[]) xs, float s) => (seq(float) ys) <int64 one = {1}> {
+             ys = SequenceMap (xs, s) <body = b (e, t) => (y) {
+               v = ReduceL2 (t)
+               d = Shape (v)
+               n = Size (d)
+               f = Equal (n, one)
+               p = If (f) <
+                 then_branch = then () => (q) { q = Exp (v) },
+                 else_branch = else () => (r) { r = Tanh (v) }>
+               i = Shape (p)
+               j = Size (i)
+               g = Equal (j, one)
+               y = If (g) <
+                 then_branch = then () => (h) { h = ReduceSum (p) },
+                 else_branch = else () => (k) { k = ReduceMax (p) }> }> }""",
+        ({"xs": rows((2,), (3,), dtype=np.uint8), "s": np.array(0.5, np.float32)},),
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

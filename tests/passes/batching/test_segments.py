@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
 
 X = ragged(4)
 POSITIVE = ragged(4, low=0.1)

@@ -36,7 +36,11 @@ def test_it_is_a_rule_or_never_or_opened(op_type: str) -> None:
         assert schema.has_function or schema.has_context_dependent_function
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if isinstance(r, table.Row)], ids=str)
+@pytest.mark.parametrize(
+    "row",
+    [r for r in ROWS if isinstance(r, table.Row)],
+    ids=lambda row: f"{row.op_type} since {row.since}",
+)
 def test_a_row_begins_when_its_operator_does_or_later(row: table.Row) -> None:
     first = min(
         schema.since_version

@@ -196,10 +196,6 @@ def _copy_value(value: ir.Value) -> ir.Value:
     )
 
 
-_INFERRED_WRONGLY = frozenset({"Attention"})
-"""Operators for which ONNX's inference gives dimensions of 0: the checker refuses true ones."""
-
-
 def copy_node(
     node: ir.Node,
     values: dict[ir.Value, ir.Value | None],
@@ -227,8 +223,7 @@ def copy_node(
         metadata_props=dict(node.metadata_props),
     )
     for old, out in zip(node.outputs, new.outputs, strict=True):
-        out.name, out.type = old.name, old.type
-        out.shape = None if node.op_type in _INFERRED_WRONGLY else old.shape
+        out.name, out.type, out.shape = old.name, old.type, old.shape
         values[old] = out
     return new
 

@@ -131,13 +131,15 @@ def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
     return None
 
 
-def _without_zeros(known: ValueType) -> ValueType:
-    """Take an inferred dimension of 0 as unknown.
+def _corrected(node: ir.Node, known: ValueType) -> ValueType:
+    """Take an inferred dimension of 0 as unknown, and so the rank 0 of a result of Attention.
 
     Inference of Attention gives 0 where it lacks a dimension, and a true 0 is rare.
     """
-    if known.dims is None or 0 not in known.dims:
+    if known.dims is None or node.op_type == "Constant":
         return known
+    if node.op_type == "Attention" and not known.dims:
+        return dataclasses.replace(known, dims=None)
     dims = tuple(None if d == 0 else d for d in known.dims)
     return dataclasses.replace(known, dims=dims)
 
@@ -161,6 +163,6 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
         for value, name in zip(node.outputs, node_proto.output, strict=False):
             if name in types:
                 known = _value_type(types[name])
-                typing.set(value, known if node.op_type == "Constant" else _without_zeros(known))
+                typing.set(value, _corrected(node, known))
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -17,6 +17,19 @@ __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
 
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
+
+
+_INFERRED_WRONGLY = frozenset({"Attention"})
+"""Operators for which ONNX's inference gives dimensions of 0: the checker refuses true ones."""
+
+
+def _without_refused_shapes(nodes: Sequence[ir.Node]) -> Sequence[ir.Node]:
+    """Forget the shapes of copies that the checker would compare with false ones."""
+    for node in nodes:
+        if node.op_type in _INFERRED_WRONGLY:
+            for value in node.outputs:
+                value.shape = None
+    return nodes
 
 
 def empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:
@@ -71,7 +84,7 @@ class LoopWriter:
         values: dict[ir.Value, ir.Value | None] = dict(self.body.shared)
         for (inner, _), source in zip(self.body.elements, self.sources, strict=True):
             values[inner] = source.read(builder, index)
-        builder.nodes.extend(copy_nodes(self.body.nodes, values))
+        builder.nodes.extend(_without_refused_shapes(copy_nodes(self.body.nodes, values)))
         self.typings.copy(values)
         outputs: list[ir.Value] = []
         for old in self.body.outputs:

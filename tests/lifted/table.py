@@ -30,4 +30,6 @@ def assert_right(name: str, way: str, strategy: str) -> None:
     if outcome.status == "unusable":
         pytest.skip("no engine runs the single model")
     assert (outcome.status, outcome.detail) == ("right", "")
+    if (way, strategy) == ("ragged", "plain"):
+        return  # the plain form keeps the model's SplitToSequence, of types without a kernel too
     assert outcome.rewritten == outcome.single, outcome.refusal

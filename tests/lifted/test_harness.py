@@ -76,8 +76,9 @@ def test_declared_numbers_are_true_and_symbols_have_none() -> None:
     assert prepared is not None
     shapes = []
     for static in (True, False):
-        official, roles, results = prepared.official, prepared.roles, prepared.results
-        lifted = build(official, roles, results, static=static, stacks=False)
+        one = prepared
+        given = one.official, one.roles, one.samples, one.results
+        lifted = build(*given, static=static, stacks=False)
         element = lifted.model.graph.output[0].type.sequence_type.elem_type
         shapes.append([dim.dim_value for dim in element.tensor_type.shape.dim])
     assert shapes == [[3, 4, 5], [0, 0, 0]]

@@ -21,6 +21,7 @@ from benchmarks.workload import Case, Sweep
 from rewriter.pipeline import Strategy, rewrite
 
 SAMPLES = (100, 250, 500, 1000, 2000, 4000, 8000, 16000)
+_BASE = 1000
 RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
 
 
@@ -112,6 +113,7 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
     yield _row(["samples", *(cell for label in labels for cell in (f"{label} (ms)", "growth"))])
     yield _row(["---:"] * (1 + 2 * len(labels)))
     before: dict[str, float] = {}
+    per_sample: dict[str, dict[int, float]] = {label: {} for label in labels}
     largest = dict.fromkeys(labels, 0.0)
     for fewer, samples in zip((None, *SAMPLES), SAMPLES, strict=False):
         case = sweep.case(samples)
@@ -129,10 +131,14 @@ def _sweep(sweep: Sweep, args: argparse.Namespace) -> Iterator[str]:
                 largest[label] = max(largest[label], growth)
                 cells.append(f"{growth:.2f}")
             before[label] = math.nan if median is None else median
+            per_sample[label][samples] = before[label] / samples
         yield _row(cells)
     yield ""
     worst = ", ".join(f"{label} {growth:.2f}" for label, growth in largest.items())
     yield f"Largest growth: {worst}; aimed at: at most {sweep.bound}."
+    slower = {label: one[SAMPLES[-1]] / one[_BASE] for label, one in per_sample.items()}
+    rates = ", ".join(f"{label} {rate:.2f}" for label, rate in slower.items())
+    yield f"Time per sample at {SAMPLES[-1]:,} over that at {_BASE:,}: {rates}."
     yield ""
 
 

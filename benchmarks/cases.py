@@ -215,6 +215,8 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(exported.nearest_neighbours, 1024),
 )
 SWEEPS: tuple[Sweep, ...] = (
+    Sweep("fused, tensor in and out (two-layer perceptron)", 2.2, _perceptron),
+    Sweep("fused, tensor in and out (elementwise)", 2.2, _elementwise),
     Sweep("cannot be batched, results of one shape (Unique, then a sum)", 2.4, _unique_sum),
     Sweep(
         "results ragged in the first axis, concatenated (Compress)",

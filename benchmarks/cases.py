@@ -120,6 +120,19 @@ def _sequence(samples: int, *, promised: bool = False, ragged: bool = False) -> 
     )
 
 
+def _two_ragged_axes(samples: int) -> Case:
+    """Elements that differ along both axes: a guard asks for their shapes in vain."""
+    given = """
+    mapped (seq(float[N, M]) xs) => (seq(float[N, M]) ys) {
+      ys = SequenceMap (xs) <body = per_sample (float[N, M] a) => (float[N, M] b) {
+        e = Exp (a) m = Mul (e, a) g = Sigmoid (m) b = Mul (g, a)
+      }>
+    }"""
+    elements = [draw(i, 12 + i % 9, 12 + i % 5) for i in range(samples)]
+    name = f"sequence in and out (the guard fails), {samples:,} of two ragged axes"
+    return Case(name, model(given), None, {"xs": elements})
+
+
 def _preprocessing(samples: int) -> Case:
     given = onnx.parser.parse_model((_DEMO / "resnet50_preprocessing.onnxtxt").read_text("utf-8"))
     hand = """
@@ -198,6 +211,7 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(_sequence, 1000, promised=True),
     functools.partial(_sequence, 1000),
     functools.partial(_sequence, 1000, ragged=True),
+    functools.partial(_two_ragged_axes, 1000),
     functools.partial(_preprocessing, 16),
     functools.partial(_unique_sum, 1000),
     functools.partial(_unique_sum, 16000),

@@ -53,7 +53,7 @@ def _head(args: argparse.Namespace) -> Iterator[str]:
     yield "Written by `python -m benchmarks`. onnxruntime on the CPU, one thread."
     yield (
         f"Medians of {args.rounds} runs in turns (of fewer, at least 5, where one model would "
-        f"take over {args.seconds:.0f} s); a ratio is the median of the ratios turn by turn."
+        f"take over {args.seconds:g} s); a ratio is the median of the ratios turn by turn."
     )
     yield ""
     yield f"- machine: {os.cpu_count()} cores, {_processor()}, {platform.system()}"

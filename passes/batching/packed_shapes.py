@@ -213,7 +213,9 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     data, lengths = packed_data(ctx, operands)
     begins, ends = (ctx.operand(operands, i, n) for i, n in ((1, "starts"), (2, "ends")))
     given, steps = ctx.optional(operands, 3), ctx.constant(ctx.optional(operands, 4))
-    axes = range(int(begins.dims[0] or 0)) if given is None else ctx.constant(given)
+    number = begins.dims[0] if begins.rank == 1 else None
+    first_axes = range(number) if isinstance(number, int) else None
+    axes = first_axes if given is None else ctx.constant(given)
     if axes is None:
         raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
     along = [sample_axis(int(a), data.rank) for a in axes]

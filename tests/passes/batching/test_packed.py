@@ -173,6 +173,22 @@ def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
     assert reasons_of(case) == reasons
 
 
+UNKNOWN_BOUNDS = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N,2]) xs, int64[S] s, int64[S] e) => (seq(float[M,K]) ys) {
+  ys = SequenceMap (xs) <body = b (float[N,2] a) => (float[M,K] r) {
+    d = Neg (a)
+    r = Slice (d, s, e)
+  }>
+}"""
+
+
+def test_bounds_of_unknown_number_stay_per_sample() -> None:
+    fuse = FuseSequenceMapPass()
+    fuse(ir.from_proto(onnx.parser.parse_model(UNKNOWN_BOUNDS)))
+    (decision,) = fuse.decisions
+    assert ("Slice", "ragged") in [(r.op_type, r.code.value) for r in decision.reasons]
+
+
 CAPTURED = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[T,2] x, int64[B] n) => (float[T,2] y) {
   xs = SplitToSequence <axis = 0> (x, n)

@@ -26,7 +26,16 @@ _WITHOUT_MAX = frozenset(
 
 
 def elementwise(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """``f(x)[k] = f(x[k])``: the operator itself, with its attributes."""
+    """``f(x)[k] = f(x[k])``: the operator itself, with its attributes.
+
+    An axis that was inserted just before goes behind it, so that runtimes see what feeds it.
+    """
+    is_tensor = isinstance(ctx.type_of(node.outputs[0]).type, ir.TensorType)
+    if is_tensor and len(operands) == 1 and operands[0] is not None:
+        before = ctx.before_unsqueeze(operands[0].value, [1])
+        if before is not None:
+            (new,) = ctx.same(node, [before])
+            return [ctx.stacked(ctx.unsqueeze(new.value, [1]))]
     return ctx.same(node, [None if x is None else x.value for x in operands])
 
 

@@ -39,6 +39,9 @@ def merging(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 
     The first operand is there, and every operand and output has the axis.
     """
+    if all(x is None or (x.type.dims or (None,))[0] == 1 for x in operands):
+        rows = [None if x is None else ctx.squeeze(ctx.expanded(x), [1]) for x in operands]
+        return [ctx.stacked(ctx.unsqueeze(out.value, [1])) for out in ctx.same(node, rows)]
     like = ctx.expanded(ctx.operand(operands, 0))
     new = ctx.same(node, [ctx.merged(like), *(merge(ctx, x) for x in operands[1:])])
     return unmerge_outputs(ctx, new, like)

@@ -13,6 +13,7 @@ from tests.passes.batching.harness import (
     Operand,
     constant,
     decline_of,
+    fused_model,
     mapped,
     prove,
     shared,
@@ -223,3 +224,22 @@ DECLINES = [
 @pytest.mark.parametrize("case", DECLINES, ids=str)
 def test_rule_declines(case: Case) -> None:
     assert decline_of(case) == [(case.name.split()[0], "batched-operand")]
+
+
+BATCH_OF_ONE = Case(
+    "a batch of one in each sample",
+    "u = Unsqueeze(x, a) c = Conv(u, w) r = Relu(c) g = GlobalAveragePool(r) y = Squeeze(g, a)",
+    {
+        "x": mapped((2, 5, 5)),
+        "w": constant(np.ones((3, 2, 3, 3), np.float32)),
+        "a": constant(np.array([0])),
+    },
+)
+
+
+@BATCHES
+def test_batches_of_one_are_one_batch(batch: int) -> None:
+    prove(BATCH_OF_ONE, batch)
+    proto, _ = fused_model(BATCH_OF_ONE)
+    kinds = [node.op_type for node in proto.graph.node if node.op_type != "Constant"]
+    assert kinds == ["Conv", "Relu", "GlobalAveragePool"]

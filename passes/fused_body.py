@@ -11,7 +11,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
-from passes.decisions import Reason
+from passes.decisions import Code, Reason
 from passes.escape import escape
 from passes.expand import plan_output
 from passes.graphs import captured_values, subgraphs
@@ -82,8 +82,8 @@ class FusedBody:
             if self.walk.read(value).layout is not Layout.PER_SAMPLE:
                 continue
             results = [r for r in self.site.results if r.output == output]
-            stacked = self.walk.is_stackable(value)
-            if value in self.walk.promoted and (stacked or all(map(_is_of_rows, results))):
+            packed = self.walk.packable(value) is not None
+            if value in self.walk.promoted and (not packed or all(map(_is_of_rows, results))):
                 continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
@@ -126,7 +126,7 @@ class FusedBody:
 
     def _form(self, value: ir.Value) -> Form:
         """Return how a loop collects a value that is read as stacked or packed."""
-        return Form.SCAN_OUTPUT if self.walk.is_stackable(value) else Form.BLOCKS
+        return Form.SCAN_OUTPUT if self.walk.packable(value) is None else Form.BLOCKS
 
     @property
     def _first_loop(self) -> int:
@@ -168,8 +168,7 @@ class FusedBody:
         """Return where a loop reads the samples of a value that is stacked or packed."""
         tensor, lengths = x.value, x.lengths
         if x.layout is Layout.PER_SAMPLE:
-            tensor = self.walk.promoted[value]
-            lengths = None if self.walk.is_stackable(value) else self.walk.packable(value)
+            tensor, lengths = self.walk.promoted[value], self.walk.packable(value)
         if lengths is None:
             return TensorSource.of_stacked(tensor)
         return TensorSource(tensor, 0, keepdims=True, split=lengths.value)
@@ -185,7 +184,7 @@ class FusedBody:
         count = static_count(self.site.elements[0][1], typings)
         x = self.walk.read(value)
         if x.layout is Layout.PER_SAMPLE:
-            lengths = None if self.walk.is_stackable(value) else self.walk.packable(value)
+            lengths = self.walk.packable(value)
             layout = Layout.STACKED if lengths is None else Layout.PACKED
             tensor = self.walk.promoted[value]
             x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
@@ -220,7 +219,7 @@ def walk_body(
     """
     together = dict(packed or {})
     kept: frozenset[ir.Node] = frozenset()
-    kept_exact: list[Reason] = []
+    why_kept: list[Reason] = []
     while True:
         walk = Walk(typings, options, site.path)
         walk.stage(0)
@@ -234,16 +233,18 @@ def walk_body(
             else:
                 walk.bind(inner, Layout.PER_SAMPLE)
         walk.run(site.body, kept)
-        kept_exact += walk.kept_exact
+        why_kept += walk.kept_exact
         torn = _read_apart(site, walk)
         if walk.demoted <= kept and not torn:
             break
-        kept |= walk.demoted | {node for v in torn if (node := v.producer()) is not None}
+        makers = [node for v in torn if (node := v.producer()) is not None]
+        why_kept += [_why_apart(node, options) for node in makers if node not in kept]
+        kept |= walk.demoted | frozenset(makers)
         for value in torn:
             together.pop(value, None)
         for stage in walk.stages:
             drop_uses(stage.nodes)
-    walk.reasons[:0] = kept_exact
+    walk.reasons[:0] = why_kept
     bound = {*stacked, *together}
     sources = {inner: source for inner, source in site.elements if inner not in bound}
     return FusedBody(site, walk, prelude, options.batch, sources)
@@ -254,7 +255,13 @@ def _is_of_rows(result: Result) -> bool:
     return result.kind == "sequence" or (result.kind == "concatenated" and result.axis == 0)
 
 
-def _read_apart(site: MapSite, walk: Walk) -> set[ir.Value]:
+def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
     """Return the packed outputs of a body of which a result is not made of rows."""
     outputs = ((r, site.body.outputs[r.output]) for r in site.results)
-    return {v for r, v in outputs if walk.read(v).is_packed and not _is_of_rows(r)}
+    torn = (v for r, v in outputs if walk.read(v).is_packed and not _is_of_rows(r))
+    return list(dict.fromkeys(torn))
+
+
+def _why_apart(node: ir.Node, options: WalkOptions) -> Reason:
+    detail = "its samples differ in length, and are stacked or joined along another axis"
+    return Reason(Code.RAGGED, options.paths.get(node) or node.op_type, node.op_type, detail)

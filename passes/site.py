@@ -17,7 +17,6 @@ __all__ = [
     "Result",
     "SequenceSource",
     "TensorSource",
-    "UnreadableSite",
 ]
 
 
@@ -136,7 +135,3 @@ class MapSite:
     def used_outputs(self) -> list[int]:
         """Return the positions of the body outputs that have a result, ascending."""
         return sorted({result.output for result in self.results})
-
-
-class UnreadableSite(Exception):
-    """A node cannot be read as a map; the message says why."""

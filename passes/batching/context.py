@@ -87,7 +87,7 @@ class Context:
         self,
         builder: Builder,
         opset: int,
-        batch: Callable[[], ir.Value],
+        batch: ir.Value,
         *,
         may_be_empty: bool,
         surroundings: Surroundings,
@@ -95,7 +95,7 @@ class Context:
         self.builder = builder
         self.opset = opset
         self.may_be_empty = may_be_empty
-        self._batch = batch
+        self.batch = batch
         self._surroundings = surroundings
 
     def type_of(self, value: ir.Value) -> ValueType:
@@ -135,13 +135,7 @@ class Context:
 
     def inside(self, builder: Builder) -> Context:
         """Return the same context for a graph inside of this one."""
-        return Context(
-            builder,
-            self.opset,
-            self._batch,
-            may_be_empty=self.may_be_empty,
-            surroundings=self._surroundings,
-        )
+        return self.with_batch(builder, self.batch, may_be_empty=self.may_be_empty)
 
     def with_batch(
         self, builder: Builder, batch: ir.Value, *, may_be_empty: bool = False
@@ -156,26 +150,10 @@ class Context:
         return Context(
             builder,
             self.opset,
-            lambda: batch,
+            batch,
             may_be_empty=may_be_empty,
             surroundings=self._surroundings,
         )
-
-    def with_dummy(self) -> Context:
-        """Return the same context with one sample more, so that there is one at least."""
-        batch = self.op("Add", [self.batch, self.ints(1)])
-        return Context(
-            self.builder,
-            self.opset,
-            lambda: batch,
-            may_be_empty=False,
-            surroundings=self._surroundings,
-        )
-
-    @property
-    def batch(self) -> ir.Value:
-        """The number of samples as an int64 vector ``[1]``."""
-        return self._batch()
 
     # New nodes.
 

@@ -254,11 +254,11 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     extra: dict[ir.Value, Batched] = {}
     surroundings = ctx
     if ctx.may_be_empty:
-        surroundings = ctx.with_dummy()
-        given = [_with_dummy_row(ctx, x) for x in given]
+        surroundings = ctx.with_batch(ctx.builder, ctx.op("Add", [ctx.batch, ctx.ints(1)]))
+        given = [_with_spare(ctx, x) for x in given]
         for value in captured_values(graph):
             x = ctx.read(value)
-            extra[value] = _with_dummy_row(ctx, x)
+            extra[value] = _with_spare(ctx, x)
     initial, scanned = given[: len(given) - number], given[len(given) - number :]
     states = [_layout(x) for x in initial]
     layouts = [_layout(x) for x in scanned]
@@ -294,6 +294,6 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     return outputs
 
 
-def _with_dummy_row(ctx: Context, x: Batched) -> Batched:
+def _with_spare(ctx: Context, x: Batched) -> Batched:
     """Append one sample of zeros to a stacked value."""
     return x if x.is_shared else dataclasses.replace(x, value=with_spare_sample(ctx, x))

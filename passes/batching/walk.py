@@ -134,12 +134,12 @@ class Walk:
         return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
 
     def packable(self, value: ir.Value) -> Lengths | None:
-        """Return the lengths by which a loop can pack a value, None if it cannot.
+        """Return the lengths by which a loop packs a value, None if it cannot or can stack it.
 
         Its first dimension is proven to be a known length, and the others are proven numbers.
         """
         dims = self._typings.proven.dims(value)
-        if not dims or value in self._sources:
+        if not dims or value in self._sources or self.is_stackable(value):
             return None
         if not all(self._typings.proven.is_one_number(d) for d in dims[1:]):
             return None
@@ -276,8 +276,8 @@ class Walk:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)
 
     def _will_be_packed(self, x: Batched) -> bool:
-        ragged = x.layout is Layout.PER_SAMPLE and not self.is_stackable(x.value)
-        return x.is_packed or (ragged and self.packable(x.value) is not None)
+        is_apart = x.layout is Layout.PER_SAMPLE
+        return x.is_packed or (is_apart and self.packable(x.value) is not None)
 
     def _has_rows_of_text(self, x: Batched) -> bool:
         """Whether to gather rows of an operand would copy but the first string of each."""
@@ -306,7 +306,7 @@ class Walk:
         return Context(
             builder,
             self._options.opset,
-            lambda: self._options.batch,
+            self._options.batch,
             may_be_empty=self._options.may_be_empty,
             surroundings=self,
         )

@@ -211,3 +211,23 @@ def test_a_captured_element_has_no_length_of_the_samples() -> None:
     np.testing.assert_array_equal(got[0], rows)
     with pytest.raises(Fail, match="Reshape"):
         run_model(ir.to_proto(model), {"x": rows, "n": np.array([1, 3])})
+
+
+APART = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[T,2] x, int64[B] n) => (float[N,K] y) {
+  xs = SplitToSequence <axis = 0> (x, n)
+  ys = SequenceMap (xs) <body = b (float[N,2] a) => (float[N,2] r) { d = Neg (a)  r = Abs (d) }>
+  y = ConcatFromSequence <axis = 1> (ys)
+}"""
+
+
+def test_packed_samples_that_are_joined_across_say_why_they_come_from_a_loop() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(APART))
+    fuse = FuseSequenceMapPass()
+    fuse(model)
+    (decision,) = fuse.decisions
+    assert [(r.op_type, r.code.value) for r in decision.reasons] == [("Abs", "ragged")]
+    ExpandSequenceMapPass()(model)
+    rows = np.arange(8, dtype=np.float32).reshape(4, 2)
+    (got,) = run_model(ir.to_proto(model), {"x": rows, "n": np.array([2, 2])})
+    np.testing.assert_array_equal(got, np.concatenate([rows[:2], rows[2:]], axis=1))

@@ -26,7 +26,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import models, pipeline, protos
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.compare import compare

@@ -11,13 +11,13 @@ from passes.builder import Builder, drop_uses
 from passes.folding import Folder
 from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths, subgraphs
 from passes.inline import InlineMapFunctionsPass
-from passes.known_sequences import MAKERS, KnownSequences, maker
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
-from passes.sequence_reads import READERS, SequenceReader
+from passes.sequences.known import MAKERS, KnownSequences, maker
+from passes.sequences.reads import READERS, SequenceReader
+from passes.sequences.yielded import yield_tensors
 from passes.splice import remove_dead
 from passes.typing import type_values
-from passes.yielded_sequences import yield_tensors
 
 __all__ = ["EliminateSequencesPass"]
 

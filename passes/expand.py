@@ -12,19 +12,19 @@ from passes.branches import fold_branches
 from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
-from passes.escape import can_split, escape
 from passes.folding import Folder
+from passes.fusing.stack import static_count
 from passes.graphs import node_paths, walk_nodes
-from passes.loops import Form, LoopBody, OutputPlan, write_loop
+from passes.loops.escape import can_split, escape
+from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
+from passes.loops.plain import write_plain
 from passes.names import make_names_unique
-from passes.plain import write_plain
 from passes.prepare import prepare
 from passes.result_types import dims_of_samples
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, TensorSource
 from passes.sources import lengths_are_equal
 from passes.splice import splice
-from passes.stack import static_count
 from passes.typing import Typings, type_both_ways, type_values
 
 __all__ = [
@@ -260,7 +260,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
     """Replace every SequenceMap, wherever it stands, by a Loop.
 
     1. ``form="linear"``: each output in the fastest form that is right for it: a scan output, or
-       blocks, or insertion into a sequence (see `passes.loops`). A split before the map and a
+       blocks, or insertion into a sequence (see `passes.loops.loop`). A split before the map and a
        concatenation after it become part of the loop.
     2. ``form="plain"``: the expansion of ONNX's specification, a Loop with SequenceAt and
        SequenceInsert.

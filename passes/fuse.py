@@ -11,10 +11,11 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.decisions import Decision
 from passes.expand import write_results
-from passes.fused_body import FusedBody
-from passes.fusion_plan import Check, FusionFacts, FusionPlan, plan_fusion
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_plan import Check, FusionFacts, FusionPlan, plan_fusion
+from passes.fusing.guards import Guards
+from passes.fusing.stack import sample_count
 from passes.graphs import graphs_inside
-from passes.guards import Guards
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
@@ -23,7 +24,6 @@ from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, SequenceSource
 from passes.sources import lengths_are_equal
 from passes.splice import splice
-from passes.stack import sample_count
 from passes.typing import Typings
 
 __all__ = ["FuseSequenceMapPass"]

@@ -8,20 +8,20 @@ from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.fuse import record_fusion
-from passes.fusion_plan import FusionFacts, FusionPlan, plan_whole
+from passes.fusing.fusion_plan import FusionFacts, FusionPlan, plan_whole
+from passes.fusing.guards import Guards
+from passes.fusing.stack import reversed_along
 from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
-from passes.guards import Guards
-from passes.iterations import is_iteration
-from passes.loop_facts import NotAMapError
 from passes.names import make_names_unique
 from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
 from passes.prepare import move_initializers
 from passes.promises import Promises
-from passes.read_loops import discard_body, read_loop
+from passes.reading.facts import NotAMapError
+from passes.reading.iterations import is_iteration
+from passes.reading.read_loops import discard_body, read_loop
 from passes.site import MapSite
 from passes.splice import splice
-from passes.stack import reversed_along
 
 __all__ = ["ReadLoopsPass"]
 

@@ -13,6 +13,7 @@ from passes.branches import chosen_branch, fold_branches
 from passes.builder import Builder, drop_uses
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
+from passes.fusing.guards import Guards
 from passes.graphs import (
     copy_nodes,
     default_opset,
@@ -21,17 +22,16 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.guards import Guards
-from passes.known_sequences import MAKERS, KnownSequences, maker
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
-from passes.sequence_parts import Parts, Sliced
-from passes.sequence_reads import SequenceReader
+from passes.sequences.known import MAKERS, KnownSequences, maker
+from passes.sequences.parts import Parts, Sliced
+from passes.sequences.reads import SequenceReader
 from passes.site import MapSite, SequenceSource
 from passes.splice import remove_dead, splice
 from passes.typing import type_values
-from passes.value_types import Typing
+from passes.typing.value_types import Typing
 
 __all__ = ["MOST_NODES", "UnrollSequenceMapPass"]
 
@@ -62,7 +62,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
     """Replace each SequenceMap of a small known length by that many copies of its body.
 
     1. The length is known if the first sequence is constructed, or cut by constants, see
-       `passes.sequence_parts`.
+       `passes.sequences.parts`.
     2. An If in a copy whose condition depends on the rank or the shape of its sample only becomes
        its branch.
     3. A map is unrolled where it becomes at most `MOST_NODES` nodes, or has one sample. Where it

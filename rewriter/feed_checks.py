@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.promises import Promises
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.tensor_io import check_elements, feeds_as_lists

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.tensor_io import PassedSequence, TensorIo
+from passes.tensors.io import PassedSequence, TensorIo
 from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.promises import Promises
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 
 __all__ = ["Dim", "InputSpec", "input_specs"]
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.graphs import all_graphs
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import models
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.compare import Difference, compare

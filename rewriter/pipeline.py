@@ -22,10 +22,10 @@ from passes.names import make_names_unique
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
-from passes.tensor_finish import FinishTensorIoPass
-from passes.tensor_inputs import TensorInputsPass
-from passes.tensor_io import Refusal, TensorIo
-from passes.tensor_outputs import TensorOutputsPass
+from passes.tensors.finish import FinishTensorIoPass
+from passes.tensors.inputs import TensorInputsPass
+from passes.tensors.io import Refusal, TensorIo
+from passes.tensors.outputs import TensorOutputsPass
 from passes.unread import drop_initializers, read_initializers
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.checking import check

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.promises import Promises
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import render
 
 __all__ = [

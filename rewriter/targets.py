@@ -10,7 +10,7 @@ from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
-from passes.tensor_io import Refusal, TensorIo
+from passes.tensors.io import Refusal, TensorIo
 from rewriter.report import SEQUENCE_OPERATORS, Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from passes.errors import RewriteError
-from passes.tensor_io import PassedSequence, TensorIo
+from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.backends.session import BackendError, Session
 
 __all__ = ["ListSession", "TensorSession", "check_elements", "feeds_as_lists", "outputs_as_lists"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from passes.promises import Promises
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import models
 from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.judging import Case, Judge

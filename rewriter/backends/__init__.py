@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 from onnx.external_data_helper import uses_external_data
 
-from passes.tensor_io import TensorIo
+from passes.tensors.io import TensorIo
 from rewriter import models, protos
 from rewriter.backends import onnxruntime, openvino, reference, tract
 from rewriter.backends.profiling import Placement

@@ -5,8 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.evaluate import Evaluator
-from passes.integers import (
+from passes.opset_check import find_misfit
+from passes.reading.evaluate import Evaluator
+from passes.reading.integers import (
     TRIP,
     Dim,
     Least,
@@ -16,9 +17,8 @@ from passes.integers import (
     is_nonnegative,
     least,
 )
-from passes.opset_check import find_misfit
+from passes.reading.written_numbers import describe
 from passes.typing import type_values
-from passes.written_numbers import describe
 
 X, Y = ir.Value(name="x"), ir.Value(name="y")
 N, M = (Linear.of(Dim((v, 0), v, 0)) for v in (X, Y))

@@ -9,10 +9,10 @@ import onnx_ir as ir
 import pytest
 
 from passes.promises import Promises
-from passes.tensor_finish import FinishTensorIoPass
-from passes.tensor_inputs import TensorInputsPass
-from passes.tensor_io import TENSOR_IO_KEY, PassedSequence, TensorIo
-from passes.tensor_outputs import TensorOutputsPass
+from passes.tensors.finish import FinishTensorIoPass
+from passes.tensors.inputs import TensorInputsPass
+from passes.tensors.io import TENSOR_IO_KEY, PassedSequence, TensorIo
+from passes.tensors.outputs import TensorOutputsPass
 from rewriter.checking import check
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'

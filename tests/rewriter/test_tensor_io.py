@@ -13,7 +13,7 @@ import pytest
 
 import rewriter
 from passes.errors import RewriteError
-from passes.tensor_io import TENSOR_IO_KEY, TensorIo
+from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.feeds import check_feeds, make_feeds, read_feeds
 from rewriter.targets import TargetError
 

@@ -1,0 +1,267 @@
+"""Writes a body with a batch axis, and loops for what of it stays per-sample."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.walk import Walk, WalkOptions
+from passes.builder import Builder, drop_uses
+from passes.decisions import Code, Reason
+from passes.expand import plan_output
+from passes.fusing.stack import static_count
+from passes.graphs import captured_values, subgraphs
+from passes.loops.escape import escape
+from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
+from passes.site import ElementSource, MapSite, Result, TensorSource
+from passes.typing import Typings
+
+__all__ = ["FusedBody", "walk_body"]
+
+
+@dataclasses.dataclass
+class FusedBody:
+    """A body that was walked: recorded, not yet put into a graph.
+
+    Attributes:
+        site: The map.
+        walk: What became of each node.
+        prelude: Stacks the sources and counts the samples.
+        batch: Number of samples, int64 ``[1]``.
+        sources: Where a loop reads each per-sample element.
+        asked: Sequences that are packed, and a placeholder for the lengths of their elements.
+    """
+
+    site: MapSite
+    walk: Walk
+    prelude: Builder
+    batch: ir.Value
+    sources: Mapping[ir.Value, ElementSource]
+    asked: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def discard(self) -> None:
+        """Take back every use of the model's values."""
+        drop_uses(self.prelude.nodes)
+        for stage in self.walk.stages:
+            drop_uses(stage.nodes)
+
+    def needs_loop(self, typings: Typings) -> bool:
+        """Whether a node or a result stays per-sample."""
+        return any(self.walk.loops) or bool(self._wanted_from_loops(typings))
+
+    def reads_open_results(self, typings: Typings) -> bool:
+        """Whether a batched node reads what a loop collects, of which a dimension is not known.
+
+        A loop of no steps yields 0 for that dimension, which fits to no other operand.
+        """
+        if not any(stage.nodes for stage in self.walk.stages[1:]):
+            return False
+        dims = (typings.equal_dims(value) for value in self.walk.promoted)
+        return any(d is None or not all(isinstance(n, int) for n in d) for d in dims)
+
+    def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
+        """Record all of it in order and return the value of each result of the site."""
+        builder.nodes.extend(self.prelude.nodes)
+        wanted = self._wanted_from_loops(typings)
+        held: dict[int, Held] = {}
+        for index, stage in enumerate(self.walk.stages):
+            builder.nodes.extend(stage.nodes)
+            if self.walk.loops[index] or (index == self._first_loop and wanted):
+                held |= self._write_loop(builder, typings, index, wanted)
+        return [self._result(builder, i, held, typings) for i in range(len(self.site.results))]
+
+    def _wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
+        """Return how each body output that no stage has is collected by its loop."""
+        wanted = {}
+        for output in self.site.used_outputs():
+            value = self.site.body.outputs[output]
+            if self.walk.read(value).layout is not Layout.PER_SAMPLE:
+                continue
+            results = [r for r in self.site.results if r.output == output]
+            packed = self.walk.packable(value) is not None
+            if value in self.walk.promoted and (not packed or all(map(_is_of_rows, results))):
+                continue
+            wanted[output], _ = plan_output(value, results, typings)
+        return wanted
+
+    def taken_as_declared(self, typings: Typings) -> list[ir.Value]:
+        """Return the values that loops collect as tensors of a shape that is only declared."""
+        outputs = self._wanted_from_loops(typings).items()
+        tensors = [self.site.body.outputs[o] for o, p in outputs if p.form is not Form.INSERTION]
+        collected = dict.fromkeys([*self.walk.promoted, *tensors])
+        return [value for value in collected if typings.takes_declared(value)]
+
+    def _write_loop(
+        self,
+        builder: Builder,
+        typings: Typings,
+        index: int,
+        wanted: Mapping[int, OutputPlan],
+    ) -> dict[int, Held]:
+        """Record one loop; its promoted values replace their placeholders."""
+        nodes = self.walk.loops[index]
+        own = {value for node in nodes for value in node.outputs}
+        promoted = [value for value in self.walk.promoted if value in own]
+        bodies = self.site.body.outputs
+        outputs = [o for o in wanted if bodies[o] in own or self._is_source(bodies[o], index)]
+        plans = {
+            i: OutputPlan(self._form(v), typings.declared.dtype(v), typings.equal_dims(v))
+            for i, v in enumerate(promoted)
+        }
+        plans |= {len(promoted) + i: wanted[o] for i, o in enumerate(outputs)}
+        values = [*promoted, *(bodies[o] for o in outputs)]
+        if not values:
+            return {}
+        body = self._loop_body(nodes, own, values)
+        count = builder.op("Squeeze", [self.batch, builder.ints(0)])
+        made = write_loop(builder, body, typings, plans, count)
+        for i, value in enumerate(promoted):
+            self.walk.promoted[value].replace_all_uses_with(made[i].value)
+            self.walk.promoted[value] = made[i].value
+        return {o: made[len(promoted) + i] for i, o in enumerate(outputs)}
+
+    def _form(self, value: ir.Value) -> Form:
+        """Return how a loop collects a value that is read as stacked or packed."""
+        return Form.SCAN_OUTPUT if self.walk.packable(value) is None else Form.BLOCKS
+
+    @property
+    def _first_loop(self) -> int:
+        return next((i for i, nodes in enumerate(self.walk.loops) if nodes), 0)
+
+    def _is_source(self, value: ir.Value, index: int) -> bool:
+        """Whether an output of the body is an element itself, collected by the first loop."""
+        return value in self.sources and index == self._first_loop
+
+    def _loop_body(
+        self, nodes: Sequence[ir.Node], own: set[ir.Value], outputs: Sequence[ir.Value]
+    ) -> LoopBody:
+        elements: list[tuple[ir.Value, ElementSource]] = []
+        shared: dict[ir.Value, ir.Value] = {}
+        read = dict.fromkeys(
+            value
+            for node in nodes
+            for value in (
+                *node.inputs,
+                *(v for _, graph in subgraphs(node) for v in captured_values(graph)),
+            )
+            if value is not None
+        )
+        read |= dict.fromkeys(outputs)
+        for value in read:
+            if value in own:
+                continue
+            if value in self.sources:
+                elements.append((value, self.sources[value]))
+                continue
+            x = self.walk.read(value)
+            if x.layout is Layout.SHARED:
+                shared[value] = x.value
+            else:
+                elements.append((value, self._slices(value, x)))
+        return LoopBody(nodes, outputs, elements, shared)
+
+    def _slices(self, value: ir.Value, x: Batched) -> TensorSource:
+        """Return where a loop reads the samples of a value that is stacked or packed."""
+        tensor, lengths = x.value, x.lengths
+        if x.layout is Layout.PER_SAMPLE:
+            tensor, lengths = self.walk.promoted[value], self.walk.packable(value)
+        if lengths is None:
+            return TensorSource.of_stacked(tensor)
+        return TensorSource(tensor, 0, keepdims=True, split=lengths.value)
+
+    def _result(
+        self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings
+    ) -> ir.Value:
+        result = self.site.results[index]
+        value = self.site.body.outputs[result.output]
+        rank, dtype = typings.declared.rank(value), typings.declared.dtype(value)
+        if result.output in held:
+            return escape(builder, result, held[result.output], rank, dtype)
+        count = static_count(self.site.elements[0][1], typings)
+        x = self.walk.read(value)
+        if x.layout is Layout.PER_SAMPLE:
+            lengths = self.walk.packable(value)
+            layout = Layout.STACKED if lengths is None else Layout.PACKED
+            tensor = self.walk.promoted[value]
+            x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
+        if x.lengths is not None:
+            packed = Held(Form.BLOCKS, x.value, x.lengths.value)
+            return escape(builder, result, packed, rank, dtype, count)
+        stacked = x.value if x.is_stacked else self._repeated(builder, x)
+        return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
+
+    def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
+        shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})
+        return builder.op("Expand", [x.value, shape])
+
+
+def walk_body(
+    site: MapSite,
+    typings: Typings,
+    options: WalkOptions,
+    prelude: Builder,
+    stacked: Mapping[ir.Value, ir.Value],
+    packed: Mapping[ir.Value, tuple[ir.Value, Lengths]] | None = None,
+) -> FusedBody:
+    """Walk over the body of a map until nothing ragged must pass from one loop to another.
+
+    Args:
+        site: The map.
+        typings: Both typings of the model.
+        options: The surroundings; ``options.batch`` is recorded in ``prelude``.
+        prelude: Has stacked the sources.
+        stacked: The inputs of the body that are stacked, and their tensors.
+        packed: Those that are packed, their tensors and lengths.
+    """
+    together = dict(packed or {})
+    kept: frozenset[ir.Node] = frozenset()
+    why_kept: list[Reason] = []
+    while True:
+        walk = Walk(typings, options, site.path)
+        walk.stage(0)
+        for inner, outer in site.shared:
+            walk.bind(inner, Layout.SHARED, outer)
+        for inner, _ in site.elements:
+            if inner in stacked:
+                walk.bind(inner, Layout.STACKED, stacked[inner])
+            elif inner in together:
+                walk.bind(inner, Layout.PACKED, *together[inner])
+            else:
+                walk.bind(inner, Layout.PER_SAMPLE)
+        walk.run(site.body, kept)
+        why_kept += walk.kept_exact
+        torn = _read_apart(site, walk)
+        if walk.demoted <= kept and not torn:
+            break
+        makers = [node for v in torn if (node := v.producer()) is not None]
+        why_kept += [_why_apart(node, options) for node in makers if node not in kept]
+        kept |= walk.demoted | frozenset(makers)
+        for value in torn:
+            together.pop(value, None)
+        for stage in walk.stages:
+            drop_uses(stage.nodes)
+    walk.reasons[:0] = why_kept
+    bound = {*stacked, *together}
+    sources = {inner: source for inner, source in site.elements if inner not in bound}
+    return FusedBody(site, walk, prelude, options.batch, sources)
+
+
+def _is_of_rows(result: Result) -> bool:
+    """Whether a result is made of packed samples without taking them apart."""
+    return result.kind == "sequence" or (result.kind == "concatenated" and result.axis == 0)
+
+
+def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
+    """Return the packed outputs of a body of which a result is not made of rows."""
+    outputs = ((r, site.body.outputs[r.output]) for r in site.results)
+    torn = (v for r, v in outputs if walk.read(v).is_packed and not _is_of_rows(r))
+    return list(dict.fromkeys(torn))
+
+
+def _why_apart(node: ir.Node, options: WalkOptions) -> Reason:
+    detail = "its samples differ in length, and are stacked or joined along another axis"
+    return Reason(Code.RAGGED, options.paths.get(node) or node.op_type, node.op_type, detail)

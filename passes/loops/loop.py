@@ -1,0 +1,75 @@
+"""Writes a map as a Loop.
+
+Three forms, by what is known of the shape of an output:
+
+1. one shape for all samples: a scan output of the Loop, ``[B, *shape]``;
+2. samples that differ along one axis: blocks. An inner Loop collects a block of samples in a
+   short sequence and concatenates it, an outer Loop collects the blocks. Inserting into a
+   sequence copies it, so one long sequence takes quadratic time and short ones do not;
+3. anything else: one sequence, by insertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.loops.blocks import BlockLoopWriter
+from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.writer import LoopWriter
+from passes.sources import prepare_source
+from passes.typing import Typings, ValueType
+
+__all__ = ["Form", "Held", "LoopBody", "OutputPlan", "write_loop"]
+
+_INT64 = ir.DataType.INT64
+
+
+def write_loop(
+    builder: Builder,
+    body: LoopBody,
+    typings: Typings,
+    plans: Mapping[int, OutputPlan],
+    count: ir.Value | None = None,
+) -> dict[int, Held]:
+    """Record a Loop over the samples of a map.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        body: What is computed for each sample.
+        typings: Gains the types of the copies.
+        plans: How each used output of the body is collected.
+        count: Number of samples, an int64 scalar; otherwise the first element source gives it.
+
+    Returns:
+        What each of these outputs has become.
+    """
+    sources = [
+        prepare_source(builder, source, typings.declared.dtype(inner))
+        for inner, source in body.elements
+    ]
+    if count is None:
+        count = sources[0].count(builder)
+    in_blocks = any(plan.form is Form.BLOCKS for plan in plans.values())
+    writer = BlockLoopWriter if in_blocks else LoopWriter
+    held = writer(body, typings, plans, sources).write(builder, count)
+    for i, one in held.items():
+        _enter_types(typings, plans[i], one)
+    return held
+
+
+def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:
+    """Tell what is known of the tensors that a loop gives: a later map may read them."""
+    if plan.form is Form.INSERTION or plan.dims is None or plan.dtype is None:
+        return
+    dims: list[int | str | None] = list(plan.dims)
+    if plan.form is Form.SCAN_OUTPUT:
+        dims.insert(0, None)
+    else:
+        dims[plan.axis] = None
+    for typing in (typings.declared, typings.proven):
+        typing.set(held.value, ValueType(ir.TensorType(plan.dtype), tuple(dims)))
+        if held.lengths is not None:
+            typing.set(held.lengths, ValueType(ir.TensorType(_INT64), (None,)))

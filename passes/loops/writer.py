@@ -1,0 +1,145 @@
+"""Writes a Loop over the samples of a map, with scan outputs and with insertion."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.builder import Builder, tensor_value
+from passes.graphs import copy_nodes
+from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.sources import PreparedSource
+from passes.typing import Typings
+
+__all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
+
+_INT64 = ir.DataType.INT64
+_BOOL = ir.DataType.BOOL
+
+
+_INFERRED_WRONGLY = frozenset({"Attention"})
+"""Operators for which ONNX's inference gives dimensions of 0: the checker refuses true ones."""
+
+
+def _without_refused_shapes(nodes: Sequence[ir.Node]) -> Sequence[ir.Node]:
+    """Forget the shapes of copies that the checker would compare with false ones."""
+    for node in nodes:
+        if node.op_type in _INFERRED_WRONGLY:
+            for value in node.outputs:
+                value.shape = None
+    return nodes
+
+
+def empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:
+    """Record an empty sequence."""
+    value = builder.op("SequenceEmpty", [], {"dtype": None if dtype is None else int(dtype)})
+    value.type = None if dtype is None else ir.SequenceType(ir.TensorType(dtype))
+    return value
+
+
+def sequence_value(name: str, dtype: ir.DataType | None) -> ir.Value:
+    """Return a new value that holds a sequence."""
+    type_ = None if dtype is None else ir.SequenceType(ir.TensorType(dtype))
+    return ir.Value(name=name, type=type_)
+
+
+def insert(builder: Builder, sequence: ir.Value, element: ir.Value) -> ir.Value:
+    """Record a sequence with one more element at the back."""
+    value = builder.op("SequenceInsert", [sequence, element])
+    value.type = sequence.type
+    return value
+
+
+def go_on(builder: Builder, condition: ir.Value) -> ir.Value:
+    """Record the condition that a Loop body hands on, which stays true."""
+    value = builder.op("Identity", [condition])
+    value.type, value.shape = ir.TensorType(_BOOL), ir.Shape([])
+    return value
+
+
+@dataclasses.dataclass
+class LoopWriter:
+    """Writes one Loop over all samples.
+
+    Attributes:
+        body: What is computed for each sample.
+        typings: Gains the types of the copies.
+        plans: How each used output of the body is collected.
+        sources: Where the elements are read.
+    """
+
+    body: LoopBody
+    typings: Typings
+    plans: Mapping[int, OutputPlan]
+    sources: list[PreparedSource]
+
+    def with_form(self, form: Form) -> list[int]:
+        """Return the outputs of the body that are collected in one form."""
+        return [i for i, plan in self.plans.items() if plan.form is form]
+
+    def apply_body(self, builder: Builder, index: ir.Value) -> list[ir.Value]:
+        """Record the body for one sample and return its outputs."""
+        values: dict[ir.Value, ir.Value | None] = dict(self.body.shared)
+        for (inner, _), source in zip(self.body.elements, self.sources, strict=True):
+            values[inner] = source.read(builder, index)
+        builder.nodes.extend(_without_refused_shapes(copy_nodes(self.body.nodes, values)))
+        self.typings.copy(values)
+        outputs: list[ir.Value] = []
+        for old in self.body.outputs:
+            new = values.get(old, old)
+            assert new is not None
+            outputs.append(new)
+        return outputs
+
+    def scan_output(self, builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:
+        """Return a body output whose type tells the dimensions that zero trips would lose."""
+        copied = builder.op("Identity", [value])
+        copied.type = None if plan.dtype is None else ir.TensorType(plan.dtype)
+        if plan.dims is not None:
+            copied.shape = ir.Shape([d if isinstance(d, int) else None for d in plan.dims])
+        return copied
+
+    def write(self, builder: Builder, count: ir.Value) -> dict[int, Held]:
+        """Record one Loop; no output has the form of blocks."""
+        inserted = self.with_form(Form.INSERTION)
+        scanned = self.with_form(Form.SCAN_OUTPUT)
+        index, condition = tensor_value("i", _INT64, []), tensor_value("cond", _BOOL, [])
+        states = {i: sequence_value("collected", self.plans[i].dtype) for i in inserted}
+
+        def write(inner: Builder) -> list[ir.Value]:
+            outputs = self.apply_body(inner, index)
+            return [
+                go_on(inner, condition),
+                *(insert(inner, states[i], outputs[i]) for i in inserted),
+                *(self.scan_output(inner, outputs[i], self.plans[i]) for i in scanned),
+            ]
+
+        body = builder.subgraph("samples", [index, condition, *states.values()], write)
+        loop = builder.node(
+            "Loop",
+            [
+                count,
+                builder.flag(True),
+                *(empty_sequence(builder, self.plans[i].dtype) for i in inserted),
+            ],
+            {"body": body},
+            outputs=len(self.plans),
+        )
+        forms = [
+            *((i, Form.INSERTION) for i in inserted),
+            *((i, Form.SCAN_OUTPUT) for i in scanned),
+        ]
+        held = {}
+        for (i, form), value in zip(forms, loop.outputs, strict=True):
+            self.set_type(value, i, form)
+            held[i] = Held(form, value)
+        return held
+
+    def set_type(self, value: ir.Value, output: int, form: Form) -> None:
+        """Give what a Loop collects for an output its type."""
+        dtype = self.plans[output].dtype
+        if dtype is not None:
+            tensor = ir.TensorType(dtype)
+            value.type = ir.SequenceType(tensor) if form is Form.INSERTION else tensor

@@ -1,0 +1,1 @@
+"""Reads Loops and Scans as maps: counters, trip counts, sources and appended results."""

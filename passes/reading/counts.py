@@ -1,0 +1,234 @@
+"""How often a Loop or Scan runs its body."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.decisions import Code
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.evaluate import Evaluator
+from passes.reading.facts import LoopFacts, NotAMapError, skip_identities
+from passes.reading.integers import TRIP, Linear, Scalar, greatest, is_nonnegative, least
+from passes.reading.iterations import Iteration
+from passes.reading.written_numbers import is_writable, write_number
+from passes.typing.value_types import Typing
+
+__all__ = ["Trips", "check_range", "count_trips"]
+
+_ENDLESS = (1 << 31) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Trips:
+    """The number of iterations.
+
+    Attributes:
+        number: The number, 0 or more; what it is if ``gate`` is true.
+        gate: A boolean without which nothing runs; None where there is none.
+        by_condition: Whether the condition decides it, and not the trip count alone.
+        bound: What the number is if it is not 0; simpler than the number.
+    """
+
+    number: Linear
+    bound: Linear
+    gate: ir.Value | None = None
+    by_condition: bool = False
+
+    def write(self, builder: Builder) -> ir.Value:
+        """Record the number as an int64 vector ``[1]``."""
+        value = write_number(builder, self.number)
+        if self.gate is None:
+            return value
+        gate = builder.op("Reshape", [self.gate, builder.ints(1)])
+        return builder.op("Where", [gate, value, builder.ints(0)])
+
+
+def count_trips(facts: LoopFacts, typing: Typing) -> Trips:
+    """Return how often the body runs.
+
+    Args:
+        facts: The Loop or Scan.
+        typing: The proven typing.
+
+    Raises:
+        NotAMapError: What an iteration computes decides whether there is another.
+    """
+    iteration = facts.iteration
+    if iteration.number is None:
+        source = iteration.scanned[0][1]
+        number = facts.evaluator.dimension(source.tensor, source.axis)
+        if number is None:
+            raise NotAMapError(Code.UNKNOWN_RANK, "nothing tells the rank of what it scans")
+        return Trips(number, number)
+    trips = _count_loop(facts, typing)
+    if not is_writable(trips.number):
+        raise _early_exit(facts)
+    return trips
+
+
+def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
+    iteration = facts.iteration
+    outside = Evaluator(typing, facts.inside)
+    bounds = _given_bounds(iteration, outside)
+    going_on = conditions(facts.evaluator, facts.iteration.next_goes_on, iteration.goes_on)
+    if going_on is None:
+        raise _early_exit(facts)
+    first = conditions(outside, iteration.condition, None)
+    facts.evaluator.through_floats |= outside.through_floats
+    facts.evaluator.in_range += outside.in_range
+    if not going_on:
+        if not bounds:
+            raise NotAMapError(Code.EARLY_EXIT, "nothing ends it", iteration.node)
+        return _gated(iteration, first, least(bounds), False)
+    after = [_further_iterations(condition, facts) for condition in going_on]
+    return _conditional(iteration, bounds, after, first)
+
+
+def check_range(facts: LoopFacts, trips: Trips) -> None:
+    """Check that the vectors that were read by Slice have all the numbers that were read.
+
+    Raises:
+        NotAMapError: A Slice may be empty.
+    """
+    first, last = Linear(), trips.bound - 1
+    for position, size in facts.evaluator.in_range:
+        for trip in (first, last):
+            if not is_nonnegative(size - 1 - position.replace({TRIP: trip})):
+                raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
+
+
+def _given_bounds(iteration: Iteration, outside: Evaluator) -> list[Linear]:
+    if iteration.trips is None:
+        return []
+    number = outside.number(iteration.trips)
+    if number is None:
+        number = Linear.of(Scalar(iteration.trips))
+    return [] if number.number is not None and number.number >= _ENDLESS else [number]
+
+
+def _conditional(
+    iteration: Iteration,
+    bounds: Sequence[Linear],
+    after: Sequence[Linear],
+    first: list[Linear] | None,
+) -> Trips:
+    """Count where each condition lets ``after`` further iterations run behind the first.
+
+    If the condition outside is what the one inside would have been one iteration earlier, the
+    count is the least of ``after + 1`` and needs no test.
+    """
+    total = least([*bounds, *(number + 1 for number in after)])
+    implied = first is not None and all(
+        any(is_nonnegative(number + 1 - f) for f in first) for number in after
+    )
+    decides = first is not None and all(
+        any(is_nonnegative(f - number - 1) for number in after) for f in first
+    )
+    if first and implied and decides:
+        return _gated(iteration, [], total, True)
+    some = [greatest([number, Linear()]) + 1 for number in after]
+    return _gated(iteration, first, least([*bounds, *some]), True)
+
+
+def _gated(
+    iteration: Iteration, first: list[Linear] | None, total: Linear, by_condition: bool
+) -> Trips:
+    """Return a number of iterations, none if the condition outside is false."""
+    number = greatest([total, Linear()])
+    gate = None if first == [] else iteration.condition
+    return Trips(number, total, gate, by_condition)
+
+
+def _further_iterations(condition: Linear, facts: LoopFacts) -> Linear:
+    """Return how many iterations in a row a condition ``b + p * trip > 0`` holds for.
+
+    It is 0 or less if it never does.
+    """
+    step = condition.coefficient(TRIP)
+    rest = condition.without(TRIP)
+    if step >= 0 or any(isinstance(atom, type(TRIP)) for atom in rest.atoms()):
+        raise _early_exit(facts)
+    if step == -1:
+        return rest
+    if rest.number is None:
+        raise _early_exit(facts)
+    return Linear(-(rest.number // step))
+
+
+def _early_exit(facts: LoopFacts) -> NotAMapError:
+    value = facts.iteration.next_goes_on
+    node = None if value is None else skip_identities(value).producer()
+    return NotAMapError(
+        Code.EARLY_EXIT, "what an iteration computes decides whether there is another", node
+    )
+
+
+def conditions(
+    evaluator: Evaluator, value: ir.Value | None, always: ir.Value | None
+) -> list[Linear] | None:
+    """Return numbers that are all positive exactly if a boolean is true; None if not known.
+
+    Args:
+        evaluator: Knows the integers.
+        value: The boolean; None is true.
+        always: A value that is taken as true.
+    """
+    if value is None:
+        return []
+    value = skip_identities(value)
+    if value is always:
+        return []
+    array = constant_value(value)
+    if array is not None:
+        return [] if array.size == 1 and bool(array.reshape(()).item()) else None
+    node = value.producer()
+    if node is None or not is_default_domain(node):
+        return None
+    match node.op_type:
+        case "And":
+            parts = [conditions(evaluator, v, always) for v in node.inputs]
+            found = [n for part in parts if part is not None for n in part]
+            return None if None in parts else list(dict.fromkeys(found))
+        case "Cast" | "Unsqueeze" | "Squeeze" | "Reshape":
+            return conditions(evaluator, node.inputs[0], always)
+        case "Less":
+            return _difference(evaluator, node, 1, 0, 0)
+        case "LessOrEqual":
+            return _difference(evaluator, node, 1, 0, 1)
+        case "Greater":
+            return _difference(evaluator, node, 0, 1, 0)
+        case "GreaterOrEqual":
+            return _difference(evaluator, node, 0, 1, 1)
+        case "Not":
+            return _negated(evaluator, node)
+    return None
+
+
+def _negated(evaluator: Evaluator, node: ir.Node) -> list[Linear] | None:
+    inner = None if node.inputs[0] is None else skip_identities(node.inputs[0]).producer()
+    if inner is None or not is_default_domain(inner):
+        return None
+    match inner.op_type:
+        case "Less":
+            return _difference(evaluator, inner, 0, 1, 1)
+        case "LessOrEqual":
+            return _difference(evaluator, inner, 0, 1, 0)
+        case "Greater":
+            return _difference(evaluator, inner, 1, 0, 1)
+        case "GreaterOrEqual":
+            return _difference(evaluator, inner, 1, 0, 0)
+    return None
+
+
+def _difference(
+    evaluator: Evaluator, node: ir.Node, more: int, less: int, extra: int
+) -> list[Linear] | None:
+    a, b = (evaluator.number(node.inputs[i]) for i in (more, less))
+    if a is None or b is None:
+        return None
+    difference = a - b + extra
+    return [] if is_nonnegative(difference - 1) else [difference]

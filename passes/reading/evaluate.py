@@ -1,0 +1,175 @@
+"""Reads small integer tensors of a graph as sums of dimensions, lengths and counters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.integer_reads import INTEGERS, Numbers, length_of
+from passes.reading.integer_rules import RULES
+from passes.reading.integers import Dim, Linear, Scalar
+from passes.typing.value_types import Typing
+
+__all__ = ["Evaluator", "Numbers"]
+
+_LARGEST = 64
+
+
+class Evaluator:
+    """Computes what is known of integers and booleans, on demand.
+
+    Booleans are 0 and 1. Integers that were cast to floats are followed, as TensorFlow's exporter
+    compares them so; `through_floats` then says that numbers beyond 2^24 would be rounded.
+
+    Attributes:
+        known: What is known beforehand; nothing else is asked of these values.
+        through_floats: Whether a number that is no constant was cast to a float.
+        in_range: Positions, and sizes that they must be less than for what was found to hold.
+    """
+
+    def __init__(
+        self,
+        typing: Typing,
+        inside: Collection[ir.Value] = (),
+        known: Mapping[ir.Value, Numbers | None] | None = None,
+    ) -> None:
+        """Set up the evaluator.
+
+        Args:
+            typing: The proven typing.
+            inside: Values that differ from iteration to iteration unless they are computed from
+                what does not.
+            known: What some values are.
+        """
+        self._typing = typing
+        self._inside = inside
+        self.known: dict[ir.Value, Numbers | None] = dict(known or {})
+        self.through_floats = False
+        self.in_range: list[tuple[Linear, Linear]] = []
+
+    def number(self, value: ir.Value | None) -> Linear | None:
+        """Return the only number of a tensor, or None."""
+        numbers = self.of(value)
+        return numbers[0] if numbers is not None and len(numbers) == 1 else None
+
+    def of(self, value: ir.Value | None) -> Numbers | None:
+        """Return the numbers of a tensor, or None where they are not known."""
+        if value is None:
+            return None
+        for node in self._pending(value):
+            for output in node.outputs:
+                self.known.setdefault(output, None)
+            if len(node.outputs) == 1:
+                self.known[node.outputs[0]] = self._compute(node)
+        if value not in self.known:
+            self.known[value] = self._leaf(value)
+        return self.known[value]
+
+    def _pending(self, value: ir.Value) -> list[ir.Node]:
+        """Return the nodes to compute, in order; long chains must not recurse."""
+        order: list[ir.Node] = []
+        seen: set[ir.Node] = set()
+        stack: list[ir.Value | ir.Node] = [value]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, ir.Node):
+                order.append(item)
+                continue
+            node = item.producer()
+            if item in self.known or node is None or node in seen:
+                continue
+            seen.add(node)
+            stack.append(node)
+            if _is_followed(node):
+                stack.extend(v for v in node.inputs if v is not None)
+        return order
+
+    def _leaf(self, value: ir.Value) -> Numbers | None:
+        """Return a constant, or a number that no node here computes."""
+        array = constant_value(value)
+        if array is not None:
+            return _constants(array)
+        dtype, dims = self._typing.dtype(value), self._typing.dims(value)
+        if value in self._inside or dtype not in INTEGERS or dims not in ((), (1,)):
+            return None
+        return (Linear.of(Scalar(value)),)
+
+    def _compute(self, node: ir.Node) -> Numbers | None:
+        result = None
+        if _is_followed(node):
+            result = RULES[node.op_type](self, node)
+        output = node.outputs[0]
+        if result is not None and self._fits(result, output):
+            return result
+        return self._leaf(output)
+
+    def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
+        """Whether so many numbers are all that a value of rank 0 or 1 holds."""
+        dims = self._typing.dims(value)
+        if dims is not None and all(isinstance(d, int) for d in dims):
+            size = math.prod(d for d in dims if isinstance(d, int))
+            if size != len(numbers):
+                return False
+        rank = None if dims is None else len(dims)
+        return len(numbers) == 1 or (len(numbers) <= _LARGEST and rank == 1)
+
+    def length(self, sequence: ir.Value | None) -> Linear | None:
+        """Return the number of elements of a sequence that is the same in all iterations."""
+        return length_of(self, sequence)
+
+    # What the rules below read.
+
+    def operands(self, node: ir.Node) -> list[Numbers] | None:
+        """Return the numbers of all inputs, or None where some are not known."""
+        found = [self.of(v) for v in node.inputs]
+        known = [x for x in found if x is not None]
+        return known if len(known) == len(found) else None
+
+    def rank(self, value: ir.Value | None) -> int | None:
+        """Return the rank of a value, if known."""
+        return None if value is None else self._typing.rank(value)
+
+    def dims(self, value: ir.Value | None) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a value, if its rank is known."""
+        return None if value is None else self._typing.dims(value)
+
+    def dtype(self, value: ir.Value | None) -> ir.DataType | None:
+        """Return the element type of a value, if known."""
+        return None if value is None else self._typing.dtype(value)
+
+    def is_inside(self, value: ir.Value) -> bool:
+        """Whether a value may differ from iteration to iteration."""
+        return value in self._inside
+
+    def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
+        """Return a dimension of a tensor that is the same in all iterations."""
+        dims = self._typing.dims(tensor)
+        if dims is not None:
+            if not -len(dims) <= axis < len(dims):
+                return None
+            axis %= len(dims)
+            dim = dims[axis]
+            if isinstance(dim, int):
+                return Linear(dim)
+            if self._typing.is_same_number(dim) and tensor not in self._inside:
+                return Linear.of(Dim(dim, tensor, axis))
+        if axis < 0 or tensor in self._inside:
+            return None
+        return Linear.of(Dim((tensor, axis), tensor, axis))
+
+
+def _constants(array: np.ndarray) -> Numbers | None:
+    if array.size > _LARGEST or array.ndim > 1 or array.dtype.kind not in "iubf":
+        return None
+    numbers = array.ravel().tolist()
+    if any(int(n) != n for n in numbers if np.isfinite(n)) or not np.isfinite(numbers).all():
+        return None
+    return tuple(Linear(int(n)) for n in numbers)
+
+
+def _is_followed(node: ir.Node) -> bool:
+    return is_default_domain(node) and node.op_type in RULES

@@ -1,0 +1,211 @@
+"""What a Loop or Scan carries from one iteration to the next."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+
+import onnx_ir as ir
+
+from passes.decisions import Code, Reason
+from passes.graphs import is_default_domain, walk_nodes, with_subgraphs
+from passes.reading.evaluate import Evaluator
+from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import State as StateAtom
+from passes.reading.iterations import Carried, Iteration
+from passes.typing.value_types import Typing
+
+__all__ = ["Kind", "LoopFacts", "NotAMapError", "State", "find_facts"]
+
+
+class NotAMapError(Exception):
+    """A Loop or Scan is no map.
+
+    Attributes:
+        reason: Why, with the node that decides it.
+    """
+
+    def __init__(self, code: Code, detail: str, node: ir.Node | None = None) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.node = node
+
+    def reason(self, paths: Mapping[ir.Node, str]) -> Reason:
+        """Return the reason for the report."""
+        if self.node is None:
+            return Reason(self.code, detail=self.detail)
+        path = paths.get(self.node) or self.node.name or self.node.op_type
+        return Reason(self.code, path, self.node.op_type, self.detail)
+
+
+class Kind(enum.Enum):
+    """What a carried value is."""
+
+    INVARIANT = "the same in every iteration"
+    COUNTER = "grows by one constant in every iteration"
+    APPENDED = "a sequence that gains one element in every iteration"
+    OTHER = "depends on its own past"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """A carried value and what it is.
+
+    Attributes:
+        carried: Where it stands.
+        kind: What it is.
+        first: Of a counter: its first value.
+        step: Of a counter: by how much it grows.
+        element: Of an appended sequence: what is appended.
+    """
+
+    carried: Carried
+    kind: Kind
+    first: Linear = dataclasses.field(default_factory=Linear)
+    step: int = 0
+    element: ir.Value | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopFacts:
+    """What is carried, and the integers of the body.
+
+    Attributes:
+        iteration: The Loop or Scan.
+        states: Its carried values.
+        evaluator: Knows the iteration number and the counters.
+        inside: All values that the body computes or is given.
+    """
+
+    iteration: Iteration
+    states: list[State]
+    evaluator: Evaluator
+    inside: frozenset[ir.Value]
+
+    def of_kind(self, kind: Kind) -> list[State]:
+        """Return the carried values of one kind."""
+        return [state for state in self.states if state.kind is kind]
+
+
+def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
+    """Classify what a Loop or Scan carries.
+
+    Args:
+        iteration: The Loop or Scan.
+        typing: The proven typing.
+    """
+    inside = frozenset(_values_inside(iteration.body))
+    trip = None if iteration.number is None else {iteration.number: (Linear.of(TRIP),)}
+    probe = Evaluator(typing, inside, trip)
+    for carried in iteration.states:
+        if _is_one_integer(carried, typing):
+            probe.known[carried.inner] = (Linear.of(StateAtom(carried.inner)),)
+    outside = Evaluator(typing, inside)
+    states = [_classify(c, iteration, probe, outside, typing) for c in iteration.states]
+    evaluator = Evaluator(typing, inside, trip)
+    for state in states:
+        inner, initial = state.carried.inner, state.carried.initial
+        if state.kind is Kind.COUNTER:
+            evaluator.known[inner] = (state.first + Linear.of(TRIP) * state.step,)
+        elif state.kind is Kind.INVARIANT:
+            evaluator.known[inner] = outside.of(initial)
+    evaluator.in_range = [*probe.in_range, *outside.in_range]
+    evaluator.through_floats = probe.through_floats or outside.through_floats
+    return LoopFacts(iteration, states, evaluator, inside)
+
+
+def _values_inside(body: ir.Graph) -> Iterator[ir.Value]:
+    for graph in with_subgraphs(body):
+        yield from graph.inputs
+        for node in graph:
+            yield from node.outputs
+
+
+def _is_one_integer(carried: Carried, typing: Typing) -> bool:
+    known = (typing[carried.initial], typing[carried.inner])
+    dtype = next((k.type.dtype for k in known if k.type is not None), None)
+    dims = next((k.dims for k in known if k.dims is not None), None)
+    return dtype in (ir.DataType.INT32, ir.DataType.INT64) and dims in ((), (1,))
+
+
+def _classify(
+    carried: Carried, iteration: Iteration, probe: Evaluator, outside: Evaluator, typing: Typing
+) -> State:
+    origin = skip_identities(carried.next)
+    if origin is carried.inner or origin is skip_identities(carried.initial):
+        return State(carried, Kind.INVARIANT)
+    if carried.inner in probe.known:
+        following = probe.number(carried.next)
+        first = outside.number(carried.initial)
+        own = Linear.of(StateAtom(carried.inner))
+        step = None if following is None else (following - own).number
+        if step is not None and first is not None:
+            return State(carried, Kind.COUNTER, first, step)
+    element = _appended(carried, iteration, probe)
+    if element is not None:
+        return State(carried, Kind.APPENDED, element=element)
+    return State(carried, Kind.OTHER)
+
+
+def skip_identities(value: ir.Value) -> ir.Value:
+    """Return what a value is, through Identity."""
+    while (node := value.producer()) is not None and is_default_domain(node):
+        if node.op_type != "Identity" or node.inputs[0] is None:
+            break
+        value = node.inputs[0]
+    return value
+
+
+def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Value | None:
+    """Return what is appended, in every iteration, to a sequence that starts empty."""
+    node = skip_identities(carried.next).producer()
+    if node is None or node.op_type != "SequenceInsert" or not is_default_domain(node):
+        return None
+    sequence, element = node.inputs[:2]
+    if node.graph is not iteration.body or sequence is None or element is None:
+        return None
+    start = skip_identities(carried.initial).producer()
+    if skip_identities(sequence) is not carried.inner or start is None:
+        return None
+    if start.op_type != "SequenceEmpty" or not is_default_domain(start):
+        return None
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        # At position `n` of `n` elements, which is behind the last one.
+        return element if probe.number(node.inputs[2]) == Linear.of(TRIP) else None
+    return element
+
+
+def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMapError:
+    """Say why a carried value makes a Loop no map.
+
+    Args:
+        state: A value of the kind `OTHER`, or a sequence that is read.
+        reader: The node that reads it, if one is known.
+        typing: Tells sequences from tensors.
+    """
+    carried, name = state.carried, state.carried.inner.name
+    node = skip_identities(carried.next).producer()
+    if state.kind is Kind.APPENDED or (reader is not None and reader.op_type in _READS):
+        detail = f"it reads '{name}', which holds what earlier iterations wrote"
+        return NotAMapError(Code.READS_EARLIER, detail, reader)
+    if node is not None and node.op_type == "If" and _inserts(node):
+        detail = f"'{name}' gains an element in some iterations only"
+        return NotAMapError(Code.CONDITIONAL_APPEND, detail, node)
+    if typing.dtype(carried.inner) in (ir.DataType.INT32, ir.DataType.INT64) and (
+        node is not None and node.op_type in ("Add", "Sub")
+    ):
+        detail = f"'{name}' grows by another number in every iteration"
+        return NotAMapError(Code.CARRIED_OFFSET, detail, node)
+    if node is not None and node.op_type == "SequenceInsert":
+        detail = f"'{name}' does not start empty, or gains elements elsewhere than at its end"
+        return NotAMapError(Code.RECURRENCE, detail, node)
+    return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
+
+
+_READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
+
+
+def _inserts(node: ir.Node) -> bool:
+    return any(inner.op_type == "SequenceInsert" for inner in walk_nodes([node]))

@@ -1,0 +1,176 @@
+"""Integers that a graph reads: dimensions, lengths of sequences, entries of vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.integers import Entry, Length, Linear, is_nonnegative
+
+if TYPE_CHECKING:
+    from passes.reading.evaluate import Evaluator
+
+__all__ = [
+    "INTEGERS",
+    "Numbers",
+    "gather_numbers",
+    "length_number",
+    "length_of",
+    "shape_numbers",
+    "size_number",
+    "slice_numbers",
+]
+
+Numbers: TypeAlias = tuple[Linear, ...]
+"""The numbers of a tensor of rank 0 or 1, in order."""
+
+INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
+"""Element types that are followed."""
+
+_LONGEST = 1 << 24
+
+
+def shape_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+    """The dimensions of a tensor."""
+    tensor = node.inputs[0]
+    rank = evaluator.rank(tensor)
+    if tensor is None or rank is None:
+        return None
+    axes = range(rank)[node.attributes.get_int("start", 0) : node.attributes.get_int("end", rank)]
+    dims = [evaluator.dimension(tensor, axis) for axis in axes]
+    known = tuple(d for d in dims if d is not None)
+    return known if len(known) == len(dims) else None
+
+
+def size_number(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+    """The size of a vector."""
+    tensor = node.inputs[0]
+    if tensor is None or evaluator.rank(tensor) != 1:
+        return None
+    dim = evaluator.dimension(tensor, 0)
+    return None if dim is None else (dim,)
+
+
+def length_number(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+    """The length of a sequence."""
+    length = evaluator.length(node.inputs[0])
+    return None if length is None else (length,)
+
+
+def length_of(evaluator: Evaluator, sequence: ir.Value | None) -> Linear | None:
+    """Return the number of elements of a sequence; see `Evaluator.length`."""
+    while sequence is not None:
+        producer = sequence.producer()
+        if producer is None or not is_default_domain(producer):
+            break
+        if producer.op_type == "SequenceConstruct":
+            return Linear(len(producer.inputs))
+        if producer.op_type == "SplitToSequence":
+            return _pieces(evaluator, producer) or Linear.of(Length(sequence))
+        if producer.op_type != "Identity":
+            break
+        sequence = producer.inputs[0]
+    if sequence is None or evaluator.is_inside(sequence):
+        return None
+    return Linear.of(Length(sequence))
+
+
+def _pieces(evaluator: Evaluator, node: ir.Node) -> Linear | None:
+    """Return how many pieces SplitToSequence makes."""
+    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    if tensor is None or evaluator.is_inside(tensor):
+        return None
+    split = node.inputs[1] if len(node.inputs) > 1 else None
+    dim = evaluator.dimension(tensor, axis)
+    if split is None:
+        return dim
+    if evaluator.rank(split) == 1:
+        return evaluator.dimension(split, 0)
+    size, dim_number = evaluator.number(split), None if dim is None else dim.number
+    if evaluator.rank(split) != 0 or size is None or not size.number or dim_number is None:
+        return None
+    return Linear(-(-dim_number // size.number))
+
+
+def gather_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+    """Pick numbers of a vector at known positions, or its entry at a counted one."""
+    vector, axis = node.inputs[0], node.attributes.get_int("axis", 0)
+    positions = evaluator.of(node.inputs[1])
+    if vector is None or positions is None or axis != 0 or evaluator.rank(vector) != 1:
+        return None
+    numbers = evaluator.of(vector)
+    if numbers is not None and all(p.number is not None for p in positions):
+        places = [p.number or 0 for p in positions]
+        if all(-len(numbers) <= p < len(numbers) for p in places):
+            return tuple(numbers[p] for p in places)
+        return None
+    if not all(is_nonnegative(p) for p in positions):
+        return None
+    steps = _even_steps(vector)
+    if steps is not None:
+        return tuple(p * steps[1] + steps[0] for p in positions)
+    if evaluator.is_inside(vector) or evaluator.dtype(vector) not in INTEGERS:
+        return None
+    return tuple(entry(vector, p) for p in positions)
+
+
+def slice_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+    """Cut known numbers; or read one entry of a vector, from ``p`` to ``p + 1``."""
+    if len(node.inputs) < 3 or evaluator.rank(node.inputs[0]) != 1:
+        return None
+    bounds = [evaluator.number(v) if v is not None else None for v in node.inputs[1:]]
+    start, end = bounds[:2]
+    step = bounds[3] if len(node.inputs) > 4 and node.inputs[4] is not None else Linear(1)
+    vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
+    if vector is None or start is None or end is None or step is None:
+        return None
+    if numbers is not None and None not in (start.number, end.number, step.number):
+        return numbers[start.number : end.number : step.number] if step.number else None
+    if step.number != 1 or evaluator.is_inside(vector) or (end - start).number != 1:
+        return None
+    size = evaluator.dimension(vector, 0)
+    if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
+        return None
+    # Behind the last number the Slice would be empty.
+    evaluator.in_range.append((start, size))
+    steps = _even_steps(vector)
+    return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
+
+
+def _even_steps(vector: ir.Value) -> tuple[int, int] | None:
+    """Return the first number and the step of a constant vector that grows evenly."""
+    array = constant_value(vector, largest=_LONGEST)
+    if array is None or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        return None
+    steps = np.diff(array.astype(np.int64))
+    if steps.size and (steps != steps[0]).any():
+        return None
+    return int(array[0]), int(steps[0]) if steps.size else 0
+
+
+def entry(vector: ir.Value, position: Linear) -> Linear:
+    """Return an entry of a vector; one of a vector's tail is an entry of the vector."""
+    while (node := vector.producer()) is not None and is_default_domain(node):
+        source = node.inputs[0] if node.inputs else None
+        if source is None:
+            break
+        if node.op_type == "Slice" and (start := _tail(node)) is not None:
+            position += start
+        elif node.op_type != "Identity":
+            break
+        vector = source
+    return Linear.of(Entry(vector, position))
+
+
+def _tail(node: ir.Node) -> int | None:
+    """Return where a Slice of a vector starts, if it goes on to the end."""
+    start, end = (constant_value(v) for v in node.inputs[1:3])
+    step = constant_value(node.inputs[4]) if len(node.inputs) > 4 else np.array([1])
+    if start is None or end is None or step is None or start.size != 1 or int(step[0]) != 1:
+        return None
+    endless = int(end.ravel()[0]) >= np.iinfo(np.int32).max
+    first = int(start.ravel()[0])
+    return first if endless and first >= 0 else None

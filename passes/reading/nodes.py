@@ -1,0 +1,84 @@
+"""Copies the nodes of one iteration, and leaves out what need not be computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import copy_node, is_default_domain, walk_nodes
+from passes.reading.evaluate import Evaluator
+from passes.reading.integer_reads import INTEGERS
+
+__all__ = ["constant_of", "copy_into", "passed_on"]
+
+
+def copy_into(
+    builder: Builder,
+    node: ir.Node,
+    values: dict[ir.Value, ir.Value | None],
+    evaluator: Evaluator,
+) -> None:
+    """Record a copy of a node that declares no types: they are inferred anew.
+
+    A Slice of the first axis says so in the copy: the dimensions of the others are known then.
+    """
+    copied = copy_node(node, values)
+    for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
+        for value in new.outputs:
+            value.type = value.shape = None
+        if old.op_type != "Slice" or not is_default_domain(old) or len(old.inputs) != 3:
+            continue
+        numbers, dtype = evaluator.of(old.inputs[1]), evaluator.dtype(old.inputs[1])
+        if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
+            new.resize_inputs(4)
+            new.replace_input_with(3, builder.constant(np.zeros(1, dtype.numpy())))
+    builder.nodes.append(copied)
+
+
+def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
+    """Return what a node passes on unchanged: through Identity or a Slice that cuts nothing off.
+
+    TensorFlow's exporter writes such a Slice wherever the source says ``x[:]``.
+    """
+    if not is_default_domain(node) or node.op_type not in ("Identity", "Slice"):
+        return None
+    whole = node.inputs[0]
+    return whole if node.op_type == "Identity" or _cuts_nothing(node, evaluator) else None
+
+
+def _cuts_nothing(node: ir.Node, evaluator: Evaluator) -> bool:
+    dims = evaluator.dims(node.inputs[0])
+    known = [_numbers(v, evaluator) for v in node.inputs[1:]]
+    if not dims or len(known) < 2 or None in known:
+        return False
+    starts, ends, *more = (numbers or [] for numbers in known)
+    axes = more[0] if more else range(len(starts))
+    steps = more[1] if len(more) > 1 else [1] * len(starts)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
+        dim = dims[axis % len(dims)]
+        if start != 0 or step != 1 or not isinstance(dim, int) or end < dim:
+            return False
+    return True
+
+
+def constant_of(node: ir.Node, evaluator: Evaluator) -> np.ndarray | None:
+    """Return the integers that a node computes in every iteration, if they are known."""
+    output = node.outputs[0]
+    dtype, rank = evaluator.dtype(output), evaluator.rank(output)
+    if dtype not in INTEGERS or rank not in (0, 1) or len(node.outputs) > 1:
+        return None
+    numbers = _numbers(output, evaluator)
+    if numbers is None or (rank == 0 and len(numbers) != 1):
+        return None
+    array = np.array(numbers, dtype.numpy())
+    return array if rank else array.reshape(())
+
+
+def _numbers(value: ir.Value | None, evaluator: Evaluator) -> list[int] | None:
+    """Return the integers that a value is in every iteration, if all are known."""
+    found = evaluator.of(value)
+    if found is None:
+        return None
+    numbers = [n.number for n in found if n.number is not None]
+    return numbers if len(numbers) == len(found) else None

@@ -1,0 +1,185 @@
+"""Reads by the iteration number: the element sources of a Loop."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import is_default_domain
+from passes.reading.evaluate import Evaluator
+from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.sequence_map import sequence_source
+from passes.site import SequenceSource, TensorSource
+from passes.typing.value_types import Typing
+
+__all__ = ["Element", "Reads", "Window", "find_read", "positions"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """A node that reads the element of its iteration.
+
+    Attributes:
+        source: Where it comes from. A constant ``split`` of it may stand in no graph.
+        is_whole: Whether the source has as many elements as there are iterations, by proof.
+        is_far: Whether it was read by a Slice that takes one row in 10^9.
+    """
+
+    source: SequenceSource | TensorSource
+    is_whole: bool
+    is_far: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A Slice that reads ``size`` rows from ``start + step * k`` on; none of them is missing.
+
+    Attributes:
+        tensor: What it reads.
+        axis: Along which axis.
+        start: The first row of iteration 0.
+        step: How far the next iteration's first row is.
+        size: How many rows.
+        is_far: Whether it was read by a Slice that takes one row in 10^9.
+    """
+
+    tensor: ir.Value
+    axis: int
+    start: int
+    step: int
+    size: int
+    is_far: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Reads:
+    """What reading by the iteration number depends on.
+
+    Attributes:
+        evaluator: Knows the iteration number and the counters.
+        inside: The values of the body.
+        outer: For an invariant carried value: the value outside that it is.
+        trips: The number of iterations.
+        bound: The same wherever there is an iteration at all.
+        is_exact: Whether it is the number, and not only never exceeded.
+        declared: Declared typing.
+        proven: Proven typing.
+    """
+
+    evaluator: Evaluator
+    inside: frozenset[ir.Value]
+    outer: dict[ir.Value, ir.Value]
+    trips: Linear
+    bound: Linear
+    is_exact: bool
+    declared: Typing
+    proven: Typing
+
+    def outside(self, value: ir.Value | None) -> ir.Value | None:
+        """Return the value of an enclosing graph that a value is, if it is one."""
+        while value is not None and value in self.inside:
+            node = value.producer()
+            if value in self.outer:
+                return self.outer[value]
+            if node is None or node.op_type != "Identity" or not is_default_domain(node):
+                return None
+            value = node.inputs[0]
+        return value
+
+    def covers(self, size: Linear | None) -> bool:
+        """Whether there are exactly ``size`` iterations, by proof."""
+        return self.is_exact and size is not None and (self.trips - size).number == 0
+
+
+def find_read(node: ir.Node, reads: Reads) -> Element | Window | None:
+    """Return what a node reads by the iteration number, None if it is no such node."""
+    if not is_default_domain(node):
+        return None
+    match node.op_type:
+        case "SequenceAt":
+            return _sequence_at(node, reads)
+        case "Gather":
+            return _gather(node, reads)
+        case "Slice" if len(node.inputs) > 2:
+            return _slice(node, reads)
+    return None
+
+
+def _sequence_at(node: ir.Node, reads: Reads) -> Element | None:
+    sequence = reads.outside(node.inputs[0])
+    if sequence is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
+        return None
+    source = sequence_source(sequence, reads.declared)
+    return Element(source, reads.covers(reads.evaluator.length(sequence)))
+
+
+def _gather(node: ir.Node, reads: Reads) -> Element | None:
+    """Read ``x[k]`` along any axis; a tensor with surplus slices is read by its positions."""
+    tensor = reads.outside(node.inputs[0])
+    if tensor is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
+        return None
+    axis = node.attributes.get_int("axis", 0) or 0
+    rank = reads.proven.rank(node.inputs[1]) if node.inputs[1] is not None else None
+    if rank not in (0, 1) or not reads.covers(reads.evaluator.dimension(tensor, axis)):
+        return None
+    return Element(TensorSource(tensor, axis, keepdims=rank == 1), True)
+
+
+def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
+    """Read ``x[a + s * k : a + s * k + n]`` along one axis."""
+    tensor = reads.outside(node.inputs[0])
+    bounds = [reads.evaluator.of(v) for v in node.inputs[1:]]
+    if tensor is None or len(bounds) < 2 or any(b is None or len(b) != 1 for b in bounds):
+        return None
+    given = [b[0] for b in bounds if b is not None]
+    start, end, axis, jump = (*given, *(Linear(0), Linear(1))[len(given) - 2 :])
+    if axis.number is None or not jump.number or jump.number < 1:
+        return None
+    dim = reads.evaluator.dimension(tensor, axis.number)
+    first, step = start.without(TRIP).number, start.coefficient(TRIP)
+    size = _size(start, end, jump.number)
+    if dim is None or first is None or size is None or first < 0 or step < 0:
+        return None
+    last = (reads.bound - 1) * step + first + size
+    if not is_nonnegative(dim - last):
+        return None
+    window = Window(tensor, axis.number, first, step, size, is_far=jump.number > 1)
+    return _even(window, dim, reads) or window
+
+
+def _size(start: Linear, end: Linear, jump: int) -> int | None:
+    """Return how many rows there are between two bounds, if it is one number."""
+    if jump == 1:
+        size = (end - start).number
+        return size if size is not None and size > 0 else None
+    # TensorFlow's exporter reads one row as the first of many, far from each other.
+    if jump >= _FAR and is_nonnegative(end - start - 1):
+        return 1
+    return None
+
+
+_FAR = 1_000_000_000
+
+
+def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:
+    """Return the slices that lie side by side and leave nothing of the tensor out."""
+    if window.start or window.step != window.size:
+        return None
+    if not reads.is_exact or (reads.trips * window.size - dim).number != 0:
+        return None
+    if window.size == 1:
+        source = TensorSource(window.tensor, window.axis, keepdims=True)
+        return Element(source, True, window.is_far)
+    if dim.number is None:
+        return None
+    size = Builder("").constant(np.array(window.size, np.int64))
+    source = TensorSource(window.tensor, window.axis, True, split=size, split_is_scalar=True)
+    return Element(source, True, window.is_far)
+
+
+def positions(window: Window) -> np.ndarray:
+    """Return the rows of iteration 0."""
+    return np.arange(window.start, window.start + window.size, dtype=np.int64)

@@ -1,0 +1,82 @@
+"""Integers written as nodes."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.reading.integers import (
+    Atom,
+    Dim,
+    Entry,
+    Greatest,
+    Least,
+    Length,
+    Linear,
+    Scalar,
+    State,
+    Trip,
+)
+
+__all__ = ["is_writable", "write_number"]
+
+
+def is_writable(number: Linear) -> bool:
+    """Whether a number is the same in all iterations."""
+    return not any(isinstance(atom, Trip | State) for atom in number.atoms())
+
+
+def write_number(builder: Builder, number: Linear) -> ir.Value:
+    """Record a number that is the same in all iterations as an int64 vector ``[1]``."""
+    total: ir.Value | None = None
+    for atom, count in sorted(number.terms, key=lambda term: (-term[1], describe(term[0]))):
+        value = _write_atom(builder, atom)
+        if count != 1:
+            value = builder.op("Mul", [value, builder.ints(count)])
+        total = value if total is None else builder.op("Add", [total, value])
+    if total is None:
+        return builder.ints(number.constant)
+    if number.constant:
+        total = builder.op("Add", [total, builder.ints(number.constant)])
+    return total
+
+
+def _write_atom(builder: Builder, atom: Atom) -> ir.Value:
+    match atom:
+        case Dim(_, tensor, axis):
+            shape = builder.op("Shape", [tensor])
+            return builder.op("Gather", [shape, builder.ints(axis)], {"axis": 0})
+        case Length(sequence):
+            length = builder.op("SequenceLength", [sequence])
+            return builder.op("Reshape", [length, builder.ints(1)])
+        case Scalar(value):
+            whole = builder.op("Cast", [value], {"to": int(ir.DataType.INT64)})
+            return builder.op("Reshape", [whole, builder.ints(1)])
+        case Entry(vector, position):
+            where = write_number(builder, position)
+            found = builder.op("Gather", [vector, where], {"axis": 0})
+            return builder.op("Cast", [found], {"to": int(ir.DataType.INT64)})
+        case Least(members) | Greatest(members):
+            op_type = "Min" if isinstance(atom, Least) else "Max"
+            ordered = sorted(members, key=describe)
+            return builder.op(op_type, [write_number(builder, m) for m in ordered])
+        case Trip() | State():
+            raise ValueError(f"{describe(atom)} differs from iteration to iteration")
+
+
+def describe(item: Atom | Linear) -> str:
+    """Return a text that is the same in every run: the order of sets of values is not."""
+    match item:
+        case Linear(constant, terms):
+            parts = sorted(f"{count}*{describe(atom)}" for atom, count in terms)
+            return " + ".join([*parts, str(constant)])
+        case Dim(_, tensor, axis):
+            return f"dimension {axis} of {tensor.name}"
+        case Length(value) | Scalar(value) | State(value):
+            return f"{type(item).__name__} {value.name}"
+        case Entry(vector, position):
+            return f"{vector.name}[{describe(position)}]"
+        case Least(members) | Greatest(members):
+            return f"{type(item).__name__} of {', '.join(sorted(map(describe, members)))}"
+        case Trip():
+            return "iteration"

@@ -1,0 +1,1 @@
+"""What is known of a sequence, and the tensors that take its place."""

@@ -1,0 +1,132 @@
+"""Carries what a Loop appends to a sequence as the tensor that it is joined to afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder, tensor_value
+from passes.graphs import is_default_domain
+from passes.sequences.appended import Append
+from passes.sequences.known import KnownSequences
+from passes.splice import remove_dead
+from passes.typing.value_types import Typing
+
+__all__ = ["carry_joined"]
+
+
+def carry_joined(
+    node: ir.Node, body: ir.Graph, append: Append, typing: Typing, known: KnownSequences
+) -> bool:
+    """Carry a tensor in the place of a sequence of which only the concatenation is read.
+
+    Each iteration copies the tensor, so this takes quadratic time: it is for consumers that
+    accept no sequence at all. The sequence must begin with an element, or all dimensions but the
+    one that grows must be known numbers, so that there is a tensor to begin with.
+
+    Returns:
+        Whether the state was replaced.
+    """
+    users = [user for user, _ in append.result.uses()]
+    axis = _one_axis(users)
+    dtype, dims = typing.dtype(append.element), typing.dims(append.element)
+    if axis is None or append.result.is_graph_output() or dtype is None:
+        return False
+    builder = Builder(node.name or "Loop")
+    parts = known[append.first]
+    if parts is not None and parts.count:
+        first = builder.op("ConcatFromSequence", [append.first], {"axis": axis})
+    elif parts is not None and parts.count == 0:
+        shape = _empty_shape(dims, axis)
+        if shape is None:
+            return False
+        is_text = dtype == ir.DataType.STRING
+        first = builder.constant(np.empty(shape, object if is_text else dtype.numpy()))
+    else:
+        return False
+    assert node.graph is not None
+    node.graph.insert_before(node, builder.nodes)
+    unknown = None if dims is None else [None] * len(dims)
+    carried = tensor_value(f"{append.insert.name or 'appended'}/joined", dtype, unknown)
+    joined = ir.Node(
+        "",
+        "Concat",
+        [carried, append.element],
+        [ir.AttrInt64("axis", axis)],
+        name=f"{append.insert.name or 'appended'}/Concat",
+    )
+    joined.outputs[0].type, joined.outputs[0].shape = carried.type, carried.shape
+    body.append(joined)
+    body.outputs[1 + append.state] = joined.outputs[0]
+    remove_dead([append.insert, *_behind(append.insert)])
+    body.inputs[2 + append.state] = carried
+    node.replace_input_with(2 + append.state, first)
+    append.result.type, append.result.shape = carried.type, carried.shape
+    result = _shaped(node, append.result, dims, axis)
+    for user in users:
+        _pass_on(user, result)
+    return True
+
+
+def _shaped(
+    node: ir.Node, result: ir.Value, dims: tuple[int | str | None, ...] | None, axis: int
+) -> ir.Value:
+    """Tell the dimensions that are known of a result: inference forgets those of a state."""
+    shape = _empty_shape(dims, axis)
+    if shape is None or shape.count(0) > 1:
+        return result
+    shape[shape.index(0)] = -1
+    builder = Builder(node.name or "Loop")
+    shaped = builder.op("Reshape", [result, builder.ints(*shape)])
+    shaped.type = result.type
+    assert node.graph is not None
+    node.graph.insert_after(node, builder.nodes)
+    return shaped
+
+
+def _one_axis(users: list[ir.Node]) -> int | None:
+    """Return the axis along which all users join a sequence."""
+    axes = {
+        user.attributes.get_int("axis")
+        if user.op_type == "ConcatFromSequence"
+        and is_default_domain(user)
+        and not user.attributes.get_int("new_axis", 0)
+        else None
+        for user in users
+    }
+    return axes.pop() if len(axes) == 1 else None
+
+
+def _empty_shape(dims: tuple[int | str | None, ...] | None, axis: int) -> list[int] | None:
+    """Return the shape of no elements joined; None if more than the joined axis is unknown."""
+    if dims is None or not -len(dims) <= axis < len(dims):
+        return None
+    shape = [0 if i == axis % len(dims) else dim for i, dim in enumerate(dims)]
+    return [dim for dim in shape if isinstance(dim, int)] if _all_numbers(shape) else None
+
+
+def _all_numbers(dims: list[int | str | None]) -> bool:
+    return all(isinstance(dim, int) for dim in dims)
+
+
+def _behind(node: ir.Node) -> list[ir.Node]:
+    """Return the nodes that pass on what a node yields, the last one first."""
+    found: list[ir.Node] = []
+    while users := [user for user, _ in node.outputs[0].uses()]:
+        node = users[0]
+        found.insert(0, node)
+    return found
+
+
+def _pass_on(user: ir.Node, tensor: ir.Value) -> None:
+    """Let a concatenation yield the tensor that is joined already."""
+    old = user.outputs[0]
+    if old.is_graph_output():
+        copied = ir.Node("", "Identity", [tensor], name=f"{user.name}/Identity")
+        assert user.graph is not None
+        user.graph.insert_before(user, copied)
+        tensor = copied.outputs[0]
+        tensor.type, tensor.shape, tensor.name = old.type, old.shape, old.name
+        old.name = None
+    old.replace_all_uses_with(tensor, replace_graph_outputs=True)
+    remove_dead([user])

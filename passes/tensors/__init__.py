@@ -1,0 +1,1 @@
+"""Tensors in place of sequence inputs and outputs."""

@@ -1,0 +1,215 @@
+"""Makes tensors of sequence inputs."""
+
+from __future__ import annotations
+
+import collections
+import re
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import all_graphs
+from passes.promises import Promises
+from passes.tensors.io import PassedSequence, Refusal, TensorIo
+
+__all__ = ["TensorInputsPass", "fresh_name"]
+
+Dims = tuple[int | str | None, ...]
+_INT64 = ir.DataType.INT64
+_OPTIONAL = "make it a plain sequence or a tensor in the model"
+_UNKNOWN_RANK = "promise equal shapes with --uniform, or shapes with --input-shape NAME=?,3"
+
+
+class TensorInputsPass(ir.passes.InPlacePass):
+    """Take every sequence input as a tensor, which a SplitToSequence cuts again.
+
+    1. Elements of one shape, by a promise or because their declared type is all numbers: one
+       tensor ``[B, *s]`` in the place of the sequence.
+    2. Elements that may differ along their first axis only: one tensor ``[sum(len_i), *rest]`` in
+       the place of the sequence, and a further input ``NAME.lengths``, int64 ``[B]``, at the end.
+    3. What may differ along another axis, or has an unknown rank, stays a sequence.
+
+    A declared number that is not promised is relied on: a list that breaks it cannot be given to
+    the new model at all.
+
+    Attributes:
+        io: What was done, outputs that are inputs included.
+        refused: What stays a sequence, and why.
+    """
+
+    def __init__(self, promises: Promises | None = None) -> None:
+        """Set up the pass.
+
+        Args:
+            promises: What the caller vouches for.
+        """
+        super().__init__()
+        self._promises = promises or Promises()
+        self.io = TensorIo()
+        self.refused: list[Refusal] = []
+        self._used: collections.Counter[str] = collections.Counter()
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Replace the inputs of the main graph."""
+        self.io, self.refused = TensorIo.read(model), []
+        graph = model.graph
+        builder = Builder("tensor_io")
+        self._used = _symbols(graph)
+        for position, value in enumerate(list(graph.inputs)):
+            passed = self._decide(value)
+            if passed is not None:
+                self._replace(model, builder, position, passed)
+        if not builder.nodes:
+            return ir.passes.PassResult(model, False)
+        if len(graph):
+            graph.insert_before(graph[0], builder.nodes)
+        else:
+            graph.extend(builder.nodes)
+        self.io.write(model)
+        return ir.passes.PassResult(model, True)
+
+    def _decide(self, value: ir.Value) -> PassedSequence | None:
+        name = value.name or ""
+        if isinstance(value.type, ir.OptionalType):
+            if isinstance(value.type.elem_type, ir.SequenceType):
+                self.refused.append(Refusal("input", name, "may be absent", _OPTIONAL))
+            return None
+        if not isinstance(value.type, ir.SequenceType):
+            return None
+        dims = self._dims(value)
+        if name in self._promises.uniform:
+            return PassedSequence("stacked", dims)
+        if dims is None:
+            reason = "has elements of unknown rank"
+            self.refused.append(Refusal("input", name, reason, _UNKNOWN_RANK))
+            return None
+        ragged = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+        if ragged not in ([], [0]):
+            axes = " and ".join(map(str, ragged))
+            reason = f"has elements that may differ along axes {axes}"
+            if len(ragged) == 1:
+                reason = f"has elements that may differ along axis {axes}, which is not the first"
+            known = ",".join(str(d) if isinstance(d, int) else "?" for d in (None, *dims[1:]))
+            remedy = (
+                f"promise equal shapes with --uniform {name}, or numbers for all dimensions but "
+                f"the first with --input-shape {name}={known}"
+            )
+            self.refused.append(Refusal("input", name, reason, remedy))
+            return None
+        self._note(value, dims)
+        return PassedSequence("packed" if ragged else "stacked", dims)
+
+    def _dims(self, value: ir.Value) -> Dims | None:
+        """Return the promised dimensions, and the declared ones where no promise is made."""
+        declared = None if value.shape is None else tuple(_plain(d) for d in value.shape)
+        promised = self._promises.input_shapes.get(value.name or "")
+        if promised is None:
+            return declared
+        if declared is None or len(declared) != len(promised):
+            return tuple(promised)
+        return tuple(d if p is None else p for p, d in zip(promised, declared, strict=True))
+
+    def _note(self, value: ir.Value, dims: Dims) -> None:
+        promised = self._promises.input_shapes.get(value.name or "", ())
+        all_promised = self._promises.trust_types or all(
+            not isinstance(dim, int) or (axis < len(promised) and promised[axis] == dim)
+            for axis, dim in enumerate(dims)
+        )
+        if not all_promised:
+            shown = ",".join(str(d) if isinstance(d, int) else "?" for d in dims)
+            self.io.assumptions.append(
+                f"every element of input '{value.name}' has the declared shape [{shown}]: no "
+                "other can be passed to the new model"
+            )
+
+    def _replace(
+        self, model: ir.Model, builder: Builder, position: int, passed: PassedSequence
+    ) -> None:
+        graph = model.graph
+        old = graph.inputs[position]
+        name = old.name or ""
+        dtype = old.dtype or ir.DataType.UNDEFINED
+        is_packed = passed.form == "packed"
+        size = _fresh_symbol(graph, f"{name}_rows" if is_packed else f"{name}_length")
+        dims = None if passed.dims is None else self._own_symbols(passed.dims)
+        if dims is not None:
+            dims = (size, *dims[is_packed:])
+        old.name = None
+        tensor = ir.Value(
+            name=name,
+            type=ir.TensorType(dtype),
+            shape=None if dims is None else ir.Shape(list(dims)),
+            doc_string=old.doc_string,
+        )
+        tensor.metadata_props.update(old.metadata_props)
+        graph.inputs[position] = tensor
+        if is_packed:
+            symbol = _fresh_symbol(graph, f"{name}_length")
+            lengths = ir.Value(
+                name=fresh_name(model, f"{name}.lengths"),
+                type=ir.TensorType(_INT64),
+                shape=ir.Shape([symbol]),
+            )
+            graph.inputs.append(lengths)
+            passed = PassedSequence("packed", passed.dims, lengths.name or "")
+            sequence = builder.op("SplitToSequence", [tensor, lengths], {"axis": 0})
+        else:
+            sequence = builder.op("SplitToSequence", [tensor], {"axis": 0, "keepdims": 0})
+        sequence.type = ir.SequenceType(ir.TensorType(dtype))
+        sequence.name = fresh_name(model, f"{name}_elements")
+        for place, output in enumerate(graph.outputs):
+            if output is old:
+                graph.outputs[place] = tensor
+                self.io.outputs[name] = passed
+                if is_packed and lengths not in graph.outputs:
+                    graph.outputs.append(lengths)
+        old.replace_all_uses_with(sequence)
+        self.io.inputs[name] = passed
+
+    def _own_symbols(self, dims: Dims) -> Dims:
+        """Return the dimensions without the symbols that something else has too.
+
+        A symbol of a sequence type says nothing; a symbol of a tensor type would.
+        """
+        return tuple(None if isinstance(d, str) and self._used[d] > 1 else d for d in dims)
+
+
+def fresh_name(model: ir.Model, name: str) -> str:
+    """Return a name that no value of the model bears: this one, or this one with a number."""
+    taken = {
+        value.name
+        for graph in all_graphs(model)
+        for values in (
+            graph.inputs,
+            graph.outputs,
+            graph.initializers.values(),
+            *(node.outputs for node in graph),
+        )
+        for value in values
+    }
+    found, count = name, 1
+    while found in taken:
+        found, count = f"{name}_{count}", count + 1
+    return found
+
+
+def _plain(dim: int | ir.SymbolicDim) -> int | str | None:
+    return dim if isinstance(dim, int) else dim.value
+
+
+def _symbols(graph: ir.Graph) -> collections.Counter[str]:
+    return collections.Counter(
+        dim.value
+        for value in (*graph.inputs, *graph.outputs)
+        for dim in value.shape or ()
+        if isinstance(dim, ir.SymbolicDim) and dim.value is not None
+    )
+
+
+def _fresh_symbol(graph: ir.Graph, name: str) -> str:
+    """Return a symbol that no input or output has."""
+    base = re.sub(r"\W", "_", name)
+    found, count = base, 1
+    while found in _symbols(graph):
+        found, count = f"{base}_{count}", count + 1
+    return found

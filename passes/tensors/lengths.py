@@ -1,0 +1,74 @@
+"""Records the lengths of the elements of a sequence along their first axis."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder, drop_uses, tensor_value
+from passes.graphs import is_default_domain
+from passes.loops.forms import Form, LoopBody, OutputPlan
+from passes.loops.loop import write_loop
+from passes.sequence_map import sequence_source
+from passes.site import ElementSource, SequenceSource, TensorSource
+from passes.typing import Typings
+
+__all__ = ["lengths_of"]
+
+_INT64 = ir.DataType.INT64
+
+
+def lengths_of(builder: Builder, sequence: ir.Value, typings: Typings) -> ir.Value:
+    """Return the lengths, int64 ``[B]``.
+
+    A map that yields the sequence yields them, too.
+
+    Args:
+        builder: Writes the graph of the sequence.
+        sequence: A sequence whose elements have a rank of at least 1.
+        typings: Both typings of the model.
+    """
+    source = sequence_source(sequence, typings.proven)
+    if isinstance(source, TensorSource) and source.split is not None:
+        if not source.split_is_scalar and source.axis == 0:
+            return builder.op("Cast", [source.split], {"to": int(_INT64)})
+    elif isinstance(source, SequenceSource):
+        node = source.sequence.producer()
+        if node is not None and is_default_domain(node):
+            if node.op_type == "SequenceConstruct":
+                sizes = [_first_dim(builder, v) for v in node.inputs if v is not None]
+                rows = [builder.op("Unsqueeze", [s, builder.ints(0)]) for s in sizes]
+                return builder.op("Concat", rows, {"axis": 0})
+            if node.op_type == "SequenceMap":
+                return _of_map(builder, node, source.sequence)
+    return _by_loop(builder, source, typings)
+
+
+def _of_map(builder: Builder, node: ir.Node, sequence: ir.Value) -> ir.Value:
+    body = node.attributes["body"].as_graph()
+    element = body.outputs[node.outputs.index(sequence)]
+    inner = Builder("tensor_io")
+    size = _first_dim(inner, element)
+    size.type, size.shape = ir.TensorType(_INT64), ir.Shape([])
+    body.extend(inner.nodes)
+    body.outputs.append(size)
+    node.resize_outputs(len(node.outputs) + 1)
+    sizes = node.outputs[-1]
+    sizes.type = ir.SequenceType(ir.TensorType(_INT64))
+    sizes.name = f"{sequence.name}_lengths"
+    return builder.op("ConcatFromSequence", [sizes], {"axis": 0, "new_axis": 1})
+
+
+def _by_loop(builder: Builder, source: ElementSource, typings: Typings) -> ir.Value:
+    element = tensor_value("element", None)
+    inner = Builder("tensor_io")
+    size = _first_dim(inner, element)
+    body = LoopBody(inner.nodes, [size], [(element, source)], {})
+    plans = {0: OutputPlan(Form.SCAN_OUTPUT, _INT64, ())}
+    held = write_loop(builder, body, typings, plans)[0]
+    drop_uses(inner.nodes)
+    return held.value
+
+
+def _first_dim(builder: Builder, value: ir.Value) -> ir.Value:
+    shape = builder.op("Shape", [value])
+    return builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})

@@ -1,0 +1,124 @@
+"""Which of the dimensions that a model declares its inference may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import subgraphs
+from passes.promises import Promises
+from passes.typing.value_types import Typing, ValueType
+
+__all__ = ["enter_promises", "erase", "restore_elements"]
+
+
+def erase(proto: onnx.ModelProto, ranks: bool) -> None:
+    """Forget the dimensions of sequences, and of all types that may derive from them.
+
+    Args:
+        proto: Changed in place.
+        ranks: Whether the ranks stay.
+    """
+    for value in proto.graph.input:
+        if value.type.HasField("tensor_type"):
+            _name_dims(value)
+        else:
+            _erase_dims(value.type, ranks)
+    for value in (*proto.graph.output, *_without_initializers(proto.graph)):
+        _erase_dims(value.type, ranks)
+    _erase_nodes(proto.graph.node, ranks)
+    for function in proto.functions:
+        _erase_nodes(function.node, ranks)
+
+
+def _without_initializers(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
+    """Return what is written of the values of a graph; the type of an initializer is a fact."""
+    initializers = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.value_info if value.name not in initializers]
+
+
+def _name_dims(value: onnx.ValueInfoProto, prefix: str = "") -> None:
+    """Give each unknown dimension of a tensor a symbol of its own.
+
+    It is one number for all samples, or, with the prefix of symbols that inference makes, one in
+    each application of a body. That two of them are equal, nobody checks.
+    """
+    for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+        if not dim.HasField("dim_value"):
+            dim.dim_param = f"{prefix}{value.name}.{axis}"
+
+
+def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
+    for node in nodes:
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                # A Loop gives its iteration number the rank that the body declares.
+                kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
+                for value in (*graph.input, *graph.output, *_without_initializers(graph)):
+                    _erase_dims(value.type, ranks or value.name == kept)
+                if node.op_type == "SequenceMap":
+                    for value in graph.input:
+                        _name_dims(value, "unk__")
+                _erase_nodes(graph.node, ranks)
+
+
+def _erase_dims(type_: onnx.TypeProto, ranks: bool) -> None:
+    """Forget the dimensions of a type, at any depth."""
+    match type_.WhichOneof("value"):
+        case "tensor_type":
+            if not ranks:
+                type_.tensor_type.ClearField("shape")
+            for dim in type_.tensor_type.shape.dim:
+                dim.Clear()
+        case "sequence_type":
+            _erase_dims(type_.sequence_type.elem_type, ranks)
+        case "optional_type":
+            _erase_dims(type_.optional_type.elem_type, ranks)
+
+
+def restore_elements(graph: ir.Graph, proto: onnx.GraphProto, elements: Typing) -> None:
+    """Give the elements that maps read the dimensions that a typing has for them."""
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        attributes = {a.name: a for a in node_proto.attribute}
+        for name, inner in subgraphs(node):
+            if "[" in name:
+                continue
+            inner_proto = attributes[name].g
+            restore_elements(inner, inner_proto, elements)
+            if node.op_type != "SequenceMap":
+                continue
+            for value, outer, info in zip(
+                inner.inputs, node.inputs, inner_proto.input, strict=False
+            ):
+                if outer is not None and elements.is_sequence(outer):
+                    _set_dims(info.type, elements[value])
+
+
+def enter_promises(proto: onnx.GraphProto, promises: Promises) -> None:
+    """Declare the inputs of the main graph, or their elements, as they are promised to be."""
+    for value in proto.input:
+        dims = promises.input_shapes.get(value.name)
+        if dims is None:
+            continue
+        type_ = value.type
+        if type_.HasField("sequence_type"):
+            type_ = type_.sequence_type.elem_type
+        _set_dims(type_, ValueType(None, dims))
+
+
+def _set_dims(type_: onnx.TypeProto, known: ValueType) -> None:
+    """Put the numbers that are known into a tensor type, and its rank."""
+    if known.dims is None:
+        return
+    if known.type is not None:
+        type_.tensor_type.elem_type = known.type.dtype
+    old = list(type_.tensor_type.shape.dim)
+    type_.tensor_type.shape.Clear()
+    for axis, known_dim in enumerate(known.dims):
+        dim = type_.tensor_type.shape.dim.add()
+        if isinstance(known_dim, int):
+            dim.dim_value = known_dim
+        elif len(old) == len(known.dims):
+            dim.CopyFrom(old[axis])

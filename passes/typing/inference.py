@@ -1,0 +1,168 @@
+"""ONNX's own inference: a proto prepared for it, and its findings read back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+import onnx
+import onnx_ir as ir
+
+from passes.errors import RewriteError
+from passes.graphs import captured_values, constant_value, subgraphs
+from passes.typing.carried_types import hide_first_elements
+from passes.typing.value_types import UNKNOWN, Typing, ValueType
+
+__all__ = ["infer", "proto_without_data", "read_graph", "show_constants", "stand_in"]
+
+_LARGEST_DATA = 1024
+_LARGEST_SHOWN = 64
+
+
+def proto_without_data(model: ir.Model) -> onnx.ModelProto:
+    """Serialize a model with a stub for each large initializer of the main graph."""
+    kept: dict[ir.Value, ir.TensorProtocol] = {}
+    for value in model.graph.initializers.values():
+        tensor = value.const_value
+        if tensor is None or isinstance(tensor, ir.ExternalTensor):
+            continue
+        if tensor.dtype == ir.DataType.STRING or tensor.nbytes > _LARGEST_DATA:
+            kept[value] = tensor
+            value.const_value = ir.ExternalTensor(
+                "absent",
+                0,
+                0,
+                tensor.dtype,
+                shape=ir.Shape(tensor.shape.numpy()),
+                name=value.name or "",
+            )
+    try:
+        return ir.to_proto(model)
+    finally:
+        for value, tensor in kept.items():
+            value.const_value = tensor
+
+
+_LIKE_THEIR_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
+"""Operators that ONNX's inference does not know; the result has the type of the first input."""
+
+
+def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Make Identity, for inference only, of nodes that it does not know, at any depth."""
+    for node in nodes:
+        if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
+            node.op_type = "Identity"
+            del node.input[1:]
+            del node.attribute[:]
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                stand_in(graph.node)
+
+
+def _subgraph_pairs(
+    node: ir.Node, proto: onnx.NodeProto
+) -> Iterator[tuple[ir.Graph, onnx.GraphProto]]:
+    """Yield each graph that a node owns, and its proto."""
+    for name, graph in subgraphs(node):
+        for attribute in proto.attribute:
+            if attribute.name == name:
+                yield graph, attribute.g
+
+
+def show_constants(
+    graph: ir.Graph, proto: onnx.GraphProto, outer: dict[str, onnx.TensorProto]
+) -> None:
+    """Repeat small constants that a graph captures as initializers of its own.
+
+    ONNX's inference knows the type of a captured value but not its value, and so loses what a
+    constant outside says about shapes inside.
+    """
+    if outer:
+        captured = {v.name for v in captured_values(graph)}
+        proto.initializer.extend(t for name, t in outer.items() if name in captured)
+    known = dict(outer)
+    for value in (*graph.initializers.values(), *(out for node in graph for out in node.outputs)):
+        array = constant_value(value)
+        if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
+            known[value.name or ""] = onnx.numpy_helper.from_array(array, value.name)
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+            show_constants(inner, inner_proto, known)
+
+
+def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with the types that ONNX infers, those of small values included.
+
+    The model is used up: what misleads inference is taken out of it.
+
+    Raises:
+        RewriteError: The types that the model declares contradict each other.
+    """
+    try:
+        inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        if hide_first_elements(proto, inferred):
+            inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        message = " ".join(str(error).split())
+        raise RewriteError(
+            f"The types that the model declares contradict each other: {message}. Correct them "
+            "where the model is made."
+        ) from error
+    return inferred
+
+
+def _value_type(proto: onnx.TypeProto) -> ValueType:
+    if proto.HasField("sequence_type") and not proto.sequence_type.elem_type.WhichOneof("value"):
+        return UNKNOWN  # inference failed in the body of the map that yields the sequence
+    return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
+
+
+def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
+    match proto.WhichOneof("value"):
+        case "tensor_type" if proto.tensor_type.HasField("shape"):
+            return tuple(
+                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+                for dim in proto.tensor_type.shape.dim
+            )
+        case "sequence_type":
+            return _dims(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _dims(proto.optional_type.elem_type)
+    return None
+
+
+def _corrected(node: ir.Node, known: ValueType) -> ValueType:
+    """Take an inferred dimension of 0 as unknown, and so the rank 0 of a result of Attention.
+
+    Inference of Attention gives 0 where it lacks a dimension, and a true 0 is rare.
+    """
+    if known.dims is None or node.op_type == "Constant":
+        return known
+    if node.op_type == "Attention" and not known.dims:
+        return dataclasses.replace(known, dims=None)
+    dims = tuple(None if d == 0 else d for d in known.dims)
+    return dataclasses.replace(known, dims=dims)
+
+
+def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Enter the types of a graph; ``proto`` is the same graph after inference."""
+    types = {
+        value.name: value.type
+        for value in (*proto.value_info, *proto.input, *proto.output)
+        if value.type.WhichOneof("value")
+    }
+    for value in graph.initializers.values():
+        tensor = value.const_value
+        if tensor is not None:
+            dims = tuple(tensor.shape.numpy())
+            typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
+    for value in graph.inputs:
+        if value.name in types:
+            typing.set(value, _value_type(types[value.name]))
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for value, name in zip(node.outputs, node_proto.output, strict=False):
+            if name in types:
+                known = _value_type(types[name])
+                typing.set(value, _corrected(node, known))
+        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+            read_graph(typing, inner, inner_proto)

@@ -1,0 +1,123 @@
+"""Element type, rank and shape of every value, by ONNX's own inference.
+
+Two typings of one model exist. The *declared* typing says what the model's types say. The
+*proven* typing is inferred again with the dimensions of all sequence types erased, and with them
+every other type that an exporter may have derived from these: types of values inside the graph,
+of outputs, and of inputs of bodies. It keeps what onnxruntime enforces, the shapes of tensor
+inputs of the main graph, and what follows from the operators.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.graphs import all_graphs
+from passes.names import make_names_unique
+from passes.promises import Promises
+from passes.typing.body_symbols import join_symbols
+from passes.typing.declared_types import enter_promises, erase, restore_elements
+from passes.typing.function_types import read_functions
+from passes.typing.inference import infer, proto_without_data, read_graph, show_constants, stand_in
+from passes.typing.value_types import Typing, Typings, ValueType
+
+__all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
+
+_INFERENCE_PREFIX = "unk__"
+
+
+def type_values(
+    model: ir.Model,
+    *,
+    proven: bool = False,
+    ranks: bool = True,
+    promises: Promises | None = None,
+    elements: Typing | None = None,
+) -> Typing:
+    """Infer the types of all values of a model, bodies and functions included.
+
+    The names of the model's values are made unique first, since inference goes by name.
+
+    Args:
+        model: Any model; only names change.
+        proven: Erase the dimensions of sequences and of all that was derived from them.
+        ranks: Keep their ranks even so; a rank that is only declared may be false too.
+        promises: Shapes of inputs that the caller vouches for.
+        elements: With ``proven``: take the elements that maps read to have the dimensions that
+            they have here, as a guard will have checked.
+
+    Returns:
+        The table. A value that inference could not type has what the model declares.
+    """
+    make_names_unique(model)
+    proto = proto_without_data(model)
+    for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
+        stand_in(nodes)
+    if proven:
+        erase(proto, ranks)
+    if elements is not None:
+        restore_elements(model.graph, proto.graph, elements)
+    if promises is not None:
+        enter_promises(proto.graph, promises)
+    show_constants(model.graph, proto.graph, {})
+    inferred = infer(proto)
+    symbols = frozenset(
+        dim.dim_param
+        for value in proto.graph.input
+        if value.type.HasField("tensor_type")
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param and not dim.dim_param.startswith(_INFERENCE_PREFIX)
+    )
+    typing = Typing(symbols, names_axes=proven)
+    read_graph(typing, model.graph, inferred.graph)
+    join_symbols(typing, model.graph)
+    if model.functions:
+        read_functions(typing, model, proto, inferred)
+    return typing
+
+
+def type_both_ways(model: ir.Model, promises: Promises | None = None) -> Typings:
+    """Infer the declared and the proven typing of a model.
+
+    Whoever promises that the declared types hold makes them one.
+    """
+    declared = type_values(model, promises=promises)
+    if promises is not None and promises.trust_types:
+        return Typings(declared, declared)
+    return Typings(declared, type_values(model, proven=True, promises=promises))
+
+
+def _written(dim: int | str | None) -> int | str | None:
+    return None if isinstance(dim, str) and dim.startswith(_INFERENCE_PREFIX) else dim
+
+
+class TypeValuesPass(ir.passes.InPlacePass):
+    """Write element type, rank and shape onto every value of a model.
+
+    Inputs and outputs of the main graph, and values that inference cannot type, keep what they
+    have. A dimension is written if it is a number or a symbol that the model gave a name.
+    """
+
+    def __init__(self, *, proven: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            proven: Erase the dimensions of sequences first.
+        """
+        super().__init__()
+        self._proven = proven
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Type the values of a model."""
+        modified = make_names_unique(model)
+        typing = type_values(model, proven=self._proven)
+        fixed = {*model.graph.inputs, *model.graph.outputs}
+        for graph in all_graphs(model):
+            for value in (*graph.inputs, *(out for node in graph for out in node.outputs)):
+                known = typing[value]
+                if value in fixed or known.type is None:
+                    continue
+                shape = None if known.dims is None else ir.Shape(map(_written, known.dims))
+                if value.type != known.type or value.shape != shape:
+                    value.type, value.shape = known.type, shape
+                    modified = True
+        return ir.passes.PassResult(model, modified)

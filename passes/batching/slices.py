@@ -11,8 +11,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import with_spare_sample, without_spare_sample
+from passes.batching.packed.spans import span
 from passes.batching.shapes import sample_dims, shaping
-from passes.batching.spans import span
 from passes.decisions import Code, Decline
 
 __all__ = [

@@ -16,10 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import packed_rules, rules, table
+from passes.batching import rules, table
 from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed import rules as packed_rules
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline, Reason
 from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-import passes.batching.packed_rules
+import passes.batching.packed.rules
 import passes.batching.rules  # noqa: F401 - fills the table
 from passes.batching.table import Never, Opened, Row, has_packed_rule, rows
 from passes.errors import RewriteError

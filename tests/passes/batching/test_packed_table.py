@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from passes.batching import packed_rules, table
+from passes.batching import table
+from passes.batching.packed import rules as packed_rules
 from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.proofs import proven_operators
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged

@@ -16,8 +16,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed import lengths_of
-from passes.batching.segments import spread
+from passes.batching.packed.row_by_row import lengths_of
+from passes.batching.packed.segments import spread
 from passes.builder import BATCHED_KEY, Builder, tensor_value
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values

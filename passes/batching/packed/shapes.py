@@ -11,8 +11,15 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed import crosses, lengths_of, packed_data, rows, same_rows, sample_axis
-from passes.batching.segments import spread
+from passes.batching.packed.row_by_row import (
+    crosses,
+    lengths_of,
+    packed_data,
+    rows,
+    same_rows,
+    sample_axis,
+)
+from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 
 __all__ = [

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.lengths import Lengths
-from passes.batching.packed import (
+from passes.batching.packed.row_by_row import (
     aligned_row,
     broadcasting_rows,
     crosses,
@@ -19,7 +19,7 @@ from passes.batching.packed import (
     same_rows,
     sample_axis,
 )
-from passes.batching.segments import segment
+from passes.batching.packed.segments import segment
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
 

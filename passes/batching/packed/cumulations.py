@@ -10,8 +10,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed import packed_data, rows, sample_axis
-from passes.batching.segments import spread
+from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
+from passes.batching.packed.segments import spread
 from passes.builder import BATCHED_KEY, Builder, tensor_value
 from passes.decisions import Code, Decline
 

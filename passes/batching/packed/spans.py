@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.segments import spread
+from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 
 __all__ = ["span"]

@@ -6,22 +6,14 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import (
-    attention,
-    convolution,
-    losses,
-    packed_operators,
-    packed_recurrent,
-    packed_scan,
-    packed_shapes,
-    segments,
-)
+from passes.batching import attention, convolution, losses
 from passes.batching.context import Context, Operand
-from passes.batching.cumulations import cumulation_rows
 from passes.batching.elementwise import cast_like, clip, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
-from passes.batching.packed import (
+from passes.batching.packed import operators, recurrent, scan, segments, shapes
+from passes.batching.packed.cumulations import cumulation_rows
+from passes.batching.packed.row_by_row import (
     along_other_axis,
     broadcasting_rows,
     matrix_rows,
@@ -30,7 +22,7 @@ from passes.batching.packed import (
     rows,
     trailing_rows,
 )
-from passes.batching.rows_as_samples import ANY, loss_of_rows, rows_as_samples
+from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.table import register_packed
 
 register_packed(
@@ -46,8 +38,8 @@ register_packed(
     broadcasting_rows,
 )
 
-register_packed("PRelu", packed_operators.one_sided_rows, since=7)
-register_packed("QuantizeLinear DequantizeLinear", packed_operators.quantization_rows)
+register_packed("PRelu", operators.one_sided_rows, since=7)
+register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows)
 
 # Along axes.
 register_packed(
@@ -59,7 +51,7 @@ register_packed(
 register_packed("Hardmax", along_other_axis(-1), since=13)
 register_packed("LpNormalization TopK", along_other_axis(-1))
 register_packed("LayerNormalization RMSNormalization", trailing_rows)
-register_packed("Flatten", packed_shapes.flatten_rows)
+register_packed("Flatten", shapes.flatten_rows)
 register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
 register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
@@ -82,9 +74,9 @@ register_packed("Split", named_axes(_attribute_axis(0)))
 
 # Matrices and images.
 register_packed("MatMul MatMulInteger QLinearMatMul", matrix_rows)
-register_packed("Gemm", packed_operators.gemm_rows, since=7)
-register_packed("Einsum", packed_operators.einsum_rows)
-register_packed("Trilu", packed_operators.trilu_rows)
+register_packed("Gemm", operators.gemm_rows, since=7)
+register_packed("Einsum", operators.einsum_rows)
+register_packed("Trilu", operators.trilu_rows)
 register_packed("BatchNormalization", of_images(2), since=9)
 register_packed(
     "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
@@ -123,20 +115,20 @@ register_packed(
 )
 
 # Shapes and positions.
-register_packed("Transpose", packed_shapes.transpose_rows)
-register_packed("Squeeze", packed_shapes.squeeze_rows)
-register_packed("Unsqueeze", packed_shapes.unsqueeze_rows)
-register_packed("Reshape", packed_shapes.reshape_rows)
-register_packed("Expand", packed_shapes.expand_rows)
-register_packed("Tile", packed_shapes.tile_rows)
-register_packed("Shape", packed_shapes.shape_of_rows)
-register_packed("Size", packed_shapes.size_of_rows)
-register_packed("Gather", packed_shapes.gather_rows)
-register_packed("Slice", packed_shapes.slice_rows, since=10)
-register_packed("Concat", packed_shapes.concat_rows)
-register_packed("LSTM GRU RNN", packed_recurrent.recurrent_rows)
-register_packed("Scan", packed_scan.scan_rows, since=16)
-register_packed("GatherND", packed_operators.gather_nd_rows, since=12)
-register_packed("GatherElements ScatterElements", packed_operators.element_rows, since=11)
-register_packed("Compress", packed_operators.compress_rows, since=16)
-register_packed("OneHot", packed_operators.one_hot_rows)
+register_packed("Transpose", shapes.transpose_rows)
+register_packed("Squeeze", shapes.squeeze_rows)
+register_packed("Unsqueeze", shapes.unsqueeze_rows)
+register_packed("Reshape", shapes.reshape_rows)
+register_packed("Expand", shapes.expand_rows)
+register_packed("Tile", shapes.tile_rows)
+register_packed("Shape", shapes.shape_of_rows)
+register_packed("Size", shapes.size_of_rows)
+register_packed("Gather", shapes.gather_rows)
+register_packed("Slice", shapes.slice_rows, since=10)
+register_packed("Concat", shapes.concat_rows)
+register_packed("LSTM GRU RNN", recurrent.recurrent_rows)
+register_packed("Scan", scan.scan_rows, since=16)
+register_packed("GatherND", operators.gather_nd_rows, since=12)
+register_packed("GatherElements ScatterElements", operators.element_rows, since=11)
+register_packed("Compress", operators.compress_rows, since=16)
+register_packed("OneHot", operators.one_hot_rows)

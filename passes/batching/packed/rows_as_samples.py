@@ -10,8 +10,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed import lengths_of
-from passes.batching.segments import segment, spread
+from passes.batching.packed.row_by_row import lengths_of
+from passes.batching.packed.segments import segment, spread
 from passes.decisions import Code, Decline
 
 __all__ = ["loss_of_rows", "rows_as_samples"]

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed import packed_data, rows, same_rows, sample_axis
+from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
 

@@ -1,0 +1,1 @@
+"""Rules for samples of different length, packed into one tensor."""

@@ -10,12 +10,12 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.decisions import Decision
-from passes.expand import write_results
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_plan import Check, FusionFacts, FusionPlan, plan_fusion
 from passes.fusing.guards import Guards
 from passes.fusing.stack import sample_count
 from passes.graphs import graphs_inside
+from passes.loops.plan import write_results
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises

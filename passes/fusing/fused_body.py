@@ -12,11 +12,11 @@ from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Reason
-from passes.expand import plan_output
 from passes.fusing.stack import static_count
 from passes.graphs import captured_values, subgraphs
 from passes.loops.escape import escape
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
+from passes.loops.plan import plan_output
 from passes.site import ElementSource, MapSite, Result, TensorSource
 from passes.typing import Typings
 

@@ -14,12 +14,12 @@ from passes.batching.lengths import Lengths
 from passes.batching.walk import WalkOptions
 from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.expand import LoopPlan, plan_loop
 from passes.fusing.cost import estimate_guard
 from passes.fusing.fused_body import FusedBody, walk_body
 from passes.fusing.pack import can_pack, length_symbols, pack, rows_of_elements
 from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack, static_count
 from passes.graphs import default_opset, node_paths
+from passes.loops.plan import LoopPlan, plan_loop
 from passes.promises import Promises
 from passes.reading.types import checked_types
 from passes.sequence_map import find_sequence_maps

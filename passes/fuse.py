@@ -11,7 +11,8 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.decisions import Decision
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_plan import Check, FusionFacts, FusionPlan, plan_fusion
+from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guards import Guards
 from passes.fusing.stack import sample_count
 from passes.graphs import graphs_inside

@@ -8,7 +8,8 @@ from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.fuse import record_fusion
-from passes.fusing.fusion_plan import FusionFacts, FusionPlan, plan_whole
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, plan_whole
 from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
 from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs

@@ -1,0 +1,68 @@
+"""What holds for all maps of a model while they are fused."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from passes.fusing.pack import rows_of_elements
+from passes.graphs import default_opset, node_paths
+from passes.promises import Promises
+from passes.reading.types import checked_types
+from passes.sequence_map import find_sequence_maps
+from passes.site import MapSite
+from passes.typing import Typings, type_both_ways, type_values
+
+__all__ = ["Check", "FusionFacts"]
+
+
+class Check(enum.StrEnum):
+    """What a guard asks of the elements of sequences before the fused body runs."""
+
+    SHAPES = "equal shapes"
+    ROWS = "equal rows"
+    LENGTHS = "equal rows and lengths"
+
+
+class FusionFacts:
+    """What holds for all maps of a model.
+
+    Attributes:
+        model: The model.
+        typings: Both typings.
+        opset: Version of ONNX's operators.
+        promises: What the caller vouches for.
+        exact: Keep per-sample what rounding could change by more than rounding.
+        auto: Leave a map alone where fusing it gains nothing.
+        paths: Names the nodes for messages.
+    """
+
+    def __init__(
+        self, model: ir.Model, promises: Promises, *, exact: bool = False, auto: bool = False
+    ) -> None:
+        self.model = model
+        self.typings = type_both_ways(model, promises)
+        self.opset = default_opset(model)
+        self.promises = promises
+        self.exact = exact
+        self.auto = auto
+        self.paths: Mapping[ir.Node, str] = node_paths(model)
+        self._checked: dict[bool, Typings] = {}
+
+    def checked_typings(self, check: Check | None, site: MapSite) -> Typings:
+        """Return both typings, or what is proven behind a guard of all maps."""
+        if check is None:
+            return self.typings
+        rows = check is not Check.SHAPES
+        if site.was_loop:
+            return checked_types(site, self.typings, self.model, rows=rows)
+        if rows not in self._checked:
+            elements = self.typings.declared
+            if rows:
+                maps = [node for _, node in find_sequence_maps(self.model)]
+                elements = rows_of_elements(maps, elements)
+            typing = type_values(self.model, proven=True, elements=elements)
+            self._checked[rows] = Typings(typing, typing)
+        return self._checked[rows]

@@ -1,0 +1,87 @@
+"""Walks over the body of a map, its sources stacked or packed as far as a guard allows."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.lengths import Lengths
+from passes.batching.walk import WalkOptions
+from passes.builder import Builder
+from passes.fusing.fused_body import FusedBody, walk_body
+from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.pack import can_pack, length_symbols, pack
+from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack
+from passes.site import MapSite, SequenceSource
+from passes.sources import length_equals
+
+__all__ = ["walk_site"]
+
+
+def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
+    """Walk over a body as if a guard had checked the elements of all unproven sequences."""
+    typings = facts.typings
+    prelude = Builder(site.path)
+    first = site.elements[0][1]
+    batch = sample_count(prelude, first, typings)
+    stacked: dict[ir.Value, ir.Value] = {}
+    packed: dict[ir.Value, tuple[ir.Value, Lengths]] = {}
+    asked: dict[ir.Value, ir.Value] = {}
+    known: dict[ir.Value, Lengths] = {}
+    needs_samples = False
+
+    def ask_lengths(sequence: ir.Value) -> ir.Value:
+        asked[sequence] = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))
+        return asked[sequence]
+
+    for inner, source in site.elements:
+        is_as_long = check is not None or length_equals(first, source, typings.proven)
+        is_sequence = isinstance(source, SequenceSource)
+        rank = typings.declared.rank(inner)
+        vouched = is_proven_equal(source, typings)
+        if not vouched and isinstance(source, SequenceSource):
+            promised = is_promised(source.sequence, facts.promises, typings)
+            vouched = promised or check is Check.SHAPES
+        value = stack(prelude, source, rank, typings) if vouched else None
+        if value is not None:
+            stacked[inner] = value if is_as_long else _cut(prelude, value, batch)
+            needs_samples |= is_sequence
+            continue
+        checked = is_sequence and bool(rank) and check in (Check.ROWS, Check.LENGTHS)
+        if checked or can_pack(inner, source, typings):
+            if check is Check.LENGTHS and isinstance(source, SequenceSource):
+                known |= {source.sequence: next(iter(known.values()))} if known else {}
+            packed[inner] = pack(prelude, source, ask_lengths, known)
+            if not is_as_long:
+                packed[inner] = _cut_packed(prelude, *packed[inner], batch)
+            needs_samples |= is_sequence
+    view = facts.checked_typings(check, site)
+    options = WalkOptions(
+        opset=facts.opset,
+        batch=batch,
+        may_be_empty=not needs_samples,
+        exact=facts.exact,
+        paths=facts.paths,
+        lengths=length_symbols(site, packed, view.proven),
+    )
+    body = walk_body(site, view, options, prelude, stacked, packed)
+    body.asked = asked
+    return body
+
+
+def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
+    """Cut surplus rows off a second source; fewer rows than samples are an error."""
+    rows = builder.op("Slice", [value, builder.ints(0), batch, builder.ints(0)])
+    shape = builder.op("Shape", [value])
+    rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(np.iinfo(np.int64).max)])
+    target = builder.op("Concat", [batch, rest], {"axis": 0})
+    return builder.op("Reshape", [rows, target], {"allowzero": 1})
+
+
+def _cut_packed(
+    builder: Builder, value: ir.Value, lengths: Lengths, batch: ir.Value
+) -> tuple[ir.Value, Lengths]:
+    """Cut surplus samples off a second source; fewer samples are an error."""
+    sizes = builder.op("Slice", [lengths.value, builder.ints(0), batch])
+    kept = Lengths(builder, builder.op("Reshape", [sizes, batch], {"allowzero": 1}))
+    return builder.op("Slice", [value, builder.ints(0), kept.total, builder.ints(0)]), kept

@@ -10,9 +10,10 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.operators import Operators
 from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value, is_default_domain
+from passes.graphs import constant_value
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule", "Surroundings"]
@@ -73,7 +74,7 @@ def _are_positive(dims: Sequence[int | str | None]) -> bool:
     return all(isinstance(d, int) and d > 0 for d in dims)
 
 
-class Context:
+class Context(Operators):
     """The surroundings of one node while its rule runs.
 
     Attributes:
@@ -92,8 +93,7 @@ class Context:
         may_be_empty: bool,
         surroundings: Surroundings,
     ) -> None:
-        self.builder = builder
-        self.opset = opset
+        super().__init__(builder, opset)
         self.may_be_empty = may_be_empty
         self.batch = batch
         self._surroundings = surroundings
@@ -156,19 +156,6 @@ class Context:
         )
 
     # New nodes.
-
-    def op(
-        self,
-        op_type: str,
-        inputs: Sequence[ir.Value | None],
-        attributes: Mapping[str, Any] | None = None,
-    ) -> ir.Value:
-        """Record a node with one output and return it."""
-        return self.builder.op(op_type, inputs, attributes)
-
-    def ints(self, *numbers: int) -> ir.Value:
-        """Return a constant int64 vector."""
-        return self.builder.ints(*numbers)
 
     def same(
         self,
@@ -239,41 +226,6 @@ class Context:
 
     # Moves of the batch axis.
 
-    def unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-        """Insert axes of size 1; no axes give the value itself."""
-        if not axes:
-            return value
-        if self.opset >= 13:
-            return self.op("Unsqueeze", [value, self.ints(*axes)])
-        return self.op("Unsqueeze", [value], {"axes": list(axes)})
-
-    def squeeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value:
-        """Remove axes of size 1; no axes, and axes inserted just before, leave no node."""
-        if not axes:
-            return value
-        before = self.before_unsqueeze(value, axes)
-        if before is not None:
-            return before
-        if self.opset >= 13:
-            return self.op("Squeeze", [value, self.ints(*axes)])
-        return self.op("Squeeze", [value], {"axes": list(axes)})
-
-    def before_unsqueeze(self, value: ir.Value, axes: Sequence[int]) -> ir.Value | None:
-        """Return what a value was before it gained axes of size 1, None if it did not.
-
-        Args:
-            value: A value of the new graph.
-            axes: The axes, not negative.
-        """
-        node = value.producer()
-        if node is None or node.op_type != "Unsqueeze" or not is_default_domain(node):
-            return None
-        given = node.attributes.get_ints("axes", ())
-        if len(node.inputs) > 1:
-            known = constant_value(node.inputs[1])
-            given = () if known is None else tuple(int(axis) for axis in known.reshape(-1))
-        return node.inputs[0] if sorted(given or ()) == sorted(axes) else None
-
     def padded_rank(self, operand: Batched, rank: int) -> ir.Value:
         """Return an operand that aligns with batched operands of sample rank ``rank``.
 
@@ -325,15 +277,6 @@ class Context:
         shift = self.op("Where", [self.op("Less", [axes.value, zero]), wrap, one])
         return self.op("Add", [axes.value, shift])
 
-    def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
-        """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
-        if self.opset >= 15:
-            attributes = {"start": start, "end": end}
-            return self.op("Shape", [value], attributes)
-        last = np.iinfo(np.int64).max if end is None else end
-        whole = self.op("Shape", [value])
-        return self.op("Slice", [whole, self.ints(start), self.ints(int(last))])
-
     def merged(self, value: ir.Value, dims: Sequence[int | str | None] = ()) -> ir.Value:
         """Merge the batch axis of ``[B, N, ...]`` into the next one: ``[B * N, ...]``.
 
@@ -366,12 +309,6 @@ class Context:
             return self.op("Reshape", [value, self.ints(-1, *_numbers(dims))])
         target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
         return self.reshape(value, target)
-
-    def reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
-        """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""
-        if self.opset >= 14:
-            return self.op("Reshape", [value, target], {"allowzero": 1})
-        return self.op("Reshape", [value, target])
 
     def attribute(self, node: ir.Node, name: str, default: Any = None) -> Any:
         """Return the value of an attribute of a node, or a default."""

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from passes.batching import rules, table
 from passes.batching.context import Context, Operand
+from passes.batching.demotion import Demotions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
@@ -63,10 +64,7 @@ class Walk:
         promoted: Per-sample values that are read as stacked or packed: a placeholder for each,
             to be replaced by what its loop collects.
         reasons: Why nodes stayed in a loop.
-        demoted: Nodes that must stay in a loop too, so that a value which differs in shape need
-            not be carried from one loop to a later one, or so that what a discrete node reads is
-            exact; walk again with them kept.
-        kept_exact: Why nodes are demoted for what a discrete node reads.
+        demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
         hoisted: Shared nodes that could fail, and now run once even if there are no samples.
         flips: Discrete nodes that a rounding one feeds.
@@ -78,8 +76,7 @@ class Walk:
         self.loops: list[list[ir.Node]] = []
         self.promoted: dict[ir.Value, ir.Value] = {}
         self.reasons: list[Reason] = []
-        self.demoted: set[ir.Node] = set()
-        self.kept_exact: list[Reason] = []
+        self.demotions = Demotions(self.env)
         self.fused = 0
         self.hoisted: list[ir.Node] = []
         self.flips: list[ir.Node] = []
@@ -352,12 +349,12 @@ class Walk:
                 if self._can_promote(x.value):
                     self._promote(x)
                 else:
-                    self._demote_between(node, x.stage)
+                    self.demotions.between(node, x.stage)
             if x.is_stacked and isinstance(x.type.type, ir.SequenceType):
-                self._demote_between(node, -1)
+                self.demotions.between(node, -1)
         rounding = any(x.rounding for x in operands)
         if rounding and self._options.exact and self._may_be_discrete(node):
-            self._demote_rounded(node)
+            self.demotions.rounded(node, self._path)
             rounding = False
         for value in node.outputs:
             type_ = self.type_of(value)
@@ -366,37 +363,3 @@ class Walk:
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self._options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
-
-    def _demote_rounded(self, node: ir.Node) -> None:
-        """Demote all that rounds on the way to a node."""
-        pending = [node]
-        while pending:
-            for value in _read_by(pending.pop()):
-                producer = value.producer()
-                if producer is None or value not in self.env or producer in self.demoted:
-                    continue
-                if self.env[value].rounding:
-                    self.demoted.add(producer)
-                    pending.append(producer)
-                    detail = f"batching may round it differently, and it feeds {self._path(node)}"
-                    reason = Reason(Code.EXACT, self._path(producer), producer.op_type, detail)
-                    self.kept_exact.append(reason)
-
-    def _demote_between(self, node: ir.Node, stage: int) -> None:
-        """Demote what a node reads of later stages than ``stage``, down to that stage."""
-        pending = [node]
-        while pending:
-            for value in _read_by(pending.pop()):
-                producer = value.producer()
-                if producer is None or value not in self.env:
-                    continue
-                x = self.env[value]
-                if x.stage > stage and producer not in self.demoted:
-                    self.demoted.add(producer)
-                    pending.append(producer)
-
-
-def _read_by(node: ir.Node) -> list[ir.Value]:
-    """Return what a node reads, captured values among them."""
-    captured = [v for _, g in subgraphs(node) for v in captured_values(g)]
-    return [v for v in (*node.inputs, *captured) if v is not None]

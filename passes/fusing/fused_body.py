@@ -233,13 +233,13 @@ def walk_body(
             else:
                 walk.bind(inner, Layout.PER_SAMPLE)
         walk.run(site.body, kept)
-        why_kept += walk.kept_exact
+        why_kept += walk.demotions.reasons
         torn = _read_apart(site, walk)
-        if walk.demoted <= kept and not torn:
+        if walk.demotions.nodes <= kept and not torn:
             break
         makers = [node for v in torn if (node := v.producer()) is not None]
         why_kept += [_why_apart(node, options) for node in makers if node not in kept]
-        kept |= walk.demoted | frozenset(makers)
+        kept |= walk.demotions.nodes | frozenset(makers)
         for value in torn:
             together.pop(value, None)
         for stage in walk.stages:

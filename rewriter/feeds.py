@@ -36,17 +36,10 @@ class Feed:
     Attributes:
         description: What it is like, such as ``length 5 ragged``.
         values: Input name to array, list of arrays or None (an absent optional).
-        broken_promise: Which promise the values break, in one sentence; empty when none.
     """
 
     description: str
     values: dict[str, Any]
-    broken_promise: str = ""
-
-    @property
-    def honours_promises(self) -> bool:
-        """Whether the values keep every promise that the model carries."""
-        return not self.broken_promise
 
 
 # Most telling first. A model that accepts none of these needs inputs from its user.

@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from passes.errors import RewriteError
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models
 from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
+from rewriter.input_specs import InputSpec, input_specs
 from rewriter.judging import Case, Judge
 from rewriter.mismatch import write_mismatch
 
@@ -106,8 +108,10 @@ def validate(
         What each feed showed. A feed on which ``before`` fails proves nothing.
 
     Raises:
-        RewriteError: A model cannot be read, or given inputs do not fit it or break a promise.
+        RewriteError: A model cannot be read, the models take different inputs, or given inputs
+            do not fit them or break a promise.
     """
+    _check_same_inputs(before, after)
     promises = _promises(before, after)
     judge = Judge(before, after, rtol, atol)
     if inputs is not None:
@@ -148,6 +152,36 @@ def find_broken_pass(
         if Judge(before, model, rtol, atol).case(feed).verdict == "differs":
             return name
     return None
+
+
+def _check_same_inputs(before: Any, after: Any) -> None:
+    """Refuse two models of which one takes what the other does not."""
+    one, other = _specs(before), _specs(after)
+    for name in [*one, *other]:
+        sides = (one.get(name), other.get(name))
+        types = [spec and _type(spec) for spec in sides]
+        if types[0] == types[1] or not any(spec and _is_fed(spec) for spec in sides):
+            continue
+        first, second = (
+            f"takes {type_} {name!r}" if type_ else f"has no input {name!r}" for type_ in types
+        )
+        raise RewriteError(
+            f"the models take different inputs: the first {first}, the second {second}; compare "
+            "models with the same inputs"
+        )
+
+
+def _specs(model: Any) -> dict[str, InputSpec]:
+    return {spec.name: spec for spec in input_specs(models.take(model).model, Promises())}
+
+
+def _type(spec: InputSpec) -> str:
+    text = f"seq({spec.dtype})" if spec.is_sequence else str(spec.dtype)
+    return (f"optional({text})" if spec.is_optional else text).lower()
+
+
+def _is_fed(spec: InputSpec) -> bool:
+    return spec.is_required or spec.is_optional
 
 
 def _promises(before: Any, after: Any) -> Promises:

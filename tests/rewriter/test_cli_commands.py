@@ -91,6 +91,13 @@ class TestValidate:
         assert (tmp_path / "wrong.onnx.mismatch").is_dir()
         assert "output 'y'" in printed.err
 
+    def test_other_inputs(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
+        other = write(tmp_path / "other.onnxtxt", TWO)
+        assert seqmap("validate", rows, other) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("seqmap: error: the models take different inputs: the first takes")
+        assert not (tmp_path / "other.onnxtxt.mismatch").exists()
+
     def test_tolerance(self, rows: Path, tmp_path: Path) -> None:
         wrong = write(tmp_path / "wrong.onnx", WRONG)
         assert seqmap("validate", rows, wrong, "--atol", "1e9") == 0

@@ -184,7 +184,23 @@ class TestMadeUnderPromises:
         Promises(frozenset({"xs"})).write(carrier)
         feeds = make_feeds(carrier)
         assert all(len(set(shapes(feed, "xs"))) <= 1 for feed in feeds)
-        assert all(feed.honours_promises for feed in feeds)
+
+    @pytest.mark.parametrize(
+        "promises",
+        [
+            pytest.param(Promises(frozenset({"xs"})), id="uniform"),
+            pytest.param(Promises(input_shapes={"xs": (None, 4), "x": (6,)}), id="input-shapes"),
+            pytest.param(Promises(input_shapes={"xs": (2, 4)}), id="all-numbers"),
+            pytest.param(Promises(trust_types=True), id="trust-types"),
+            pytest.param(Promises(frozenset({"xs"}), {"x": (1,)}, True), id="all-of-them"),
+        ],
+    )
+    def test_whatever_is_tried_is_as_given_feeds_have_to_be(self, promises):
+        graph = model("seq(float[N,4]) xs, float[M] x")
+        maker = FeedMaker(graph, promises=promises)
+        for kind in maker.kinds(8):
+            for attempt in maker.attempts(kind, None):
+                check_feeds(graph, maker.draw(kind, attempt).values, promises)
 
 
 class TestIndices:

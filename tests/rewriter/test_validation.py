@@ -119,6 +119,60 @@ class TestVerdicts:
         assert "the outputs are ['zs'] and should be ['ys']" in validate(RELU, other).summary
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        pytest.param(
+            "float[N] x",
+            "float[N] z",
+            "the first takes float 'x', the second has no input 'x'",
+            id="another-name",
+        ),
+        pytest.param(
+            "float[N] x",
+            "float[N] x, bool k",
+            "the first has no input 'k', the second takes bool 'k'",
+            id="one-more",
+        ),
+        pytest.param(
+            "float[N] x, optional(float[N]) k",
+            "float[N] x",
+            "the first takes optional(float) 'k', the second has no input 'k'",
+            id="one-less",
+        ),
+        pytest.param(
+            "float[N] x",
+            "double[N] x",
+            "the first takes float 'x', the second takes double 'x'",
+            id="another-type",
+        ),
+        pytest.param(
+            "seq(float[N]) x",
+            "float[N] x",
+            "the first takes seq(float) 'x', the second takes float 'x'",
+            id="no-sequence",
+        ),
+    ],
+)
+def test_models_with_different_inputs_are_refused(one, other, message):
+    body = "n = Constant <value_int = 1> ()"
+    first, second = (model(f"({inputs}) => (int64 n)", body) for inputs in (one, other))
+    with pytest.raises(RewriteError) as caught:
+        validate(first, second)
+    assert str(caught.value) == (
+        f"the models take different inputs: {message}; compare models with the same inputs"
+    )
+
+
+def test_an_input_with_a_default_may_be_gone():
+    w = onnx.numpy_helper.from_array(np.float32([2]), "w")
+    before = model("(float[1] x, float[1] w) => (float[1] y)", "y = Mul(x, w)")
+    after = model("(float[1] x) => (float[1] y)", "y = Mul(x, w)")
+    for one in (before, after):
+        one.graph.initializer.append(w)
+    assert validate(before, after).ok
+
+
 class TestFeeds:
     @pytest.mark.parametrize(
         "graph",

@@ -10,13 +10,25 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime
+import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
 
-__all__ = ["Case", "Operand", "constant", "decline_of", "mapped", "prove", "shared"]
+__all__ = [
+    "BATCHES",
+    "Case",
+    "Operand",
+    "constant",
+    "decline_of",
+    "ints",
+    "mapped",
+    "prove",
+    "shared",
+    "words",
+]
 
 Array = np.ndarray[Any, Any]
 onnxruntime.set_default_logger_severity(4)
@@ -34,6 +46,11 @@ class Operand:
         return self.samples[sample if self.kind == "mapped" else 0]
 
     @property
+    def first(self) -> Array:
+        """The value of the first sample."""
+        return self.samples[0]
+
+    @property
     def dtype(self) -> ir.DataType:
         """The element type."""
         array = self.samples[0]
@@ -41,6 +58,17 @@ class Operand:
 
 
 MOST = 3
+BATCHES = pytest.mark.parametrize("batch", [0, 1, MOST])
+
+
+def ints(*numbers: int, dtype: Any = np.int64) -> Array:
+    """Make a vector of integers."""
+    return np.array(numbers, dtype)
+
+
+def words(*samples: list[Any]) -> Operand:
+    """Make an operand of texts that differ per sample."""
+    return mapped(*(np.array(sample, object) for sample in samples))
 
 
 def mapped(first: Any, *others: Any, dtype: Any = np.float32, seed: int = 0) -> Operand:

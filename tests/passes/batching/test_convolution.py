@@ -9,6 +9,7 @@ import pytest
 
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -18,12 +19,6 @@ from tests.passes.batching.harness import (
     prove,
     shared,
 )
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 def whole(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> Operand:
@@ -48,59 +43,61 @@ TURNED, TURNED_GROUPS = mapped((4, 6, 3, 3), seed=1), mapped((4, 3, 3, 3), seed=
 BIAS = mapped((6,), seed=2)
 WIDE = "<pads = [1, 1, 1, 1], strides = [2, 1]>"
 CASES = [
-    convolve("Conv", "of images", x=X, w=constant(one(W))),
-    convolve("Conv", "of one image", WIDE, x=X1, w=constant(one(W)), b=constant(one(BIAS))),
-    convolve("Conv", "symbolic", WIDE, x=X, w=shared(one(W)), b=shared(one(BIAS)), symbolic=True),
-    convolve("Conv", "one image, symbolic", x=X1, w=shared(one(W)), symbolic=True),
+    convolve("Conv", "of images", x=X, w=constant(W.first)),
+    convolve("Conv", "of one image", WIDE, x=X1, w=constant(W.first), b=constant(BIAS.first)),
     convolve(
-        "Conv", "of lines", "<dilations = [2]>", x=LINE, w=shared(one(W1)), b=shared(one(BIAS))
+        "Conv", "symbolic", WIDE, x=X, w=shared(W.first), b=shared(BIAS.first), symbolic=True
+    ),
+    convolve("Conv", "one image, symbolic", x=X1, w=shared(W.first), symbolic=True),
+    convolve(
+        "Conv", "of lines", "<dilations = [2]>", x=LINE, w=shared(W1.first), b=shared(BIAS.first)
     ),
     convolve(
-        "Conv", "of volumes", x=mapped((1, 2, 3, 4, 3)), w=shared(one(mapped((3, 2, 2, 2, 2))))
+        "Conv", "of volumes", x=mapped((1, 2, 3, 4, 3)), w=shared(mapped((3, 2, 2, 2, 2)).first)
     ),
-    convolve("Conv", "same size", '<auto_pad = "SAME_UPPER">', x=X, w=shared(one(W)), opset=22),
+    convolve("Conv", "same size", '<auto_pad = "SAME_UPPER">', x=X, w=shared(W.first), opset=22),
     convolve(
-        "Conv", "in groups", "<group = 2>", x=X, w=shared(one(GROUPED)), b=constant(one(BIAS))
+        "Conv", "in groups", "<group = 2>", x=X, w=shared(GROUPED.first), b=constant(BIAS.first)
     ),
-    convolve("Conv", "mapped bias", WIDE, x=X, w=shared(one(W)), b=BIAS),
-    convolve("Conv", "mapped bias of lines", x=LINE, w=shared(one(W1)), b=BIAS, symbolic=True),
-    convolve("Conv", "mapped filters", WIDE, x=shared(one(X)), w=W),
-    convolve("Conv", "mapped filters and bias", x=shared(one(X)), w=W, b=BIAS),
+    convolve("Conv", "mapped bias", WIDE, x=X, w=shared(W.first), b=BIAS),
+    convolve("Conv", "mapped bias of lines", x=LINE, w=shared(W1.first), b=BIAS, symbolic=True),
+    convolve("Conv", "mapped filters", WIDE, x=shared(X.first), w=W),
+    convolve("Conv", "mapped filters and bias", x=shared(X.first), w=W, b=BIAS),
     convolve(
-        "Conv", "mapped filters, shared bias", x=constant(one(LINE)), w=W1, b=shared(one(BIAS))
+        "Conv", "mapped filters, shared bias", x=constant(LINE.first), w=W1, b=shared(BIAS.first)
     ),
     convolve(
-        "Conv", "mapped filters in groups", "<group = 2>", x=shared(one(X)), w=GROUPED, b=BIAS
+        "Conv", "mapped filters in groups", "<group = 2>", x=shared(X.first), w=GROUPED, b=BIAS
     ),
-    convolve("Conv", "mapped filters, symbolic", x=shared(one(X)), w=W, symbolic=True),
-    convolve("Conv", "bias alone mapped", x=shared(one(X)), w=shared(one(W)), b=BIAS),
-    convolve("ConvTranspose", "of images", x=X, w=constant(one(TURNED)), b=constant(one(BIAS))),
+    convolve("Conv", "mapped filters, symbolic", x=shared(X.first), w=W, symbolic=True),
+    convolve("Conv", "bias alone mapped", x=shared(X.first), w=shared(W.first), b=BIAS),
+    convolve("ConvTranspose", "of images", x=X, w=constant(TURNED.first), b=constant(BIAS.first)),
     convolve(
         "ConvTranspose",
         "with strides, symbolic",
         "<strides = [2, 2], output_padding = [1, 0]>",
         x=X,
-        w=shared(one(TURNED)),
+        w=shared(TURNED.first),
         symbolic=True,
     ),
-    convolve("ConvTranspose", "in groups", "<group = 2>", x=X1, w=shared(one(TURNED_GROUPS))),
-    convolve("ConvTranspose", "to a size", "<output_shape = [6, 7]>", x=X, w=shared(one(TURNED))),
-    convolve("ConvTranspose", "mapped bias", x=X, w=shared(one(TURNED)), b=BIAS),
-    convolve("ConvTranspose", "mapped filters", x=shared(one(X)), w=TURNED, b=BIAS),
+    convolve("ConvTranspose", "in groups", "<group = 2>", x=X1, w=shared(TURNED_GROUPS.first)),
+    convolve("ConvTranspose", "to a size", "<output_shape = [6, 7]>", x=X, w=shared(TURNED.first)),
+    convolve("ConvTranspose", "mapped bias", x=X, w=shared(TURNED.first), b=BIAS),
+    convolve("ConvTranspose", "mapped filters", x=shared(X.first), w=TURNED, b=BIAS),
     convolve(
         "ConvTranspose",
         "mapped filters in groups",
         "<group = 2>",
-        x=shared(one(X)),
+        x=shared(X.first),
         w=TURNED_GROUPS,
     ),
-    convolve("ConvInteger", "of images", x=whole(2, 4, 5, 6), w=shared(one(whole(6, 4, 3, 3)))),
+    convolve("ConvInteger", "of images", x=whole(2, 4, 5, 6), w=shared(whole(6, 4, 3, 3).first)),
     convolve(
         "ConvInteger",
         "with zero points",
         WIDE,
         x=whole(1, 4, 5, 6),
-        w=constant(one(whole(6, 4, 3, 3))),
+        w=constant(whole(6, 4, 3, 3).first),
         xz=constant(np.uint8(3)),
         wz=shared(np.uint8(5)),
     ),
@@ -108,7 +105,7 @@ CASES = [
         "ConvInteger",
         "symbolic",
         x=whole(2, 1, 6, 6),
-        w=shared(one(whole(2, 1, 3, 3))),
+        w=shared(whole(2, 1, 3, 3).first),
         symbolic=True,
     ),
 ]
@@ -119,7 +116,7 @@ def quantized(name: str, attributes: str = "", **changed: Operand) -> Case:
         "x": whole(2, 4, 5, 6),
         "xs": constant(np.float32(0.02)),
         "xz": constant(np.uint8(7)),
-        "w": constant(one(whole(6, 4, 3, 3, seed=1))),
+        "w": constant(whole(6, 4, 3, 3, seed=1).first),
         "ws": constant(np.float32(0.03)),
         "wz": constant(np.uint8(9)),
         "ys": constant(np.float32(0.3)),
@@ -140,18 +137,18 @@ QUANTIZED = [
 
 OFFSETS = mapped((2, 18, 3, 4), seed=3)
 MASK = mapped((2, 9, 3, 4), seed=4)
-DEFORM = {"x": X, "w": shared(one(W)), "o": OFFSETS}
+DEFORM = {"x": X, "w": shared(W.first), "o": OFFSETS}
 DEFORMED = [
     convolve("DeformConv", "of images", opset=19, **DEFORM),
-    convolve("DeformConv", "with a bias", opset=22, **DEFORM, b=shared(one(BIAS))),
+    convolve("DeformConv", "with a bias", opset=22, **DEFORM, b=shared(BIAS.first)),
     convolve(
-        "DeformConv", "with a bias and a mask", opset=19, **DEFORM, b=constant(one(BIAS)), m=MASK
+        "DeformConv", "with a bias and a mask", opset=19, **DEFORM, b=constant(BIAS.first), m=MASK
     ),
     convolve(
         "DeformConv", "with a mapped bias", opset=19, **DEFORM, b=BIAS, m=MASK, symbolic=True
     ),
-    convolve("DeformConv", "shared offsets", opset=19, **{**DEFORM, "o": shared(one(OFFSETS))}),
-    convolve("DeformConv", "shared images", opset=19, **{**DEFORM, "x": shared(one(X))}, b=BIAS),
+    convolve("DeformConv", "shared offsets", opset=19, **{**DEFORM, "o": shared(OFFSETS.first)}),
+    convolve("DeformConv", "shared images", opset=19, **{**DEFORM, "x": shared(X.first)}, b=BIAS),
     Case(
         "DeformConv mask without bias",
         'y = DeformConv(x, w, o, "", m)',
@@ -170,11 +167,11 @@ def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
 
 
 OLD = [
-    convolve("Conv", "at 11", WIDE, 11, x=X, w=shared(one(W)), b=BIAS),
-    convolve("Conv", "mapped filters at 14", "", 14, x=shared(one(X)), w=W),
-    convolve("ConvTranspose", "at 11", "", 11, x=X1, w=shared(one(TURNED))),
+    convolve("Conv", "at 11", WIDE, 11, x=X, w=shared(W.first), b=BIAS),
+    convolve("Conv", "mapped filters at 14", "", 14, x=shared(X.first), w=W),
+    convolve("ConvTranspose", "at 11", "", 11, x=X1, w=shared(TURNED.first)),
     convolve(
-        "ConvInteger", "at 10", "", 10, x=whole(1, 4, 5, 6), w=shared(one(whole(6, 4, 3, 3)))
+        "ConvInteger", "at 10", "", 10, x=whole(1, 4, 5, 6), w=shared(whole(6, 4, 3, 3).first)
     ),
 ]
 
@@ -186,20 +183,20 @@ def test_forms_of_older_opsets(case: Case, batch: int) -> None:
 
 
 STATE = mapped((1, 3, 2), seed=5)
-CAUSAL = {"x": mapped((1, 3, 6)), "w": constant(one(mapped((3, 1, 3), seed=1)))}
+CAUSAL = {"x": mapped((1, 3, 6)), "w": constant(mapped((3, 1, 3), seed=1).first)}
 STATES = [
     Case("CausalConvWithState", "y, z = CausalConvWithState(x, w)", CAUSAL, ("y", "z"), 27),
     Case(
         "CausalConvWithState with bias and state",
         'y, z = CausalConvWithState<activation = "silu">(x, w, b, s)',
-        {**CAUSAL, "b": shared(one(mapped((3,)))), "s": STATE},
+        {**CAUSAL, "b": shared(mapped((3,)).first), "s": STATE},
         ("y", "z"),
         27,
     ),
     Case(
         "CausalConvWithState with a shared state",
         'y, z = CausalConvWithState(x, w, "", s)',
-        {**CAUSAL, "x": mapped((2, 3, 6)), "s": shared(one(mapped((2, 3, 2), seed=5)))},
+        {**CAUSAL, "x": mapped((2, 3, 6)), "s": shared(mapped((2, 3, 2), seed=5).first)},
         ("y", "z"),
         27,
     ),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -16,9 +17,9 @@ from tests.passes.batching.harness import (
     mapped,
     prove,
     shared,
+    words,
 )
 
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
 X = mapped((3, 4))
 ONES = np.ones((3, 4), np.float32)
 BITS = np.bool_
@@ -27,10 +28,6 @@ BITS = np.bool_
 def drawn(low: float, high: float, *shape: int, dtype: Any = np.float32, seed: int = 0) -> Operand:
     rng = np.random.default_rng(seed)
     return mapped(*(rng.uniform(low, high, shape).astype(dtype) for _ in range(3)))
-
-
-def words(*samples: list[Any]) -> Operand:
-    return mapped(*(np.array(s, object) for s in samples))
 
 
 UNARY = [

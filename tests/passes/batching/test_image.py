@@ -5,15 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Case, constant, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import (
+    BATCHES,
+    Case,
+    constant,
+    decline_of,
+    ints,
+    mapped,
+    prove,
+    shared,
+)
 
 
 def floats(*numbers: float) -> np.ndarray:
     return np.array(numbers, np.float32)
-
-
-def ints(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int64)
 
 
 def pixels(*shape: int) -> np.ndarray:
@@ -186,7 +191,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)

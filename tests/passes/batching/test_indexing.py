@@ -9,6 +9,7 @@ import pytest
 
 from tests.passes.batching.direct import declines_directly, prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -17,12 +18,6 @@ from tests.passes.batching.harness import (
     prove,
     shared,
 )
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 def places(*shape: int, below: int, dtype: Any = np.int64, seed: int = 0) -> Operand:
@@ -54,12 +49,16 @@ GATHERS = [
     made("Gather", "mapped positions of axis -1", "<axis = -1>", x=X, i=places(2, 2, below=6)),
     made("Gather", "one mapped position", "<axis = 1>", x=X, i=places(below=5)),
     made("Gather", "of a vector", x=VECTOR, i=places(3, below=5, dtype=np.int32)),
-    made("Gather", "shared data", x=shared(one(X)), i=places(2, below=4)),
+    made("Gather", "shared data", x=shared(X.first), i=places(2, below=4)),
     made(
-        "Gather", "shared data of axis 2", "<axis = 2>", x=shared(one(X)), i=places(2, 3, below=6)
+        "Gather", "shared data of axis 2", "<axis = 2>", x=shared(X.first), i=places(2, 3, below=6)
     ),
     made(
-        "Gather", "shared data, one position", "<axis = -2>", x=constant(one(X)), i=places(below=5)
+        "Gather",
+        "shared data, one position",
+        "<axis = -2>",
+        x=constant(X.first),
+        i=places(below=5),
     ),
     made("GatherElements", "all mapped", x=X, i=places(2, 5, 6, below=4)),
     made(
@@ -75,24 +74,24 @@ GATHERS = [
         "shared positions",
         "<axis = 1>",
         x=X,
-        i=shared(one(places(4, 2, 6, below=5))),
+        i=shared(places(4, 2, 6, below=5).first),
     ),
     made(
         "GatherElements",
         "shared data",
-        x=shared(one(VECTOR)),
+        x=shared(VECTOR.first),
         i=places(7, below=5, dtype=np.int32),
     ),
     made("GatherND", "all mapped", x=X, i=places(3, 2, below=4)),
     made("GatherND", "whole coordinates", x=X, i=places(2, 2, 3, below=4), symbolic=True),
-    made("GatherND", "shared positions", x=X, i=shared(one(places(3, 2, below=4)))),
-    made("GatherND", "shared data", x=shared(one(X)), i=places(3, 2, below=4)),
+    made("GatherND", "shared positions", x=X, i=shared(places(3, 2, below=4).first)),
+    made("GatherND", "shared data", x=shared(X.first), i=places(3, 2, below=4)),
     made("GatherND", "of a batch", "<batch_dims = 1>", x=X, i=places(4, 2, below=5)),
     made(
         "GatherND",
         "of a shared batch",
         "<batch_dims = 1>",
-        x=shared(one(X)),
+        x=shared(X.first),
         i=places(4, 2, below=5),
     ),
 ]
@@ -106,7 +105,7 @@ SCATTERS = [
         "of axis -1",
         "<axis = -1>",
         x=mapped((3, 4)),
-        i=shared(one(rows(2, 3, 4)).T),
+        i=shared(rows(2, 3, 4).first.T),
         u=mapped((3, 2)),
         symbolic=True,
     ),
@@ -126,9 +125,9 @@ SCATTERS = [
         i=places(6, 3, below=4),
         u=mapped((6, 3)),
     ),
-    made("ScatterElements", "shared positions", x=TABLE, i=shared(one(ROW_PLACES)), u=UPDATES),
-    made("ScatterElements", "shared updates", x=TABLE, i=ROW_PLACES, u=shared(one(UPDATES))),
-    made("ScatterElements", "shared data", x=shared(one(TABLE)), i=ROW_PLACES, u=UPDATES),
+    made("ScatterElements", "shared positions", x=TABLE, i=shared(ROW_PLACES.first), u=UPDATES),
+    made("ScatterElements", "shared updates", x=TABLE, i=ROW_PLACES, u=shared(UPDATES.first)),
+    made("ScatterElements", "shared data", x=shared(TABLE.first), i=ROW_PLACES, u=UPDATES),
     made("ScatterND", "all mapped", x=TABLE, i=ND_PLACES, u=UPDATES),
     made(
         "ScatterND",
@@ -142,13 +141,13 @@ SCATTERS = [
         "ScatterND",
         "shared positions",
         x=TABLE,
-        i=shared(one(ND_PLACES)),
+        i=shared(ND_PLACES.first),
         u=UPDATES,
         symbolic=True,
     ),
-    made("ScatterND", "shared updates", x=TABLE, i=ND_PLACES, u=shared(one(UPDATES))),
+    made("ScatterND", "shared updates", x=TABLE, i=ND_PLACES, u=shared(UPDATES.first)),
     made(
-        "ScatterND", "shared data", x=constant(one(TABLE)), i=ND_PLACES, u=UPDATES, symbolic=True
+        "ScatterND", "shared data", x=constant(TABLE.first), i=ND_PLACES, u=UPDATES, symbolic=True
     ),
 ]
 CACHE, NEW = mapped((2, 3, 6, 4)), mapped((2, 3, 2, 4), seed=1)
@@ -165,7 +164,7 @@ CACHES = [
         u=NEW,
         i=shared(np.array([5, 1])),
     ),
-    made("TensorScatter", "to a shared cache", opset=24, x=shared(one(CACHE)), u=NEW, i=AT),
+    made("TensorScatter", "to a shared cache", opset=24, x=shared(CACHE.first), u=NEW, i=AT),
 ]
 HOT = constant(np.array([0, 1], np.float32))
 FIVE = constant(np.array(5))
@@ -180,7 +179,7 @@ HOTS = [
         "<axis = 1>",
         i=places(2, 3, below=5),
         d=shared(np.array([5])),
-        v=shared(one(HOT)),
+        v=shared(HOT.first),
     ),
     made("OneHot", "of axis -2", "<axis = -2>", i=places(2, 3, below=5), d=FIVE, v=HOT),
     made("OneHot", "of one position", i=places(below=5), d=FIVE, v=HOT),
@@ -189,7 +188,7 @@ HOTS = [
         "OneHot",
         "mapped values, shared positions",
         "<axis = 0>",
-        i=shared(one(places(3, below=5))),
+        i=shared(places(3, below=5).first),
         d=FIVE,
         v=mapped((2,)),
     ),
@@ -204,9 +203,11 @@ HOTS = [
 FLAGS = constant(np.array([True, False, True]))
 COMPRESSIONS = [
     made("Compress", "of an axis", "<axis = 0>", x=X, c=FLAGS),
-    made("Compress", "of axis -1", "<axis = -1>", x=X, c=shared(one(FLAGS)), symbolic=True),
+    made("Compress", "of axis -1", "<axis = -1>", x=X, c=shared(FLAGS.first), symbolic=True),
     made("Compress", "flattened", x=X, c=FLAGS),
-    made("Compress", "flattened, symbolic", x=mapped((2, 3)), c=shared(one(FLAGS)), symbolic=True),
+    made(
+        "Compress", "flattened, symbolic", x=mapped((2, 3)), c=shared(FLAGS.first), symbolic=True
+    ),
 ]
 CASES = [*GATHERS, *SCATTERS, *CACHES, *HOTS, *COMPRESSIONS]
 
@@ -227,7 +228,7 @@ OLD = [
         "of axis 1 at 10",
         "<axis = 1>",
         x=mapped((3, 4)),
-        i=shared(one(rows(2, 3, 4)).T),
+        i=shared(rows(2, 3, 4).first.T),
         u=mapped((3, 2)),
         opset=10,
     ),

@@ -11,6 +11,7 @@ import pytest
 
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -19,12 +20,6 @@ from tests.passes.batching.harness import (
     prove,
     shared,
 )
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 def held(kind: str, shape: tuple[int, ...], seed: int) -> Operand:
@@ -80,24 +75,24 @@ AT, BT = mapped((3, 2)), mapped((4, 3), seed=1)
 SCALED = "<alpha = 0.5, beta = 2.0>"
 ROW, FULL = mapped((4,), seed=2), mapped((2, 4), seed=2)
 GEMMS = [
-    gemm("rows", a=A, b=shared(one(B))),
-    gemm("rows, symbolic", a=A, b=shared(one(B)), c=shared(one(ROW))),
-    gemm("rows turned", "<transA = 1>", a=AT, b=constant(one(B))),
-    gemm("rows turned, symbolic", "<transA = 1, transB = 1>", a=AT, b=shared(one(BT))),
-    gemm("constant row of bias", "<transB = 1>", a=A, b=constant(one(BT)), c=constant(one(ROW))),
-    gemm("bias of rank 0", SCALED, a=A, b=shared(one(B)), c=constant(np.float32(3))),
-    gemm("bias [1, N]", SCALED, a=A, b=shared(one(B)), c=shared(one(ROW)[None])),
-    gemm("bias [M, 1]", SCALED, a=A, b=shared(one(B)), c=shared(one(FULL)[:, :1])),
-    gemm("bias [M, N]", SCALED, a=A, b=shared(one(B)), c=shared(one(FULL))),
-    gemm("mapped bias [N]", SCALED, a=A, b=shared(one(B)), c=ROW),
-    gemm("mapped bias [M, N]", a=A, b=shared(one(B)), c=FULL),
-    gemm("mapped bias of rank 0", SCALED, a=A, b=shared(one(B)), c=mapped((), seed=3)),
+    gemm("rows", a=A, b=shared(B.first)),
+    gemm("rows, symbolic", a=A, b=shared(B.first), c=shared(ROW.first)),
+    gemm("rows turned", "<transA = 1>", a=AT, b=constant(B.first)),
+    gemm("rows turned, symbolic", "<transA = 1, transB = 1>", a=AT, b=shared(BT.first)),
+    gemm("constant row of bias", "<transB = 1>", a=A, b=constant(BT.first), c=constant(ROW.first)),
+    gemm("bias of rank 0", SCALED, a=A, b=shared(B.first), c=constant(np.float32(3))),
+    gemm("bias [1, N]", SCALED, a=A, b=shared(B.first), c=shared(ROW.first[None])),
+    gemm("bias [M, 1]", SCALED, a=A, b=shared(B.first), c=shared(FULL.first[:, :1])),
+    gemm("bias [M, N]", SCALED, a=A, b=shared(B.first), c=shared(FULL.first)),
+    gemm("mapped bias [N]", SCALED, a=A, b=shared(B.first), c=ROW),
+    gemm("mapped bias [M, N]", a=A, b=shared(B.first), c=FULL),
+    gemm("mapped bias of rank 0", SCALED, a=A, b=shared(B.first), c=mapped((), seed=3)),
     gemm("both mapped", SCALED, a=A, b=B),
-    gemm("both mapped and turned", "<transA = 1, transB = 1>", a=AT, b=BT, c=shared(one(FULL))),
-    gemm("right mapped", a=shared(one(A)), b=B, c=shared(one(ROW))),
-    gemm("right mapped and turned", "<transB = 1, beta = 3.0>", a=constant(one(A)), b=BT, c=ROW),
+    gemm("both mapped and turned", "<transA = 1, transB = 1>", a=AT, b=BT, c=shared(FULL.first)),
+    gemm("right mapped", a=shared(A.first), b=B, c=shared(ROW.first)),
+    gemm("right mapped and turned", "<transB = 1, beta = 3.0>", a=constant(A.first), b=BT, c=ROW),
     gemm("all mapped, symbolic", a=A, b=B, c=FULL),
-    gemm("bias alone mapped", SCALED, a=shared(one(A)), b=shared(one(B)), c=FULL),
+    gemm("bias alone mapped", SCALED, a=shared(A.first), b=shared(B.first), c=FULL),
 ]
 
 # Integers
@@ -113,23 +108,25 @@ def integers(name: str, **operands: Operand) -> Case:
 
 
 INTEGERS = [
-    integers("left mapped", a=U, b=shared(one(V))),
-    integers("right mapped", a=shared(one(U)), b=V),
+    integers("left mapped", a=U, b=shared(V.first)),
+    integers("right mapped", a=shared(U.first), b=V),
     integers("both mapped", a=U, b=V),
-    integers("of int8", a=whole(2, 3, dtype=np.int8), b=shared(one(whole(3, 4, dtype=np.int8)))),
-    integers("shared points", a=U, b=shared(one(V)), az=constant(POINT), bz=shared(POINT)),
+    integers("of int8", a=whole(2, 3, dtype=np.int8), b=shared(whole(3, 4, dtype=np.int8).first)),
+    integers("shared points", a=U, b=shared(V.first), az=constant(POINT), bz=shared(POINT)),
     integers("points of one element", a=U, b=V, az=shared(POINT[None]), bz=shared(POINT[None])),
     integers(
-        "shared columns", a=U, b=shared(one(V)), az=constant(POINT), bz=shared(one(whole(4)))
+        "shared columns", a=U, b=shared(V.first), az=constant(POINT), bz=shared(whole(4).first)
     ),
-    integers("columns of a mapped matrix", a=U, b=V, az=constant(POINT), bz=shared(one(whole(4)))),
-    integers("mapped points", a=U, b=shared(one(V)), az=whole(), bz=whole(seed=1)),
+    integers(
+        "columns of a mapped matrix", a=U, b=V, az=constant(POINT), bz=shared(whole(4).first)
+    ),
+    integers("mapped points", a=U, b=shared(V.first), az=whole(), bz=whole(seed=1)),
     integers("mapped columns", a=U, b=V, az=whole(), bz=whole(4)),
-    integers("points alone mapped", a=shared(one(U)), b=shared(one(V)), az=whole(), bz=whole()),
-    integers("rank 3", a=STACK, b=shared(one(V)), az=constant(POINT)),
-    integers("rank 3 right", a=shared(one(U)), b=whole(5, 3, 4)),
-    integers("vector on the left", a=whole(3), b=shared(one(V)), az=constant(POINT)),
-    integers("vector on the right", a=shared(one(U)), b=whole(3), az=constant(POINT)),
+    integers("points alone mapped", a=shared(U.first), b=shared(V.first), az=whole(), bz=whole()),
+    integers("rank 3", a=STACK, b=shared(V.first), az=constant(POINT)),
+    integers("rank 3 right", a=shared(U.first), b=whole(5, 3, 4)),
+    integers("vector on the left", a=whole(3), b=shared(V.first), az=constant(POINT)),
+    integers("vector on the right", a=shared(U.first), b=whole(3), az=constant(POINT)),
 ]
 
 NAMES = ("a", "as_", "az", "b", "bs", "bz", "ys", "yz")
@@ -140,7 +137,7 @@ def quantized(name: str, given: Mapping[str, Operand], opset: int = 18) -> Case:
         "a": U,
         "as_": constant(np.float32(0.01)),
         "az": constant(POINT),
-        "b": shared(one(V)),
+        "b": shared(V.first),
         "bs": constant(np.float32(0.02)),
         "bz": constant(POINT),
         "ys": constant(np.float32(0.1)),
@@ -156,7 +153,7 @@ SIGNED = {"az": constant(I8), "bz": constant(I8), "yz": constant(I8)}
 HALF = {n: constant(np.array([0.05], np.float16)) for n in ("as_", "bs", "ys")}
 QUANTIZED = [
     quantized("left mapped", {}),
-    quantized("right mapped", {"a": shared(one(U)), "b": V}),
+    quantized("right mapped", {"a": shared(U.first), "b": V}),
     quantized("both mapped", {"b": V}),
     quantized("rank 3", {"a": STACK, "b": whole(5, 3, 4)}),
     quantized("rank 3 times rank 2", {"a": STACK, "b": V}),
@@ -165,10 +162,10 @@ QUANTIZED = [
         {"a": whole(2, 3, dtype=np.int8), "b": whole(3, 4, dtype=np.int8, seed=2), **SIGNED},
     ),
     quantized(
-        "scales of one element", {"as_": shared(one(scales(1))), "ys": shared(one(scales(1)))}
+        "scales of one element", {"as_": shared(scales(1).first), "ys": shared(scales(1).first)}
     ),
-    quantized("shared columns", {"bs": shared(one(scales(4))), "bz": shared(one(whole(4)))}),
-    quantized("columns of a mapped matrix", {"b": V, "bs": shared(one(scales(4)))}),
+    quantized("shared columns", {"bs": shared(scales(4).first), "bz": shared(whole(4).first)}),
+    quantized("columns of a mapped matrix", {"b": V, "bs": shared(scales(4).first)}),
     quantized("mapped left scale", {"as_": scales()}),
     quantized("mapped right scale", {"bs": scales(), "b": V}),
     quantized("mapped scale of the result", {"ys": scales()}),
@@ -188,12 +185,12 @@ def einsum(equation: str, **operands: Operand) -> Case:
 S3 = mapped((3, 3))
 OTHERS = [
     einsum("ij, jk -> ik", a=A, b=B),
-    einsum("ij,jk->ik", a=A, b=shared(one(B))),
-    einsum("ij,jk", a=shared(one(A)), b=B),
+    einsum("ij,jk->ik", a=A, b=shared(B.first)),
+    einsum("ij,jk", a=shared(A.first), b=B),
     einsum("ij->", a=A),
     einsum("ii->i", a=S3),
     einsum("ii", a=S3),
-    einsum("...ij,...jk->...ik", a=mapped((2, 2, 3)), b=shared(one(B))),
+    einsum("...ij,...jk->...ik", a=mapped((2, 2, 3)), b=shared(B.first)),
     einsum("...ij,jk", a=mapped((2, 2, 3)), b=B),
     einsum("A,B->AB", a=mapped((2,)), b=mapped((3,))),
     einsum("i,ij,j", a=mapped((2,)), b=A, c=shared(np.ones(3, np.float32))),
@@ -224,7 +221,7 @@ def test_quantized_product_equals_the_body_run_alone(case: Case, batch: int) -> 
 OLD = [
     matmul(("mapped", "shared"), ((2, 3), (3, 4)), opset=10),
     matmul(("mapped", "mapped"), ((3,), (3,)), opset=12),
-    Case("Gemm at 7", "y = Gemm(a, b, c)", {"a": A, "b": shared(one(B)), "c": ROW}, opset=11),
+    Case("Gemm at 7", "y = Gemm(a, b, c)", {"a": A, "b": shared(B.first), "c": ROW}, opset=11),
     Case("Gemm without bias", "y = Gemm(a, b)", {"a": A, "b": B}, opset=11),
     Case("MatMulInteger at 10", "y = MatMulInteger(a, b)", {"a": U, "b": V}, opset=10),
     Case("Einsum at 12", 'y = Einsum<equation = "ij,jk">(a, b)', {"a": A, "b": B}, opset=12),

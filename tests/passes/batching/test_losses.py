@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.direct import prove_directly
-from tests.passes.batching.harness import Case, Operand, constant, mapped, prove, shared
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
+from tests.passes.batching.harness import BATCHES, Case, Operand, constant, mapped, prove, shared
 
 
 def classes(*shape: int, dtype: Any = np.int64, ignored: int | None = None) -> Operand:
@@ -22,10 +20,6 @@ def classes(*shape: int, dtype: Any = np.int64, ignored: int | None = None) -> O
         for sample in drawn:
             sample.reshape(-1)[1::2] = ignored
     return mapped(*drawn)
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 def positive(*shape: int) -> Operand:
@@ -44,14 +38,14 @@ FORMS: list[tuple[str, str, Mapping[str, Operand]]] = [
     ("rank 4", "", {"x": X4, "t": T4}),
     ("rank 4, none", '<reduction = "none">', {"x": X4, "t": T4}),
     ("rank 3, sum", '<reduction = "sum">', {"x": mapped((2, 3, 5)), "t": classes(2, 5)}),
-    ("constant weights", "", {"x": X, "t": T, "w": constant(one(W))}),
-    ("weights", '<reduction = "none">', {"x": X4, "t": T4, "w": shared(one(W))}),
-    ("weights, sum", '<reduction = "sum">', {"x": X, "t": T, "w": shared(one(W))}),
+    ("constant weights", "", {"x": X, "t": T, "w": constant(W.first)}),
+    ("weights", '<reduction = "none">', {"x": X4, "t": T4, "w": shared(W.first)}),
+    ("weights, sum", '<reduction = "sum">', {"x": X, "t": T, "w": shared(W.first)}),
     ("mapped weights", "", {"x": X4, "t": T4, "w": W}),
     ("mapped weights, none", '<reduction = "none">', {"x": X, "t": T, "w": W}),
-    ("all shared but weights", "", {"x": shared(one(X)), "t": shared(one(T)), "w": W}),
-    ("shared targets", "", {"x": X4, "t": shared(one(T4))}),
-    ("shared data", '<reduction = "sum">', {"x": shared(one(X)), "t": T}),
+    ("all shared but weights", "", {"x": shared(X.first), "t": shared(T.first), "w": W}),
+    ("shared targets", "", {"x": X4, "t": shared(T4.first)}),
+    ("shared data", '<reduction = "sum">', {"x": shared(X.first), "t": T}),
     ("ignored", "<ignore_index = -1>", {"x": X, "t": classes(4, ignored=-1)}),
     ("ignored class", "<ignore_index = 0>", {"x": X4, "t": classes(2, 2, 2, ignored=0)}),
     (
@@ -62,7 +56,7 @@ FORMS: list[tuple[str, str, Mapping[str, Operand]]] = [
     (
         "ignored, weights",
         "<ignore_index = -100>",
-        {"x": X4, "t": classes(2, 2, 2, ignored=-100), "w": constant(one(W))},
+        {"x": X4, "t": classes(2, 2, 2, ignored=-100), "w": constant(W.first)},
     ),
     (
         "ignored, mapped weights",

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.direct import declines_directly, prove_directly
-from tests.passes.batching.harness import (
-    Case,
-    Operand,
-    constant,
-    mapped,
-    prove,
-    shared,
-)
+from tests.passes.batching.harness import BATCHES, Case, Operand, constant, mapped, prove, shared
 
 X = mapped((2, 3, 4))
 
@@ -208,7 +201,7 @@ GROUP = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize(
     "case",
     [*ALONG_AXIS, *TRAILING, *MEAN_VARIANCE, *LOCAL_RESPONSE, *BATCH, *INSTANCE, *GROUP],
@@ -244,7 +237,7 @@ OLD = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", OLD, ids=str)
 def test_forms_of_older_opsets(case: Case, batch: int) -> None:
     prove_directly(case, batch)

@@ -18,9 +18,8 @@ from passes.fuse import FuseSequenceMapPass
 from passes.graphs import all_graphs
 from rewriter import ReferenceEvaluator, rewrite
 from rewriter.report import count_operators
-from tests.passes.batching.harness import Case, constant, mapped, prove
+from tests.passes.batching.harness import BATCHES, Case, constant, mapped, prove
 
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
 Forget = Callable[[str], None]
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Case, constant, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import (
+    BATCHES,
+    Case,
+    constant,
+    decline_of,
+    mapped,
+    prove,
+    shared,
+)
 
 X = mapped((2, 3, 6, 6))
 ROIS = np.array([[0, 0, 4, 4], [1, 1, 5, 5], [0, 2, 3, 5]], np.float32)
@@ -170,7 +178,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)

@@ -8,16 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.direct import declines_directly, prove_directly
-from tests.passes.batching.harness import (
-    Case,
-    Operand,
-    constant,
-    mapped,
-    prove,
-    shared,
-)
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
+from tests.passes.batching.harness import BATCHES, Case, Operand, constant, mapped, prove, shared
 
 
 def scales(*shape: int, seed: int = 0) -> Operand:
@@ -28,10 +19,6 @@ def scales(*shape: int, seed: int = 0) -> Operand:
 def bytes_(*shape: int, dtype: Any = np.uint8, seed: int = 0) -> Operand:
     rng = np.random.default_rng(seed)
     return mapped(*(np.asarray(rng.integers(0, 100, shape), dtype) for _ in range(3)))
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 X = mapped((2, 3, 4))
@@ -63,39 +50,39 @@ CASES = [
     quantize("scale of one element", x=X, s=shared(np.array([0.1], np.float32))),
     quantize("per tensor of rank 1", x=mapped((5,)), s=constant(np.float32(0.1))),
     quantize("per tensor of rank 0", x=mapped(()), s=constant(np.float32(0.1))),
-    quantize("per axis, default", x=X, s=constant(one(scales(3))), z=shared(one(bytes_(3)))),
-    quantize("per axis 0", "<axis = 0>", x=X, s=shared(one(scales(2)))),
-    quantize("per axis -1", "<axis = -1>", x=X, s=shared(one(scales(4)))),
+    quantize("per axis, default", x=X, s=constant(scales(3).first), z=shared(bytes_(3).first)),
+    quantize("per axis 0", "<axis = 0>", x=X, s=shared(scales(2).first)),
+    quantize("per axis -1", "<axis = -1>", x=X, s=shared(scales(4).first)),
     quantize("mapped scale", x=X, s=scales(), z=constant(POINT)),
     quantize("mapped scale of one element", x=X, s=scales(1), z=bytes_(1)),
     quantize("mapped scale of rank 0", x=mapped(()), s=scales()),
     quantize("mapped zero point", x=X, s=shared(np.float32(0.1)), z=bytes_()),
-    quantize("mapped scale, shared input", x=shared(one(X)), s=scales()),
-    quantize("mapped scales per axis", x=X, s=scales(3), z=shared(one(bytes_(3)))),
+    quantize("mapped scale, shared input", x=shared(X.first), s=scales()),
+    quantize("mapped scales per axis", x=X, s=scales(3), z=shared(bytes_(3).first)),
     quantize("mapped scales per axis 0", "<axis = 0>", x=X, s=scales(2)),
     quantize("mapped scales per axis -1", "<axis = -1>", x=X, s=scales(4), z=bytes_(4)),
-    quantize("per axis, shared input", x=shared(one(X)), s=scales(3)),
+    quantize("per axis, shared input", x=shared(X.first), s=scales(3)),
     quantize("to int8", x=X, s=scales(), z=bytes_(dtype=np.int8)),
     quantize("output_dtype", "<output_dtype = 3>", 21, x=X, s=scales()),
     quantize("precision", "<precision = 1>", 23, x=X, s=constant(np.float32(0.1))),
-    quantize("blocks", "<axis = -1, block_size = 2>", 21, x=X, s=constant(one(scales(2, 3, 2)))),
+    quantize("blocks", "<axis = -1, block_size = 2>", 21, x=X, s=constant(scales(2, 3, 2).first)),
     quantize("blocks, default axis", "<block_size = 3>", 21, x=X, s=scales(2, 1, 4)),
     quantize(
         "blocks, mapped zero point",
         "<axis = 2, block_size = 2>",
         21,
         x=X,
-        s=shared(one(scales(2, 3, 2))),
+        s=shared(scales(2, 3, 2).first),
         z=bytes_(2, 3, 2),
     ),
     dequantize("per tensor", x=Q, s=constant(np.float32(0.1)), z=constant(POINT)),
-    dequantize("per axis, default", x=Q, s=constant(one(scales(3))), symbolic=True),
-    dequantize("per axis -1", "<axis = -1>", x=Q, s=shared(one(scales(4)))),
+    dequantize("per axis, default", x=Q, s=constant(scales(3).first), symbolic=True),
+    dequantize("per axis -1", "<axis = -1>", x=Q, s=shared(scales(4).first)),
     dequantize("of int32", x=bytes_(2, 3, dtype=np.int32), s=scales()),
     dequantize("mapped scale", x=Q, s=scales(), z=shared(POINT), symbolic=True),
     dequantize("mapped scales per axis", x=Q, s=scales(3), z=bytes_(3), symbolic=True),
     dequantize("mapped scales per axis 2", "<axis = 2>", x=Q, s=scales(4)),
-    dequantize("shared input", x=shared(one(Q)), s=scales(), z=bytes_()),
+    dequantize("shared input", x=shared(Q.first), s=scales(), z=bytes_()),
     dequantize("blocks", "<axis = 0, block_size = 2>", 21, x=Q, s=scales(1, 3, 4)),
     dequantize("at 23", "<output_dtype = 1>", 23, x=Q, s=constant(np.float32(0.5))),
 ]

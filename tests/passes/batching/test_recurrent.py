@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -123,7 +124,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)

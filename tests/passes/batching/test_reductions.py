@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.direct import declines_directly, prove_directly
-from tests.passes.batching.harness import Case, constant, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import (
+    BATCHES,
+    Case,
+    constant,
+    decline_of,
+    ints,
+    mapped,
+    prove,
+    shared,
+)
 
 POSITIVE = mapped(*(np.random.default_rng(k).random((2, 3, 4), np.float32) + 1 for k in range(3)))
 X = mapped((2, 3, 4))
@@ -25,10 +34,6 @@ REDUCTIONS = [
     "ReduceLogSumExp",
     "ReduceSumSquare",
 ]
-
-
-def ints(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int64)
 
 
 def over(op: str, name: str, axes: object = None, attributes: str = "", **more: object) -> Case:
@@ -189,7 +194,7 @@ POOLS = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", [*EVERY_REDUCTION, *AXES, *SELECTIONS, *SCANS, *POOLS], ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
@@ -206,7 +211,7 @@ OLD = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", OLD, ids=str)
 def test_forms_of_older_opsets(case: Case, batch: int) -> None:
     prove_directly(case, batch)

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.harness import BATCHES, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
 
 X = ragged(4)
@@ -200,7 +200,7 @@ SHAPES = [
 PROVEN = [*REDUCTIONS, *OTHERS, *PICKS, *SHAPES]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", PROVEN, ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Case, constant, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import (
+    BATCHES,
+    Case,
+    constant,
+    decline_of,
+    mapped,
+    prove,
+    shared,
+)
 
 X = mapped((4, 3))
 MASK = mapped((3,), dtype=np.bool_)
@@ -64,7 +72,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)

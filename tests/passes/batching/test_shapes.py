@@ -7,11 +7,13 @@ import pytest
 
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
     decline_of,
     fused_model,
+    ints,
     mapped,
     prove,
     shared,
@@ -21,10 +23,6 @@ X = mapped((2, 3, 4))
 ROW = mapped((1, 3, 1))
 SCALAR = mapped(np.float32(2), np.float32(3), np.float32(5))
 NOTHING = mapped((3, 0))
-
-
-def ints(*numbers: int) -> np.ndarray:
-    return np.array(numbers, np.int64)
 
 
 def case(name: str, nodes: str, x: Operand = X, opset: int = 18, **more: object) -> Case:
@@ -209,7 +207,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", [*RESHAPES, *AXES, *SIZES, *QUERIES], ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
@@ -235,7 +233,7 @@ def test_what_depends_on_the_shape_only_runs_once(case: Case, batch: int) -> Non
     prove(case, batch)
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", OLD_AXES, ids=str)
 def test_rule_of_an_older_opset(case: Case, batch: int) -> None:
     prove_directly(case, batch)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
     Operand,
     constant,
@@ -110,7 +111,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
@@ -149,7 +150,7 @@ def test_rule_declines(case: Case, code: str) -> None:
     assert decline_of(case) == [(case.name.split()[0], code)]
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 @pytest.mark.parametrize("op_type", ["HannWindow", "HammingWindow", "BlackmanWindow"])
 def test_a_window_of_one_size_is_made_once(op_type: str, batch: int) -> None:
     case = Case(
@@ -158,7 +159,7 @@ def test_a_window_of_one_size_is_made_once(op_type: str, batch: int) -> None:
     prove(case, batch)
 
 
-@pytest.mark.parametrize("batch", [0, 1, 3])
+@BATCHES
 def test_one_weight_matrix_is_made_once(batch: int) -> None:
     case = Case(
         "mel",

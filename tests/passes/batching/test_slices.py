@@ -9,24 +9,15 @@ import pytest
 
 from tests.passes.batching.direct import prove_directly
 from tests.passes.batching.harness import (
+    BATCHES,
     Case,
-    Operand,
     constant,
     decline_of,
+    ints,
     mapped,
     prove,
     shared,
 )
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
-
-
-def ints(*numbers: int, dtype: Any = np.int64) -> np.ndarray[Any, Any]:
-    return np.array(numbers, dtype)
-
-
-def one(operand: Operand) -> np.ndarray[Any, Any]:
-    return operand.samples[0]
 
 
 def made(op_type: str, name: str, attributes: str = "", **operands: Any) -> Case:
@@ -82,9 +73,9 @@ NAN = np.float32(np.nan)
 PADS = [
     made("Pad", "with zeros", x=X, p=P),
     made("Pad", "with a constant", x=X, p=P, v=constant(np.float32(7)), symbolic=True),
-    made("Pad", "with a run-time value", x=X, p=shared(one(P)), v=shared(np.float32(7))),
+    made("Pad", "with a run-time value", x=X, p=shared(P.first), v=shared(np.float32(7))),
     made("Pad", "at the edge", '<mode = "edge">', x=X, p=P),
-    made("Pad", "by reflection", '<mode = "reflect">', x=X, p=shared(one(P)), symbolic=True),
+    made("Pad", "by reflection", '<mode = "reflect">', x=X, p=shared(P.first), symbolic=True),
     made("Pad", "by wrapping", '<mode = "wrap">', x=X, p=P, opset=19),
     made("Pad", "by less than nothing", x=X, p=constant(ints(-1, 0, 2, 0, -2, 0))),
     made(
@@ -126,7 +117,7 @@ PADS = [
         v=mapped((), seed=2),
         a=constant(ints(-1)),
     ),
-    made("Pad", "of a shared tensor", x=shared(one(X)), p=P, v=mapped((), seed=2)),
+    made("Pad", "of a shared tensor", x=shared(X.first), p=P, v=mapped((), seed=2)),
     made("Pad", "with NaN", x=X, p=P, v=mapped(NAN, np.float32(1), np.float32(np.inf))),
     made(
         "Pad",
@@ -173,7 +164,7 @@ TRIANGLES = [
         symbolic=True,
     ),
     made("Trilu", "mapped diagonals of integers", x=mapped((3, 4), dtype=np.int64), k=K),
-    made("Trilu", "mapped diagonals of a shared matrix", x=shared(one(MATRIX)), k=K),
+    made("Trilu", "mapped diagonals of a shared matrix", x=shared(MATRIX.first), k=K),
 ]
 SEQUENCES = mapped((4, 3, 2))
 COUNTS = mapped(ints(1, 4, 2), ints(2, 2, 2), ints(4, 1, 3))
@@ -184,7 +175,7 @@ REVERSALS = [
         "ReverseSequence", "of rows", "<batch_axis = 0, time_axis = 1>", x=SEQUENCES, n=ROW_COUNTS
     ),
     made("ReverseSequence", "shared lengths", x=SEQUENCES, n=shared(ints(1, 4, 2)), symbolic=True),
-    made("ReverseSequence", "shared data", x=shared(one(SEQUENCES)), n=COUNTS),
+    made("ReverseSequence", "shared data", x=shared(SEQUENCES.first), n=COUNTS),
     made("ReverseSequence", "of rank 2, symbolic", x=mapped((4, 3)), n=COUNTS, symbolic=True),
 ]
 BLOCKS = [
@@ -238,7 +229,7 @@ OLD = [
     made("Slice", "at 10", x=X, s=S, e=E, opset=10),
     made("Slice", "negative axes at 11", x=X, s=S, e=E, a=constant(ints(-1, -3)), opset=11),
     made("Pad", "at 11", x=X, p=P, v=constant(np.float32(7)), opset=11),
-    made("Pad", "run-time at 13", '<mode = "reflect">', x=X, p=shared(one(P)), opset=13),
+    made("Pad", "run-time at 13", '<mode = "reflect">', x=X, p=shared(P.first), opset=13),
     made("Pad", "of a mapped value at 13", x=X, p=P, v=mapped((), seed=2), opset=13),
     made("Trilu", "at 14", x=MATRIX, k=K, opset=14),
     made("ReverseSequence", "at 10", x=SEQUENCES, n=COUNTS, opset=10),

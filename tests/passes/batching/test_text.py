@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from tests.passes.batching.direct import prove_directly
-from tests.passes.batching.harness import Case, Operand, decline_of, mapped, prove
-
-BATCHES = pytest.mark.parametrize("batch", [0, 1, 3])
-
-
-def words(*samples: list[Any]) -> Operand:
-    return mapped(*(np.array(sample, object) for sample in samples))
-
+from tests.passes.batching.harness import BATCHES, Case, decline_of, mapped, prove, words
 
 ROW = words(["a.b", "C"], ["monday", "d"], ["x", "u.y.z"])
 MATRIX = words([["a", "B", "c"]], [["-", "d", "e.f"]], [["g", "h", "i"]])

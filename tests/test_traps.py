@@ -332,6 +332,40 @@ class TestOnnxruntimeLoops:
         assert ort(text.format(operator=operator, axis=-2), x=x)[0].shape == (0, 5, 3)
 
 
+class TestOnnxruntimeOperators:
+    @pytest.mark.parametrize("keepdims", [0, 1])
+    def test_reduction_of_nothing_along_the_last_and_the_first_axis(self, keepdims):
+        (y,) = ort(
+            f"""g (float[B, N] x) => (float[] y) {{
+                k = Constant<value_ints = [-1, 0]>()
+                y = ReduceSum<keepdims = {keepdims}>(x, k) }}""",
+            x=np.zeros((0, 7), np.float32),
+        )
+        assert y.shape == ((1, 7) if keepdims else (7,))  # one number is right
+
+    def test_pad_of_some_axes_between_transposes(self):
+        text = """g (float[A, B, C] x) => (float[D, E, F] y) {
+            p = Constant<value_ints = [1, 0]>() k = Constant<value_ints = [2]>()
+            z = Constant<value_float = 0.0>() t = Transpose<perm = [0, 2, 1]>(x)
+            u = Pad(t, p, z, k) y = Transpose<perm = [0, 2, 1]>(u) }"""
+        with pytest.raises(Exception, match="out of data bounds"):
+            ort(text, x=np.zeros((2, 3, 4), np.float32))
+
+    def test_rows_of_strings(self):
+        (y,) = ort(
+            "g (string[A, B] x, int64[N] i) => (string[N, B] y) { y = Gather<axis = 0>(x, i) }",
+            x=np.array([["a", "b"], ["c", "d"]], object),
+            i=np.array([1, 0]),
+        )
+        assert y.tolist() == [["c", ""], ["a", ""]]
+
+    def test_resize_to_sizes_of_unknown_number(self):
+        text = """g (float[A, B, C, D] x, int64[N] s) => (float[A, B, E, F] y)
+            { y = Resize<mode = "linear">(x, , , s) }"""
+        with pytest.raises(Exception, match="must be same as rank"):
+            ort(text, x=np.zeros((1, 1, 2, 2), np.float32), s=np.array([1, 1, 4, 4]))
+
+
 def test_onnx_ir_types_sequences_as_tensors():
     model = ir.from_proto(
         parse("""g (float[4] x, int64 i) => (float[1] y)

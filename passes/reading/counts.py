@@ -96,9 +96,9 @@ def check_range(facts: LoopFacts, trips: Trips) -> None:
     """
     first, last = Linear(), trips.bound - 1
     for position, size in facts.evaluator.in_range:
-        for trip in (first, last):
-            if not is_nonnegative(size - 1 - position.replace({TRIP: trip})):
-                raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
+        farthest = last if position.coefficient(TRIP) > 0 else first
+        if not is_nonnegative(size - 1 - position.replace({TRIP: farthest})):
+            raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
 
 
 def _given_bounds(iteration: Iteration, outside: Evaluator) -> list[Linear]:

@@ -20,6 +20,7 @@ __all__ = [
     "length_number",
     "length_of",
     "shape_numbers",
+    "size_along",
     "size_number",
     "slice_numbers",
 ]
@@ -131,13 +132,25 @@ def slice_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
         return numbers[start.number : end.number : step.number] if step.number else None
     if step.number != 1 or evaluator.is_inside(vector) or (end - start).number != 1:
         return None
-    size = evaluator.dimension(vector, 0)
+    size = size_along(evaluator, vector, 0)
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
     evaluator.in_range.append((start, size))
     steps = _even_steps(vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
+
+
+def size_along(evaluator: Evaluator, tensor: ir.Value, axis: int) -> Linear | None:
+    """Return a dimension; along the axis of a Concat it is the sum of those of all parts."""
+    node = tensor.producer()
+    if node is None or node.op_type != "Concat" or not is_default_domain(node):
+        return evaluator.dimension(tensor, axis)
+    if node.attributes.get_int("axis", 0) != axis:
+        return evaluator.dimension(tensor, axis)
+    sizes = [None if v is None else evaluator.dimension(v, axis) for v in node.inputs]
+    known = [size for size in sizes if size is not None]
+    return sum(known, Linear()) if len(known) == len(sizes) else None
 
 
 def _even_steps(vector: ir.Value) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.graphs import is_default_domain
 from passes.reading.evaluate import Evaluator
+from passes.reading.integer_reads import size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.sequence_map import sequence_source
 from passes.site import SequenceSource, TensorSource
@@ -138,7 +139,7 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     start, end, axis, jump = (*given, *(Linear(0), Linear(1))[len(given) - 2 :])
     if axis.number is None or not jump.number or jump.number < 1:
         return None
-    dim = reads.evaluator.dimension(tensor, axis.number)
+    dim = size_along(reads.evaluator, tensor, axis.number)
     first, step = start.without(TRIP).number, start.coefficient(TRIP)
     size = _size(start, end, jump.number)
     if dim is None or first is None or size is None or first < 0 or step < 0:

@@ -99,6 +99,57 @@ def test_a_bag_of_an_infinity_stays_by_itself() -> None:
     prove(bags("ReduceSum"), odd)
 
 
+def at_run_time(last: bool) -> str:
+    """Return a sum of bags by PyTorch's default exporter; ``last``: all ends are offsets."""
+    ends = (
+        "bags = Sub (many, one)  all = Identity (offsets)"
+        if last
+        else "rows = Shape (ids)  bags = Identity (many)  all = Concat <axis = 0> (offsets, rows)"
+    )
+    return f"""g (int64[T] ids, int64[B] offsets, float[9,4] w, float[T] u) => (float[M,4] ys)
+        <float[1,4] nought = {{0, 0, 0, 0}}> {{
+        {SCALARS}
+        x = Gather (w, ids)
+        many = Size (offsets)
+        {ends}
+        empty = SequenceEmpty <dtype = 1> ()
+        some = Less (zero, bags)
+        r, last = Loop (, some, empty, zero) <body = step (int64 i, bool c, seq(float[]) s, int64 k)
+            => (bool go, seq(float[]) s2, int64 k2) {{
+            p = Reshape (k, one1)
+            q = Add (p, one1)
+            a = Slice (all, p, q)
+            q2 = Add (p, two1)
+            b = Slice (all, q, q2)
+            none = Equal (a, b)
+            y = If (none) <then_branch = p0 () => (float[1,4] z) {{ z = Identity (nought) }},
+                else_branch = p1 () => (float[1,4] row) {{
+                    mine = Slice (x, a, b)
+                    row = ReduceSum (mine, zero1)
+                }}>
+            s2 = SequenceInsert (s, y)
+            k2 = Add (k, one)
+            go = Less (k2, bags)
+        }}>
+        ys = ConcatFromSequence <axis = 0> (r)
+    }}"""
+
+
+def test_offsets_at_run_time() -> None:
+    some = [f for f in (*EVEN, *UNEVEN, *EMPTY, *ODD) if f["offsets"].size]
+    prove(at_run_time(last=False), *some)
+
+
+def test_offsets_at_run_time_with_the_end_of_the_last_bag() -> None:
+    prove(at_run_time(last=True), *(f for f in (*EVEN, *UNEVEN, *ODD) if f["offsets"].size > 1))
+
+
+def test_an_offset_too_few() -> None:
+    """The last bag reads behind the end of the offsets, where a Slice is empty."""
+    wrong = at_run_time(last=True).replace("bags = Sub (many, one)", "bags = Identity (many)")
+    assert "not-a-map" in kept(wrong).codes
+
+
 def until(offsets: str, count: int, branch: bool) -> str:
     """Return EmbeddingBag as PyTorch's default exporter writes it."""
     reduce = """

@@ -8,22 +8,9 @@ from onnx_ir.passes.common import InlinePass
 from passes.errors import RewriteError
 from passes.graphs import is_default_domain, walk_nodes
 from passes.outer_outputs import connect_outer_outputs
+from passes.sequence_operators import SEQUENCE_OPERATORS
 
 __all__ = ["InlineMapFunctionsPass"]
-
-_SEQUENCE_OPERATORS = frozenset(
-    {
-        "ConcatFromSequence",
-        "SequenceAt",
-        "SequenceConstruct",
-        "SequenceEmpty",
-        "SequenceErase",
-        "SequenceInsert",
-        "SequenceLength",
-        "SequenceMap",
-        "SplitToSequence",
-    }
-)
 
 
 class InlineMapFunctionsPass(ir.passes.InPlacePass):
@@ -59,7 +46,7 @@ def _functions_with_sequences(model: ir.Model) -> set[ir.OperatorIdentifier]:
         calls[identifier] = set()
         for node in walk_nodes(function):
             calls[identifier].add(node.op_identifier())
-            if is_default_domain(node) and node.op_type in _SEQUENCE_OPERATORS:
+            if is_default_domain(node) and node.op_type in SEQUENCE_OPERATORS:
                 chosen.add(identifier)
     while grown := {i for i, called in calls.items() if called & chosen} - chosen:
         chosen |= grown

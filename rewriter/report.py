@@ -12,31 +12,18 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.promises import Promises
+from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render
 
 __all__ = [
     "LOOP_OPERATORS",
-    "SEQUENCE_OPERATORS",
     "OperatorCounts",
     "Report",
     "Unreached",
     "count_operators",
 ]
 
-SEQUENCE_OPERATORS = frozenset(
-    {
-        "ConcatFromSequence",
-        "SequenceAt",
-        "SequenceConstruct",
-        "SequenceEmpty",
-        "SequenceErase",
-        "SequenceInsert",
-        "SequenceLength",
-        "SequenceMap",
-        "SplitToSequence",
-    }
-)
 LOOP_OPERATORS = frozenset({"Loop", "Scan", "SequenceMap"})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from passes.errors import RewriteError
-from rewriter.report import SEQUENCE_OPERATORS
+from passes.sequence_operators import SEQUENCE_OPERATORS
 
 __all__ = ["TARGETS", "Target", "find_target"]
 

@@ -10,8 +10,9 @@ from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
+from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal, TensorIo
-from rewriter.report import SEQUENCE_OPERATORS, Report, Unreached
+from rewriter.report import Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
 __all__ = [

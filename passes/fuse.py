@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -123,6 +124,8 @@ def _holds(
 ) -> ir.Value:
     """Record what a guard asks: a boolean scalar."""
     site = plan.site
+    if check is Check.SIZES:
+        return _equally_long(builder, plan.fused[check].site.as_long)
     rows = check is not Check.SHAPES
     dims = {s: _declared_dims(site, s, typings) for s in plan.guarded}
     if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
@@ -135,10 +138,17 @@ def _holds(
     if check is Check.LENGTHS:
         lengths = [guards.lengths(builder, s, len(known)) for s, known in dims.items() if known]
         tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
-    holds = tests[0]
-    for test in tests[1:]:
-        holds = builder.op("And", [holds, test])
-    return holds
+    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+
+
+def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
+    """Record whether the tensors of each pair have equally many rows: a boolean scalar."""
+    tests = []
+    for pair in pairs:
+        shapes = (builder.op("Shape", [tensor]) for tensor in pair)
+        sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
+        tests.append(builder.op("Equal", sizes))
+    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
 
 
 def _all_equal(builder: Builder, one: ir.Value, other: ir.Value) -> ir.Value:

@@ -9,7 +9,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.fuse import record_fusion
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_whole
+from passes.fusing.fusion_plan import FusionPlan, plan_as_long, plan_whole
 from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
 from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
@@ -51,7 +51,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
             promises: What the caller vouches for.
             exact: Keep per-sample what batching could change by rounding before a discrete
                 operator.
-            auto: Leave a map alone that only a guard could fuse.
+            auto: Leave a map alone that only a guard of its elements could fuse.
             again: Look only at Loops that hold or read what a rewrite wrote.
         """
         super().__init__()
@@ -143,8 +143,22 @@ def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     plan = plan_whole(site, facts)
     if isinstance(plan, FusionPlan):
         return _apply(plan, facts)
+    is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
+    guarded = _plan_as_long(site, facts) if is_ragged else None
+    if guarded is not None:
+        return _apply(guarded, facts)
     discard_body(site)
     plan.notes.append(f"read as a map: {site.dialect}")
+    return plan
+
+
+def _plan_as_long(site: MapSite, facts: FusionFacts) -> FusionPlan | None:
+    """Plan a map behind the question whether tensors that it cuts alike are equally long."""
+    model, opset = facts.model, facts.opset
+    other = read_loop(site.node, site.graph, site.path, facts.typings, model, opset, as_long=True)
+    plan = plan_as_long(site, other, facts) if other.as_long else None
+    if plan is None:
+        discard_body(other)
     return plan
 
 
@@ -158,7 +172,8 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     builder.prune([new for _, new in pairs])
     to_opset_form(walk_nodes(builder.nodes), facts.opset)
     misfit = find_misfit(builder.nodes, facts.opset)
-    discard_body(site)
+    for one in (site, *(fused.site for fused in plan.fused.values())):
+        discard_body(one)
     if misfit is not None:
         drop_uses(builder.nodes)
         reason = Reason(Code.OPSET, detail=misfit)

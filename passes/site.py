@@ -112,6 +112,8 @@ class MapSite:
             that value outside of it.
         dialect: Of a Loop or Scan: how it spells a map.
         assumptions: Of a Loop or Scan: what reading it relied on without proof.
+        as_long: Of a Loop or Scan: pairs of tensors that must have equally many rows, without
+            proof.
     """
 
     node: ir.Node
@@ -126,6 +128,7 @@ class MapSite:
     )
     dialect: str = ""
     assumptions: list[str] = dataclasses.field(default_factory=list)
+    as_long: list[tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=list)
 
     @property
     def was_loop(self) -> bool:

@@ -19,11 +19,12 @@ __all__ = ["Check", "FusionFacts"]
 
 
 class Check(enum.StrEnum):
-    """What a guard asks of the elements of sequences before the fused body runs."""
+    """What a guard asks before the fused body runs: of elements, or of tensors cut alike."""
 
     SHAPES = "equal shapes"
     ROWS = "equal rows"
     LENGTHS = "equal rows and lengths"
+    SIZES = "equally long tensors"
 
 
 class FusionFacts:

@@ -23,7 +23,7 @@ from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
-__all__ = ["FusionPlan", "plan_fusion", "plan_whole"]
+__all__ = ["FusionPlan", "plan_as_long", "plan_fusion", "plan_whole"]
 
 
 @dataclasses.dataclass
@@ -80,8 +80,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if plain.needs_loop(facts.typings):
         ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
         kept.reasons = plain.walk.reasons or [ragged]
-        typed = (site.body.outputs[o] for o in site.used_outputs())
-        asks = not facts.auto and all(facts.typings.declared.dtype(v) for v in typed)
+        asks = not facts.auto and _is_typed(site, facts)
         found = walk_behind_guards(site, facts, plain) if guarded and asks else {}
         fused, notes = choose_guards(site, facts, plain, found)
         kept.reasons.extend(notes)
@@ -100,6 +99,36 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         return FusionPlan(site, fused, guarded, True, loop, decision)
     needs_samples = _reads_sequence(plain) or _may_fail_empty(plain, facts)
     return FusionPlan(site, fused, [], needs_samples, loop, decision)
+
+
+def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionPlan | None:
+    """Decide whether a map is fused as a whole where tensors are equally long.
+
+    Args:
+        site: The map.
+        as_long: The same, read as if tensors that are cut alike were equally long.
+        facts: What holds for all maps.
+
+    Returns:
+        The plan of an If on the lengths; None where something would stay in a loop.
+    """
+    body = walk_site(as_long, facts, None)
+    if body.needs_loop(facts.typings) or not _is_typed(site, facts):
+        body.discard()
+        return None
+    loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+    fused: dict[Check | None, FusedBody] = {Check.SIZES: body}
+    asked = [tensor for _, tensor in as_long.as_long]
+    decision = _decision(site, fused, asked, loop, facts)
+    decision.assumptions.extend(site.assumptions)
+    decision.notes.insert(0, f"read as a map: {site.dialect}")
+    return FusionPlan(site, fused, [], True, loop, decision)
+
+
+def _is_typed(site: MapSite, facts: FusionFacts) -> bool:
+    """Whether the element type of each result is known, so that an If may yield it."""
+    typed = (site.body.outputs[o] for o in site.used_outputs())
+    return all(facts.typings.declared.dtype(v) for v in typed)
 
 
 def _reads_sequence(fused: FusedBody) -> bool:

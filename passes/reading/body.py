@@ -12,8 +12,10 @@ from passes.graphs import (
     captured_values,
     is_default_domain,
     subgraphs,
+    walk_nodes,
 )
 from passes.reading.counts import Trips
+from passes.reading.cuts import Cut, find_cuts
 from passes.reading.dialects import name_dialect
 from passes.reading.facts import Kind, LoopFacts, State, why_carried
 from passes.reading.nodes import constant_of, copy_into, passed_on
@@ -33,7 +35,15 @@ Source = SequenceSource | TensorSource
 class BodyWriter:
     """Writes what one iteration computes as the body of a map."""
 
-    def __init__(self, facts: LoopFacts, trips: Trips, typings: Typings, path: str) -> None:
+    def __init__(
+        self,
+        facts: LoopFacts,
+        trips: Trips,
+        typings: Typings,
+        path: str,
+        *,
+        as_long: bool = False,
+    ) -> None:
         self.facts, self.trips, self.typings, self.path = facts, trips, typings, path
         self.builder = Builder(path)
         self.values: dict[ir.Value, ir.Value | None] = {}
@@ -41,6 +51,8 @@ class BodyWriter:
         self.whole: Source | None = None
         self.far = False
         self.found: dict[ir.Node, Element | Window | None] = {}
+        self.cuts: dict[ir.Node, Cut] = {}
+        self.as_long = as_long
         self.states = {state.carried.inner: state for state in facts.states}
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
@@ -66,6 +78,8 @@ class BodyWriter:
         outputs, results = self._wanted(graph)
         needed = self._needed(outputs)
         self._enter_inputs(needed)
+        apart = (n for n in walk_nodes(iteration.body) if n in needed and self._read(n) is None)
+        self.cuts = find_cuts(apart, self.reads, as_long=self.as_long)
         self._copy(iteration.body, needed)
         body = self._close(outputs)
         number = IndexSource(self.trips.write, self._number(), self.whole)
@@ -80,6 +94,9 @@ class BodyWriter:
             finals=self._finals(),
             dialect=name_dialect(self.facts, self.trips),
             assumptions=self._assumptions(),
+            as_long=list(
+                dict.fromkeys(p for cut in self.cuts.values() for p in cut.unproven(self.reads))
+            ),
         )
 
     def _number(self) -> int | None:
@@ -203,6 +220,8 @@ class BodyWriter:
                     self.whole = self.whole or read.source
             elif isinstance(read, Window):
                 self.values[node.outputs[0]] = self._window(read)
+            elif node in self.cuts:
+                self.values[node.outputs[0]] = self._cut(node, self.cuts[node])
             elif branch is not None:
                 self._copy(branch, needed)
                 for old, new in zip(node.outputs, branch.outputs, strict=True):
@@ -230,6 +249,12 @@ class BodyWriter:
         start = builder.op("Mul", [self.index, builder.scalar(window.step)])
         rows = builder.op("Add", [start, builder.constant(positions(window))])
         return builder.op("Gather", [window.tensor, rows], {"axis": window.axis})
+
+    def _cut(self, node: ir.Node, cut: Cut) -> ir.Value:
+        """Record a read of the rows that several Slices have in common."""
+        start, end = (self.values.get(v) or v for v in (cut.start, cut.end))
+        rows = cut.write(self.builder, start, end)
+        return self.builder.op("Gather", [cut.tensors[node], rows], {"axis": 0})
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:
         builder = self.builder

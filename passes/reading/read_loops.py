@@ -23,7 +23,14 @@ _OLDEST_OPSET = 11
 
 
 def read_loop(
-    node: ir.Node, graph: ir.Graph, path: str, typings: Typings, model: ir.Model, opset: int
+    node: ir.Node,
+    graph: ir.Graph,
+    path: str,
+    typings: Typings,
+    model: ir.Model,
+    opset: int,
+    *,
+    as_long: bool = False,
 ) -> MapSite:
     """Read a Loop or Scan.
 
@@ -38,6 +45,8 @@ def read_loop(
         typings: Both typings; they gain the values of the new body.
         model: The model.
         opset: Version of ONNX's operators.
+        as_long: Take tensors that are cut by the same bounds as equally long; the site lists
+            those of which that is not proven.
 
     Raises:
         NotAMapError: It is no map.
@@ -49,7 +58,7 @@ def read_loop(
         raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
     facts = find_facts(iteration, typings.proven)
     trips = count_trips(facts, typings.proven)
-    writer = BodyWriter(facts, trips, typings, path)
+    writer = BodyWriter(facts, trips, typings, path, as_long=as_long)
     try:
         site = writer.write(graph)
     except Exception:

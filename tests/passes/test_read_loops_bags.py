@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.loops import kept, prove, rows
+from passes.decisions import Verdict
+from tests.passes.loops import kept, model, prove, read, rows, same
 
 SCALARS = """
     t = Constant <value = bool {1}> ()
@@ -79,9 +80,34 @@ def test_sums_of_bags(opset: int) -> None:
     assert found.operators["ScatterElements"]
 
 
-def test_weights_of_another_input_may_differ_in_number() -> None:
+def test_weights_of_another_input_stand_behind_a_guard() -> None:
     """Nothing proves that there are as many weights as ids, so a bag of them may be shorter."""
-    assert "ragged" in kept(bags("ReduceSum", weighted=True)).codes
+    found = prove(
+        bags("ReduceSum", weighted=True), *EVEN, *UNEVEN, *EMPTY, *ODD, opset=18, loops=1
+    )
+    assert found.operators["If"]
+    assert [d.verdict for d in found.decisions] == [Verdict.GUARDED]
+    assert found.decisions[0].form == "If on equally long tensors"
+
+
+@pytest.mark.parametrize("number", [1, 3, 7, 12])
+def test_weights_of_another_number(number: int) -> None:
+    """A bag with one weight broadcasts; one with too few of them is an error."""
+    before = model(bags("ReduceSum", weighted=True), opset=18)
+    after = read(before, auto=True).model
+    feeds = [{**f, "u": rows(number)} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD)]
+    assert same(before, after, *feeds)
+
+
+def test_weights_that_come_from_the_ids() -> None:
+    """Floats made of the ids are as many by proof."""
+    inner = bags("ReduceSum", weighted=True).replace(
+        "shape = Shape (ends)", "shape = Shape (ends)  made = Cast <to = 1> (ids)"
+    )
+    found = prove(
+        inner.replace("Slice (u,", "Slice (made,"), *EVEN, *UNEVEN, *EMPTY, *ODD, opset=18
+    )
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
 
 
 def test_means_of_bags() -> None:

@@ -1,0 +1,97 @@
+"""Slices of tensors by the same bounds: where they lie is computed once, for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import is_default_domain
+from passes.reading.facts import skip_identities
+from passes.reading.integer_reads import INTEGERS, size_along
+from passes.reading.integers import Linear
+from passes.reading.sources import Reads
+
+__all__ = ["Cut", "find_cuts"]
+
+
+@dataclasses.dataclass
+class Cut:
+    """Slices along the first axis of tensors of one length, all by the same bounds.
+
+    Attributes:
+        start: Where they begin, in the body.
+        end: Where they end.
+        tensors: What each of them reads, outside of the body.
+        positions: Their rows, once they are recorded.
+    """
+
+    start: ir.Value
+    end: ir.Value
+    tensors: dict[ir.Node, ir.Value] = dataclasses.field(default_factory=dict)
+    positions: ir.Value | None = None
+
+    def write(self, builder: Builder, start: ir.Value, end: ir.Value) -> ir.Value:
+        """Record the rows between two bounds, as Slice has it; later calls return them again.
+
+        Args:
+            builder: Writes the body.
+            start: The start as the body has it.
+            end: The end.
+        """
+        if self.positions is None:
+            shape = builder.op("Shape", [next(iter(self.tensors.values()))])
+            count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
+            rows = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+            self.positions = builder.op("Slice", [rows, start, end, builder.ints(0)])
+        return self.positions
+
+    def unproven(self, reads: Reads) -> list[tuple[ir.Value, ir.Value]]:
+        """Return the pairs of tensors of which nothing proves that they are equally long."""
+        first, *others = dict.fromkeys(self.tensors.values())
+        size = size_along(reads.evaluator, first, 0)
+        sizes = [(other, size_along(reads.evaluator, other, 0)) for other in others]
+        return [(first, o) for o, n in sizes if n is None or size is None or n != size]
+
+
+def find_cuts(nodes: Iterable[ir.Node], reads: Reads, *, as_long: bool) -> dict[ir.Node, Cut]:
+    """Return the Slices that share their bounds with another one.
+
+    Args:
+        nodes: The nodes of a body, in order.
+        reads: What reading by the iteration number depends on.
+        as_long: Take tensors that are cut alike as equally long, without proof.
+    """
+    cuts: dict[object, Cut] = {}
+    for node in nodes:
+        tensor = _cut_tensor(node, reads)
+        start, end = node.inputs[1:3] if tensor is not None else (None, None)
+        if tensor is None or start is None or end is None:
+            continue
+        size = None if as_long else size_along(reads.evaluator, tensor, 0) or tensor
+        key = _bound(start, reads), _bound(end, reads), size
+        cuts.setdefault(key, Cut(start, end)).tensors[node] = tensor
+    return {node: cut for cut in cuts.values() if len(cut.tensors) > 1 for node in cut.tensors}
+
+
+def _bound(value: ir.Value, reads: Reads) -> Linear | ir.Value:
+    number = reads.evaluator.number(value)
+    return skip_identities(value) if number is None else number
+
+
+def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
+    """Return the tensor outside of the body that a node cuts forwards along its first axis."""
+    if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 3:
+        return None
+    evaluator, tensor = reads.evaluator, reads.outside(node.inputs[0])
+    bounds = node.inputs[1:3]
+    if any(evaluator.dims(v) != (1,) or evaluator.dtype(v) not in INTEGERS for v in bounds):
+        return None
+    for value, wanted in zip(node.inputs[3:], (0, 1), strict=False):
+        number = None if value is None else evaluator.number(value)
+        if value is not None and (number is None or number.number != wanted):
+            return None
+    is_text = tensor is None or reads.declared.dtype(tensor) in (None, ir.DataType.STRING)
+    return None if is_text else tensor

@@ -14,7 +14,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from rewriter import pipeline
+from rewriter import order, pipeline
 from rewriter.commands import console
 from tests.rewriter.cli_models import (
     HEADER,
@@ -259,14 +259,14 @@ class TestVerification:
     def test_a_mismatch_names_the_pass_that_broke_the_model(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        class SubtractingPass(pipeline.ExpandSequenceMapPass):
+        class SubtractingPass(order.ExpandSequenceMapPass):
             def call(self, model: ir.Model) -> ir.passes.PassResult:
                 result = super().call(model)
                 for node in model.graph.all_nodes():
                     node.op_type = "Sub" if node.op_type == "Add" else node.op_type
                 return result
 
-        monkeypatch.setattr(pipeline, "ExpandSequenceMapPass", SubtractingPass)
+        monkeypatch.setattr(order, "ExpandSequenceMapPass", SubtractingPass)
         assert seqmap("optimize", rows, rows, "--strategy", "expand") == 3
         (line,) = capsys.readouterr().err.splitlines()
         assert "SubtractingPass" in line

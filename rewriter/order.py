@@ -1,0 +1,62 @@
+"""The order of work: which passes a rewrite runs, and in which order."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.decisions import Code, Reason
+from passes.eliminate import EliminateSequencesPass
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.fuse_loops import ReadLoopsPass
+from passes.inline import InlineMapFunctionsPass
+from passes.old_forms import OldFormsPass
+from passes.promises import Promises
+from passes.simplify import SimplifyBodiesPass
+from passes.tensors.finish import FinishTensorIoPass
+from passes.tensors.inputs import TensorInputsPass
+from passes.tensors.outputs import TensorOutputsPass
+from passes.unroll import UnrollSequenceMapPass
+from rewriter.options import Options, sequence_inputs
+
+__all__ = ["passes_for"]
+
+_MAP_PASSES = (FuseSequenceMapPass, ExpandSequenceMapPass)
+
+
+def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
+    """Return the passes that do what the options ask of a model, the first first."""
+    if options.tensor_io:
+        passes = _with_tensor_io(options, model)
+    else:
+        passes = _for_maps(options, options.promises)
+    return [*passes, OldFormsPass()] if options.row.old_forms else passes
+
+
+def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
+    # What is promised of the elements of a sequence does not hold of the tensor in its place.
+    rest = options.promises.without_shapes(sequence_inputs(model))
+    passes = _for_maps(options, rest)
+    maps = [i for i, one in enumerate(passes) if isinstance(one, _MAP_PASSES)]
+    first = TensorOutputsPass(rest, is_first=True)
+    passes.insert(maps[-1] + 1, TensorOutputsPass(rest, first=first))
+    passes.insert(maps[0], first)
+    return [passes[0], TensorInputsPass(options.promises), *passes[1:], FinishTensorIoPass()]
+
+
+def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
+    if options.strategy == "expand":
+        reason = Reason(Code.STRATEGY)
+        return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]
+    auto = options.strategy == "auto"
+    return [
+        InlineMapFunctionsPass(),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto),
+        SimplifyBodiesPass(),
+        UnrollSequenceMapPass(),
+        FuseSequenceMapPass(promises, exact=options.exact, auto=auto),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True),
+        UnrollSequenceMapPass(is_fused=True),
+        ExpandSequenceMapPass(),
+        EliminateSequencesPass(required=options.sequence_free),
+    ]

@@ -111,7 +111,7 @@ def test_weights_that_come_from_the_ids() -> None:
 
 
 def test_means_of_bags() -> None:
-    prove(bags("ReduceMean"), *EVEN, *UNEVEN, opset=18)
+    prove(bags("ReduceMean"), *EVEN, *UNEVEN, *EMPTY, opset=18)
 
 
 def test_maxima_of_bags() -> None:

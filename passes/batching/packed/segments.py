@@ -153,12 +153,16 @@ def _within(ctx: Context, op_type: str, value: ir.Value, axes: Sequence[int]) ->
 def _sizes(
     ctx: Context, data: Batched, lengths: Lengths, others: Sequence[int], dtype: ir.DataType
 ) -> ir.Value:
-    """Return how many elements each sample's mean is over, as ``[B, 1, ..., 1]``."""
+    """Return how many elements each sample's mean is over, as ``[B, 1, ..., 1]``.
+
+    A mean over nothing is undefined; onnxruntime gives 0 and so does a 1 in place of the count.
+    """
     sizes = lengths.value
     if others:
         dims = ctx.op("Gather", [ctx.op("Shape", [data.value]), ctx.ints(*others)], {"axis": 0})
         sizes = ctx.op("Mul", [sizes, ctx.op("ReduceProd", [dims], {"keepdims": 1})])
-    numbers = ctx.op("Cast", [sizes], {"to": dtype})
+    some = ctx.op("Max", [sizes, ctx.builder.scalar(1)])
+    numbers = ctx.op("Cast", [some], {"to": dtype})
     return ctx.unsqueeze(numbers, range(1, data.rank))
 
 

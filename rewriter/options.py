@@ -63,6 +63,16 @@ class Options:
         """Whether no sequence may be left inside of the model."""
         return "sequence-free" in self.require or not self.row.sequences
 
+    def spent(self, model: ir.Model) -> tuple[str, ...]:
+        """Return the options of the command line that can do nothing more for a model.
+
+        Args:
+            model: The model as given.
+        """
+        all_uniform = sequence_inputs(model) <= self.promises.uniform
+        spent = {"--tensor-io": self.tensor_io, "--uniform": all_uniform}
+        return tuple(option for option, is_spent in spent.items() if is_spent)
+
     def check_names(self, model: ir.Model) -> None:
         """Refuse promises about what the model does not have.
 

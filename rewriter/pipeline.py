@@ -131,6 +131,7 @@ def _run(
 ) -> Report:
     model = taken.model
     options.check_names(model)
+    spent = options.spent(model)
     before, initializers = count_operators(model), read_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
@@ -163,7 +164,8 @@ def _run(
         promises=options.promises,
         target=target,
         require=required,
-        unreached=tuple(check_target(model, target, required, refused, decisions)),
+        unreached=tuple(check_target(model, target, required, refused, decisions, spent)),
+        spent=spent,
         strategy=options.strategy,
         warnings=tuple(warnings),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=assumptions),

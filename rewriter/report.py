@@ -15,6 +15,7 @@ from passes.promises import Promises
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render
+from rewriter.remedies import still_open
 
 __all__ = [
     "LOOP_OPERATORS",
@@ -100,6 +101,7 @@ class Report:
         strategy: ``auto``, ``fuse`` or ``expand``.
         tensor_io: Which sequences the new model passes as tensors.
         warnings: What the user should know although nothing is wrong with the rewrite.
+        spent: Options of the command line that can do nothing more; no remedy names them.
     """
 
     decisions: Sequence[Decision]
@@ -112,6 +114,7 @@ class Report:
     strategy: str = "auto"
     warnings: Sequence[str] = ()
     tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
+    spent: Sequence[str] = ()
 
     @property
     def reached(self) -> bool:
@@ -138,7 +141,7 @@ class Report:
             "require": list(self.require),
             "reached": self.reached,
             "nothing_to_do": self.nothing_to_do,
-            "maps": [_decision_dict(decision) for decision in self.decisions],
+            "maps": [_decision_dict(decision, self.spent) for decision in self.decisions],
             "assumptions": list(self.assumptions),
             "promises": _promises_dict(self.promises),
             "tensor_io": self.tensor_io.to_dict(),
@@ -164,7 +167,7 @@ class Report:
         return render.to_html(self.to_dict())
 
 
-def _decision_dict(decision: Decision) -> dict[str, Any]:
+def _decision_dict(decision: Decision, spent: Sequence[str]) -> dict[str, Any]:
     return {
         "path": decision.path,
         "op_type": decision.op_type,
@@ -176,7 +179,7 @@ def _decision_dict(decision: Decision) -> dict[str, Any]:
                 "node": reason.node,
                 "op_type": reason.op_type,
                 "detail": reason.detail or reason.code.meaning,
-                "remedy": reason.remedy,
+                "remedy": still_open(reason.remedy, spent),
             }
             for reason in decision.reasons
         ],

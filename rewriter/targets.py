@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
@@ -11,7 +12,8 @@ from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
-from passes.tensors.io import Refusal, TensorIo
+from passes.tensors.io import Refusal
+from rewriter.remedies import still_open
 from rewriter.report import Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
@@ -54,6 +56,7 @@ def check_target(
     require: Iterable[str] = (),
     refused: Iterable[Refusal] = (),
     decisions: Sequence[Decision] = (),
+    spent: Sequence[str] = (),
 ) -> list[Unreached]:
     """List what keeps a model from a target and from what is required beyond it.
 
@@ -66,6 +69,7 @@ def check_target(
         require: Any of ``REQUIREMENTS``.
         refused: Inputs and outputs that were to become tensors and did not.
         decisions: What was done with the maps, for the reasons of what is left of them.
+        spent: Options that can do nothing more; no remedy names them.
 
     Returns:
         One entry for each node, input and output in the way; empty when all is reached.
@@ -88,7 +92,7 @@ def check_target(
     ]
     if left:
         left += [Unreached("", "", problem, _CONVERT) for problem in _versions(model, row)]
-    return left
+    return [dataclasses.replace(one, remedy=still_open(one.remedy, spent)) for one in left]
 
 
 def version_warnings(model: ir.Model, target: str) -> list[str]:
@@ -115,9 +119,12 @@ def ignored(model: ir.Model, target: str) -> Iterator[str]:
 
 
 _CONVERT = "convert the model to an older version before it is deployed"
-_UNIFORM = "promise equal shapes with --uniform or --input-shape so that the map is fused"
+_UNIFORM = (
+    "promise equal shapes with --uniform, or with --input-shape, or give the samples one shape in "
+    "the model"
+)
 _TENSORS = "use --tensor-io, or stack or concatenate the elements in the model"
-_STACK = "stack or concatenate the elements in the model"
+_INTERFACE = "use --tensor-io to pass it as a tensor, or make it one where the model is made"
 
 
 def _versions(model: ir.Model, row: Target) -> Iterator[str]:
@@ -161,14 +168,13 @@ def _interface(
                     "",
                     "",
                     f"{side} {value.name!r} is a sequence, which {refuser} rules out",
-                    "use --tensor-io to pass it as a tensor",
+                    _INTERFACE,
                 )
 
 
 def _nodes(
     model: ir.Model, row: Target, required: list[str], decisions: Sequence[Decision]
 ) -> Iterator[Unreached]:
-    has_tensor_io = bool(TensorIo.read(model))
     for node, path in node_paths(model).items():
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
@@ -183,7 +189,7 @@ def _nodes(
             reason = f"{refuser} rules out {op_type}"
         why, remedy = _of_map(node, path, decisions, row)
         if not remedy:
-            remedy = _TENSORS if not has_tensor_io else _STACK
+            remedy = _TENSORS
             if op_type in (*_LOOPS, "If"):
                 remedy = _of_control_flow(node, op_type, row)
         yield Unreached(path, node.op_type, f"{reason}{why}", remedy)

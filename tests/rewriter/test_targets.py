@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import onnx
 import onnx_ir as ir
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
 from rewriter.pipeline import explain
+from rewriter.remedies import still_open
 from rewriter.report import OperatorCounts, Report, Unreached
 from rewriter.targets import (
     TARGETS,
@@ -158,7 +161,7 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
         "",
         "",
         "input 'xs' is a sequence, which target tensorrt rules out",
-        "use --tensor-io to pass it as a tensor",
+        "use --tensor-io to pass it as a tensor, or make it one where the model is made",
     )
     assert interface[2] == Unreached(
         "same",
@@ -173,6 +176,60 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
         "loop-free rules out Loop",
         "write it without a loop where the model is made",
     )
+
+
+SEQUENCES_INSIDE = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[N,2] x, int64[K] keep) => (float[M,2] y) {
+    [split] xs = SplitToSequence <axis = 0> (x, keep)
+    [erase] ys = SequenceErase (xs)
+    y = ConcatFromSequence <axis = 0> (ys)
+}"""
+OPTIONAL_OUTPUT = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N]) xs) => (optional(seq(float[N])) ys) { ys = Optional (xs) }"""
+RAGGED_BODY = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N]) xs) => (float[M] y) {
+    [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[K] q)
+        { z = NonZero (p)  f = Cast <to = 1> (z)  q = ReduceSum <keepdims = 0> (f) }>
+    y = ConcatFromSequence <axis = 0> (ys)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        pytest.param(SEQUENCES_INSIDE, {}, id="sequences-inside"),
+        pytest.param(OPTIONAL_OUTPUT, {}, id="an-optional"),
+        pytest.param(OPTIONAL_OUTPUT, {"uniform": ["xs"]}, id="an-optional-uniform"),
+        pytest.param(RAGGED_BODY, {"uniform": ["xs"]}, id="a-ragged-body-uniform"),
+    ],
+)
+def test_no_remedy_is_an_option_that_was_given(text: str, options: dict[str, Any]) -> None:
+    model = onnx.parser.parse_model(text)
+    given = explain(model, target="portable", tensor_io=True, **options)
+    assert given.unreached
+    told = [line for line in given.to_text().splitlines() if "remedy" in line]
+    assert not [line for line in told if "--tensor-io" in line]
+    assert not [line for line in told if options and "--uniform" in line]
+
+
+@pytest.mark.parametrize("text", [SEQUENCES_INSIDE, OPTIONAL_OUTPUT])
+def test_an_option_that_was_not_given_is_a_remedy(text: str) -> None:
+    report = explain(onnx.parser.parse_model(text), target="portable")
+    assert "remedy: use --tensor-io" in report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("remedy", "given", "left"),
+    [
+        ("use --tensor-io, or stack", ["--tensor-io"], "stack"),
+        ("use --tensor-io, or stack", ["--uniform"], "use --tensor-io, or stack"),
+        ("use --tensor-io, or stack; or wait", ["--tensor-io"], "stack, or wait"),
+        ("use --tensor-io", ["--tensor-io"], "use --tensor-io"),
+        ("use --tensor-io", [], "use --tensor-io"),
+    ],
+)
+def test_ways_that_are_left(remedy: str, given: list[str], left: str) -> None:
+    assert still_open(remedy, given) == left
 
 
 MAP_LEFT = """<ir_version: 9, opset_import: ["" : 18]>

@@ -25,10 +25,13 @@ Operand = Batched | None
 class Output:
     """An output of a rule: a value in any layout but per-sample."""
 
-    def __init__(self, value: ir.Value, layout: Layout, lengths: Lengths | None = None) -> None:
+    def __init__(
+        self, value: ir.Value, layout: Layout, lengths: Lengths | None = None, axis: int = 0
+    ) -> None:
         self.value = value
         self.layout = layout
         self.lengths = lengths
+        self.axis = axis
 
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
@@ -189,9 +192,15 @@ class Context(Operators):
         """Mark a value that is the same for every sample as an output of the rule."""
         return Output(value, Layout.SHARED)
 
-    def packed(self, value: ir.Value, lengths: Lengths) -> Output:
-        """Mark a value ``[T, *rest]`` as an output of the rule."""
-        return Output(value, Layout.PACKED, lengths)
+    def packed(self, value: ir.Value, lengths: Lengths, axis: int = 0) -> Output:
+        """Mark a value as an output of the rule whose samples lie one behind the other.
+
+        Args:
+            value: ``[T, *rest]``, or ``[*before, T, *rest]``.
+            lengths: The lengths of the samples.
+            axis: Where it has its axis of size ``T``.
+        """
+        return Output(value, Layout.PACKED, lengths, axis)
 
     # Operands.
 

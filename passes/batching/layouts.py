@@ -30,13 +30,14 @@ class Batched:
     Attributes:
         layout: How it is held.
         value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Packed: the samples
-            ``[n, *rest]`` one behind the other, ``[T, *rest]``. Per-sample: the value of the
-            body itself, which no graph outside has.
+            ``[n, *rest]`` one behind the other, ``[T, *rest]``, or ``[*before, n, *rest]``
+            likewise. Per-sample: the value of the body itself, which no graph outside has.
         type: Element type and dimensions of one sample.
         stage: How many loops must have run before the value is there. For a per-sample value:
             in which loop it is computed.
         rounding: Whether batching may have changed it by rounding.
         lengths: Packed: the lengths of the samples.
+        axis: Packed: the axis along which they differ and lie one behind the other.
     """
 
     layout: Layout
@@ -45,6 +46,7 @@ class Batched:
     stage: int = 0
     rounding: bool = False
     lengths: Lengths | None = None
+    axis: int = 0
 
     @property
     def is_shared(self) -> bool:

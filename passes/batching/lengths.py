@@ -24,22 +24,75 @@ class Lengths:
         most: The largest length, if the lengths are constants.
     """
 
-    def __init__(self, builder: Builder, value: ir.Value, most: int | None = None) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        value: ir.Value,
+        most: int | None = None,
+        samples: ir.Value | None = None,
+    ) -> None:
         """Describe the samples of packed values.
 
         Args:
             builder: Records what follows from the lengths; it comes before all readers.
             value: The lengths.
             most: The largest one, if they are constants.
+            samples: The sample that each row belongs to, if that is there already.
         """
         self.value, self.most = value, most
         self._builder = builder
+        self._multiples: dict[int, Lengths] = {}
+        if samples is not None:
+            self.samples = samples
+
+    @classmethod
+    def of_rows(cls, builder: Builder, samples: ir.Value, count: ir.Value) -> Lengths:
+        """Return the lengths of samples by the sample that each row belongs to.
+
+        Args:
+            builder: See `Lengths`.
+            samples: Numbers of samples, ascending, int64 ``[T]``.
+            count: How many samples there are, int64 ``[1]``.
+        """
+        zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
+        none = builder.op("ConstantOfShape", [count], {"value": zero})
+        ones = builder.op("ConstantOfShape", [builder.op("Shape", [samples])], {"value": one})
+        attributes = {"axis": 0, "reduction": "add"}
+        value = builder.op("ScatterElements", [none, samples, ones], attributes)
+        return cls(builder, value, samples=samples)
 
     def forget(self, nodes: Collection[ir.Node]) -> None:
         """Forget what nodes recorded that are taken back."""
         for name, value in list(vars(self).items()):
             if isinstance(value, ir.Value) and name != "value" and value.producer() in nodes:
                 del vars(self)[name]
+        for factor, lengths in list(self._multiples.items()):
+            lengths.forget(nodes)
+            if lengths.value.producer() in nodes:
+                del self._multiples[factor]
+
+    def times(self, factor: int) -> Lengths:
+        """Return the lengths of samples that have ``factor`` rows for each row of these."""
+        if factor == 1:
+            return self
+        if factor not in self._multiples:
+            value = self._builder.op("Mul", [self.value, self._builder.ints(factor)])
+            most = None if self.most is None else self.most * factor
+            self._multiples[factor] = Lengths(self._builder, value, most)
+        return self._multiples[factor]
+
+    def kept(self, builder: Builder, flags: ir.Value) -> Lengths:
+        """Return the lengths of what is left of the samples.
+
+        Args:
+            builder: Records what follows from the flags.
+            flags: Which rows are left, ``bool[T]``. They are counted by integers, exactly.
+        """
+        numbers = builder.op("Cast", [flags], {"to": ir.DataType.INT64})
+        sums = builder.op("CumSum", [numbers, builder.scalar(0)])
+        before = builder.op("Concat", [builder.ints(0), sums], {"axis": 0})
+        last, first = (builder.op("Gather", [before, v]) for v in (self.ends, self.starts))
+        return Lengths(builder, builder.op("Sub", [last, first]))
 
     @functools.cached_property
     def ends(self) -> ir.Value:

@@ -34,6 +34,7 @@ from passes.batching.elementwise import (
 )
 from passes.batching.merging import merging
 from passes.batching.table import never, opened, register
+from passes.batching.packed.finding import non_zero
 from passes.decisions import Code
 
 register(
@@ -178,7 +179,7 @@ register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
 register("TensorScatter", merging, family="indexing", since=24)
 register("OneHot", indexing.one_hot, family="indexing", since=9)
 register("Compress", indexing.compress, family="indexing", since=9)
-never("NonZero", Code.DATA_DEPENDENT, "how many elements are not zero differs by sample")
+register("NonZero", non_zero, family="selection", since=16)
 never("Unique", Code.DATA_DEPENDENT, "how many distinct elements there are differs by sample")
 
 # Products of matrices.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -21,8 +20,8 @@ _INT64 = ir.DataType.INT64
 def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Sequence[Output]:
     """Compress by a condition per sample, along the first axis or over flattened samples.
 
-    What NonZero finds in the conditions of all samples is in order of the samples. Conditions
-    beyond the last row do not count.
+    One Compress takes the rows of all samples, in order of the samples. Conditions
+    beyond the last row do not count, nor do rows beyond the last condition.
     """
     data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
     if ctx.opset < 16:
@@ -30,18 +29,21 @@ def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Seque
     if axis is not None and axis % data.rank:
         raise Decline(Code.DATA_DEPENDENT, "its condition differs from sample to sample")
     value = ctx.expanded(data)
-    size = volume(ctx, value, 1, None if axis is None else 2)
-    rest = ctx.ints() if axis is None else ctx.shape(value, 2)
-    count = ctx.op("Mul", [ctx.batch, size])
-    rows = ctx.reshape(value, ctx.op("Concat", [count, rest], {"axis": 0}))
-    flags = ctx.op("Slice", [condition.value, ctx.ints(0), size, ctx.ints(1)])
-    found = ctx.op("NonZero", [flags])
-    sample, place = (ctx.op("Gather", [found, ctx.builder.scalar(i)], {"axis": 0}) for i in (0, 1))
-    where = ctx.op("Add", [ctx.op("Mul", [sample, size]), place])
-    kept = ctx.op("Cast", [flags], {"to": _INT64})
-    lengths = ctx.op("ReduceSum", [kept, ctx.ints(1)], {"keepdims": 0})
-    new = ctx.op("Gather", [rows, where], {"axis": 0})
-    return [ctx.packed(new, Lengths(ctx.builder, lengths))]
+    flags, dims = condition.value, data.dims
+    if axis is None and data.rank != 1:
+        size = ctx.op("Concat", [ctx.batch, volume(ctx, value, 1)], {"axis": 0})
+        value, dims = ctx.reshape(value, size), (None,)
+    if dims[0] != condition.dims[0] or not isinstance(dims[0], int):
+        value, flags = _cut(ctx, value, flags), _cut(ctx, flags, value)
+    kept = ctx.op("Compress", [ctx.merged(value), ctx.merged(flags)], {"axis": 0})
+    numbers = ctx.op("Cast", [flags], {"to": _INT64})
+    lengths = ctx.op("ReduceSum", [numbers, ctx.ints(1)], {"keepdims": 0})
+    return [ctx.packed(kept, Lengths(ctx.builder, lengths))]
+
+
+def _cut(ctx: Context, value: ir.Value, other: ir.Value) -> ir.Value:
+    """Cut the second axis of a stacked value where that of another one ends."""
+    return ctx.op("Slice", [value, ctx.ints(0), ctx.shape(other, 1, 2), ctx.ints(1)])
 
 
 def non_max_suppression(
@@ -62,7 +64,8 @@ def non_max_suppression(
     rows, samples = (ctx.op("Gather", [x, order], {"axis": 0}) for x in (new.value, samples))
     first = ctx.op("Mul", [ctx.unsqueeze(samples, [1]), images])
     moved = ctx.op("Pad", [first, ctx.ints(0, 0, 0, 2)])
-    return [ctx.packed(ctx.op("Sub", [rows, moved]), _counted(ctx, samples))]
+    lengths = Lengths.of_rows(ctx.builder, samples, ctx.batch)
+    return [ctx.packed(ctx.op("Sub", [rows, moved]), lengths)]
 
 
 def _order(ctx: Context, samples: ir.Value) -> ir.Value:
@@ -72,15 +75,6 @@ def _order(ctx: Context, samples: ir.Value) -> ir.Value:
     places = ctx.op("Range", [zero, ctx.squeeze(count, [0]), one])
     keys = ctx.op("Add", [ctx.op("Mul", [samples, count]), places])
     return ctx.builder.node("TopK", [keys, count], {"largest": 0}, outputs=2).outputs[1]
-
-
-def _counted(ctx: Context, samples: ir.Value) -> Lengths:
-    """Return how many rows belong to each sample, from the sample of each row."""
-    none = ctx.op("ConstantOfShape", [ctx.batch], {"value": ir.tensor(np.zeros(1, np.int64))})
-    one = ir.tensor(np.ones(1, np.int64))
-    ones = ctx.op("ConstantOfShape", [ctx.op("Shape", [samples])], {"value": one})
-    counted = ctx.op("ScatterElements", [none, samples, ones], {"axis": 0, "reduction": "add"})
-    return Lengths(ctx.builder, counted)
 
 
 def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

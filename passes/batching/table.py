@@ -94,6 +94,8 @@ class PackedRow:
         rounding: Whether it may change results by rounding where the rule for stacked operands
             does not.
         since: First opset of the model for which the rule holds.
+        any_axis: Whether it knows samples that differ in length along another axis than the
+            first.
         domain: Domain of the operator.
     """
 
@@ -101,6 +103,7 @@ class PackedRow:
     rule: Rule
     rounding: bool = False
     since: int = 1
+    any_axis: bool = False
     domain: str = ""
 
 
@@ -192,7 +195,13 @@ def opened(op_types: str, *, domain: str = "") -> None:
 
 
 def register_packed(
-    op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1, domain: str = ""
+    op_types: str,
+    rule: Rule,
+    *,
+    rounding: bool = False,
+    since: int = 1,
+    any_axis: bool = False,
+    domain: str = "",
 ) -> None:
     """Add a rule for packed operands to rows of the table.
 
@@ -201,6 +210,7 @@ def register_packed(
         rule: The rule; see `passes.batching.context.Rule`.
         rounding: See `PackedRow`.
         since: See `PackedRow`.
+        any_axis: See `PackedRow`.
         domain: Domain of the operators.
 
     Raises:
@@ -210,7 +220,7 @@ def register_packed(
         key = _key(domain, op_type)
         if key in _packed:
             raise ValueError(f"{op_type} has two rules for packed operands")
-        _packed[key] = PackedRow(op_type, rule, rounding, since, domain)
+        _packed[key] = PackedRow(op_type, rule, rounding, since, any_axis, domain)
 
 
 def find_packed(node: ir.Node, opset: int) -> PackedRow | None:

@@ -104,11 +104,13 @@ class Walk:
         layout: Layout,
         to: ir.Value | None = None,
         lengths: Lengths | None = None,
+        axis: int = 0,
     ) -> None:
         """Enter an input of the body; a per-sample one can be read in every loop."""
         if layout is Layout.PER_SAMPLE:
             self._sources.add(value)
-        self.env[value] = Batched(layout, to or value, self.type_of(value), lengths=lengths)
+        known = self.type_of(value)
+        self.env[value] = Batched(layout, to or value, known, lengths=lengths, axis=axis)
 
     def read(self, value: ir.Value) -> Batched:
         """Return a value of the body; one that it does not compute itself is shared."""
@@ -234,6 +236,8 @@ class Walk:
             packed = table.find_packed(node, self._options.opset)
             if packed is None:
                 raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+            if any(x.axis for x in operands) and not packed.any_axis:
+                raise Decline(Code.RAGGED, "its samples differ in length behind the first axis")
             if any(self._has_rows_of_text(x) for x in operands):
                 raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
             rule, rounds = packed.rule, rounds or packed.rounding
@@ -266,8 +270,9 @@ class Walk:
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 type_ = self.type_of(old)
+                rounded = rounding or rounds
                 self.env[old] = Batched(
-                    new.layout, new.value, type_, stage, rounding or rounds, new.lengths
+                    new.layout, new.value, type_, stage, rounded, new.lengths, new.axis
                 )
 
     def _stage_when_stacked(self, operand: Batched) -> int:

@@ -79,11 +79,13 @@ class FusedBody:
         wanted = {}
         for output in self.site.used_outputs():
             value = self.site.body.outputs[output]
-            if self.walk.read(value).layout is not Layout.PER_SAMPLE:
+            x = self.walk.read(value)
+            if x.layout is not Layout.PER_SAMPLE:
                 continue
             results = [r for r in self.site.results if r.output == output]
             packed = self.walk.packable(value) is not None
-            if value in self.walk.promoted and (not packed or all(map(_is_of_rows, results))):
+            in_place = not packed or all(_is_in_place(result, x) for result in results)
+            if value in self.walk.promoted and in_place:
                 continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
@@ -171,7 +173,7 @@ class FusedBody:
             tensor, lengths = self.walk.promoted[value], self.walk.packable(value)
         if lengths is None:
             return TensorSource.of_stacked(tensor)
-        return TensorSource(tensor, 0, keepdims=True, split=lengths.value)
+        return TensorSource(tensor, x.axis, keepdims=True, split=lengths.value)
 
     def _result(
         self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings
@@ -189,7 +191,7 @@ class FusedBody:
             tensor = self.walk.promoted[value]
             x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
         if x.lengths is not None:
-            packed = Held(Form.BLOCKS, x.value, x.lengths.value)
+            packed = Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
             return escape(builder, result, packed, rank, dtype, count)
         stacked = x.value if x.is_stacked else self._repeated(builder, x)
         return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
@@ -250,15 +252,18 @@ def walk_body(
     return FusedBody(site, walk, prelude, options.batch, sources)
 
 
-def _is_of_rows(result: Result) -> bool:
+def _is_in_place(result: Result, x: Batched) -> bool:
     """Whether a result is made of packed samples without taking them apart."""
-    return result.kind == "sequence" or (result.kind == "concatenated" and result.axis == 0)
+    if result.kind == "concatenated":
+        rank = 1 if x.type.dims is None else len(x.type.dims)
+        return result.axis in (x.axis, x.axis - rank)
+    return result.kind == "sequence"
 
 
 def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
-    """Return the packed outputs of a body of which a result is not made of rows."""
+    """Return the packed outputs of a body of which a result is made along another axis."""
     outputs = ((r, site.body.outputs[r.output]) for r in site.results)
-    torn = (v for r, v in outputs if walk.read(v).is_packed and not _is_of_rows(r))
+    torn = (v for r, v in outputs if (x := walk.read(v)).is_packed and not _is_in_place(r, x))
     return list(dict.fromkeys(torn))
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import (
     aligned_row,
     broadcasting_rows,
@@ -19,15 +18,11 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
-from passes.batching.packed.segments import segment
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
 __all__ = [
-    "compress_rows",
     "einsum_rows",
-    "element_rows",
-    "gather_nd_rows",
     "gemm_rows",
     "one_hot_rows",
     "one_sided_rows",
@@ -81,26 +76,6 @@ def one_hot_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     return rows(ctx, node, operands)
 
 
-def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Packed positions in shared data, or both packed alike with the first axis a batch axis."""
-    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
-    batch_dims = ctx.attribute(node, "batch_dims", 0)
-    alike = data.is_packed and positions.is_packed and batch_dims > 0
-    if not alike and not (data.is_shared and positions.rank > 1 and batch_dims == 0):
-        raise crosses(node.op_type)
-    return same_rows(ctx, node, [data.value, positions.value], lengths_of(operands))
-
-
-def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """GatherElements and ScatterElements along an axis of the rows, all operands packed alike."""
-    given = [x for x in operands if x is not None]
-    if not all(x.is_packed for x in given):
-        raise Decline(Code.RAGGED, "its operands differ in length from each other")
-    if sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank) == 0:
-        raise crosses(node.op_type)
-    return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
-
-
 def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Matrices of the rows; or a sample that is a matrix, whose rows know their places."""
     data = ctx.operand(operands, 0, "input")
@@ -120,24 +95,6 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [columns, place])
     none = ctx.builder.constant(np.array(0, data.dtype.numpy()))
     return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
-
-
-def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Pick rows by a condition that is packed as they are: fewer rows of each sample are left."""
-    data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
-    axis = ctx.attribute(node, "axis")
-    if axis is None and data.rank > 1:
-        raise Decline(Code.RAGGED, "it flattens the axis that differs in length")
-    along = 0 if axis is None else sample_axis(int(axis), data.rank)
-    if along:
-        return rows(ctx, node, operands)
-    if not (data.is_packed and condition.is_packed):
-        raise Decline(Code.RAGGED, "its condition is not one for each row")
-    lengths = lengths_of(operands)
-    kept = ctx.op("Compress", [data.value, condition.value], {"axis": 0})
-    counts = ctx.op("Cast", [condition.value], {"to": ir.DataType.INT64})
-    sizes = segment(ctx, counts, lengths, "add", ir.DataType.INT64, 1)
-    return [ctx.packed(kept, Lengths(ctx.builder, sizes))]
 
 
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

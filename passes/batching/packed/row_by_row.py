@@ -1,7 +1,8 @@
 """Operators that work row by row: on packed samples they run as they are.
 
 The rows of all samples, ``[T, *rest]``, are to such an operator one sample of ``T`` rows. Ranks
-and axes are those of a sample, so attributes stay as they are.
+and axes are those of a sample, so attributes stay as they are. The same holds where samples
+differ in length along another axis.
 """
 
 from __future__ import annotations
@@ -68,34 +69,42 @@ def same_rows(
     inputs: Sequence[ir.Value | None],
     lengths: Lengths,
     attributes: Mapping[str, Any] | None = None,
+    axis: int = 0,
 ) -> list[Output]:
-    """Record the node's own operator on rows; every output is packed."""
-    return [ctx.packed(out.value, lengths) for out in ctx.same(node, inputs, attributes)]
+    """Record the node's own operator on rows; every output is packed along one axis."""
+    return [ctx.packed(out.value, lengths, axis) for out in ctx.same(node, inputs, attributes)]
 
 
 def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """``f(x)[row] = f(x[row])``: the first operand is packed, and the others are shared."""
-    _, lengths = packed_data(ctx, operands)
-    return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
+    data, lengths = packed_data(ctx, operands)
+    inputs = [None if x is None else x.value for x in operands]
+    return same_rows(ctx, node, inputs, lengths, axis=data.axis)
 
 
-def aligned_row(ctx: Context, x: Batched, lengths: Lengths, rank: int) -> ir.Value:
-    """Return an operand aligned, from the right, with rows of samples of rank ``rank``.
+def aligned_row(ctx: Context, x: Batched, lengths: Lengths, place: int) -> ir.Value:
+    """Return an operand aligned, from the right, with packed samples.
+
+    Args:
+        ctx: The context.
+        x: The operand.
+        lengths: The lengths of the packed samples.
+        place: Which axis differs in length, counted from the back: 1 for the last.
 
     Raises:
         Decline: It reaches the axis of different lengths with anything but size 1 or the same
             lengths: a sample that happens to be of length 1 would broadcast.
     """
     if x.is_packed:
-        if x.rank != rank:
+        if x.rank - x.axis != place:
             raise Decline(Code.RAGGED, "a second axis of the result would differ in length")
         return x.value
-    reaches = x.rank >= rank
-    if reaches and (x.rank > rank or x.dims[0] != 1):
+    reaches = x.rank >= place
+    if reaches and (x.dims[-place] != 1 or (x.is_stacked and x.rank > place)):
         raise Decline(Code.RAGGED, f"'{x.value.name}' meets an axis that differs in length")
     if x.is_shared:
         return x.value
-    value = ctx.squeeze(x.value, [1]) if reaches else ctx.padded_rank(x, rank - 1)
+    value = ctx.squeeze(x.value, [1]) if reaches else ctx.padded_rank(x, place - 1)
     return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
 
 
@@ -107,9 +116,11 @@ def broadcasting_rows(
     What is stacked is repeated for each row of its sample.
     """
     lengths = lengths_of(operands)
-    rank = max(x.rank for x in operands if x is not None)
-    inputs = [None if x is None else aligned_row(ctx, x, lengths, rank) for x in operands]
-    return same_rows(ctx, node, inputs, lengths)
+    given = [x for x in operands if x is not None]
+    place = max(x.rank - x.axis for x in given if x.is_packed)
+    inputs = [None if x is None else aligned_row(ctx, x, lengths, place) for x in operands]
+    axis = max(x.rank for x in given) - place
+    return same_rows(ctx, node, inputs, lengths, axis=axis)
 
 
 def sample_axis(axis: int, rank: int) -> int:
@@ -141,9 +152,9 @@ def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
         axis = ctx.attribute(node, "axis", default)
         if axis is None:
             raise Decline(Code.NO_RULE, "its axis is left out")
-        if sample_axis(int(axis), data.rank):
+        if sample_axis(int(axis), data.rank) != data.axis:
             return rows(ctx, node, operands)
-        if first is None:
+        if first is None or data.axis:
             raise crosses(node.op_type)
         return [out for out in first(ctx, node, operands) if out is not None]
 
@@ -154,7 +165,7 @@ def trailing_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     """LayerNormalization and its kin over the axes from one axis on."""
     data, _ = packed_data(ctx, operands)
     axis = int(ctx.attribute(node, "axis", -1))
-    if sample_axis(axis, data.rank) == 0:
+    if sample_axis(axis, data.rank) <= data.axis:
         raise crosses(node.op_type)
     return rows(ctx, node, operands)
 
@@ -173,7 +184,7 @@ def named_axes(
         axes = find(ctx, node, operands)
         if axes is None:
             raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-        if any(sample_axis(a, data.rank) == 0 for a in axes):
+        if any(sample_axis(a, data.rank) == data.axis for a in axes):
             raise crosses(node.op_type)
         return rows(ctx, node, operands)
 
@@ -202,24 +213,32 @@ def of_images(rank: int) -> Rule:
 def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """MatMul and its kin.
 
-    Rows, or matrices, of a packed left side by a shared right side; or matrices of both sides.
+    Rows, or matrices, of a packed left side by a shared right side; columns of a packed right
+    side; or matrices of both sides.
     """
     right = 3 if node.op_type == "QLinearMatMul" else 1
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, right, "B")
-    if a.is_packed and b.is_packed and a.rank == b.rank > 2:
-        lengths = lengths_of(operands)
-        return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
+    inputs = [None if x is None else x.value for x in operands]
+    if a.is_packed and b.is_packed and a.rank == b.rank > 2 and a.axis == b.axis == 0:
+        return same_rows(ctx, node, inputs, lengths_of(operands))
+    if (
+        node.op_type == "MatMul"
+        and a.is_shared
+        and b.axis == b.rank - 1
+        and min(a.rank, b.rank) > 1
+    ):
+        last = max(a.rank, b.rank) - 1
+        return same_rows(ctx, node, inputs, lengths_of(operands), axis=last)
     data, lengths = packed_data(ctx, operands)
-    if data.rank < 2:
+    if data.axis >= data.rank - 1:
         raise crosses(node.op_type)
     if data.rank == 2 and any(x is not None and x.rank > 0 for x in operands[2:3]):
         raise Decline(Code.RAGGED, "its zero point may be one for each row")
     if b.rank > 2:
         raise Decline(Code.RAGGED, "its right side has an axis that meets the samples'")
-    inputs = [None if x is None else x.value for x in operands]
     if b.rank == 2:
-        return same_rows(ctx, node, inputs, lengths)
+        return same_rows(ctx, node, inputs, lengths, axis=data.axis)
     # onnxruntime has no product of no rows with a vector.
     inputs[right] = ctx.unsqueeze(b.value, [1])
     (column,) = ctx.same(node, inputs)
-    return [ctx.packed(ctx.squeeze(column.value, [data.rank - 1]), lengths)]
+    return [ctx.packed(ctx.squeeze(column.value, [data.rank - 1]), lengths, data.axis)]

@@ -11,7 +11,17 @@ from passes.batching.context import Context, Operand
 from passes.batching.elementwise import cast_like, clip, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
-from passes.batching.packed import operators, recurrent, scan, segments, shapes
+from passes.batching.packed import (
+    cuts,
+    finding,
+    operators,
+    picks,
+    recurrent,
+    reshaping,
+    scan,
+    segments,
+    shapes,
+)
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.row_by_row import (
     along_other_axis,
@@ -31,11 +41,13 @@ register_packed(
     "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch Ceil Floor Round Sign BitCast "
     "Shrink ThresholdedRelu Cast",
     rows,
+    any_axis=True,
 )
 register_packed(
     "Add Sub Mul Div Pow Mod And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift Max Min Mean Sum "
     "Where StringConcat Equal Greater GreaterOrEqual Less LessOrEqual",
     broadcasting_rows,
+    any_axis=True,
 )
 
 register_packed("PRelu", operators.one_sided_rows, since=7)
@@ -47,11 +59,12 @@ register_packed(
     along_other_axis(-1, first=segments.softmax_over_rows),
     rounding=True,
     since=13,
+    any_axis=True,
 )
-register_packed("Hardmax", along_other_axis(-1), since=13)
-register_packed("LpNormalization TopK", along_other_axis(-1))
-register_packed("LayerNormalization RMSNormalization", trailing_rows)
-register_packed("Flatten", shapes.flatten_rows)
+register_packed("Hardmax", along_other_axis(-1), since=13, any_axis=True)
+register_packed("LpNormalization TopK", along_other_axis(-1), any_axis=True)
+register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
+register_packed("Flatten", reshaping.flatten_rows, any_axis=True)
 register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
 register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
@@ -70,10 +83,11 @@ def _attribute_axis(
 
 
 register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
-register_packed("Split", named_axes(_attribute_axis(0)))
+register_packed("Split", named_axes(_attribute_axis(0)), any_axis=True)
 
 # Matrices and images.
-register_packed("MatMul MatMulInteger QLinearMatMul", matrix_rows)
+register_packed("MatMul", matrix_rows, any_axis=True)
+register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows)
@@ -115,20 +129,21 @@ register_packed(
 )
 
 # Shapes and positions.
-register_packed("Transpose", shapes.transpose_rows)
-register_packed("Squeeze", shapes.squeeze_rows)
-register_packed("Unsqueeze", shapes.unsqueeze_rows)
-register_packed("Reshape", shapes.reshape_rows)
-register_packed("Expand", shapes.expand_rows)
-register_packed("Tile", shapes.tile_rows)
-register_packed("Shape", shapes.shape_of_rows)
-register_packed("Size", shapes.size_of_rows)
-register_packed("Gather", shapes.gather_rows)
-register_packed("Slice", shapes.slice_rows, since=10)
-register_packed("Concat", shapes.concat_rows)
+register_packed("Transpose", shapes.transpose_rows, any_axis=True)
+register_packed("Squeeze", shapes.squeeze_rows, any_axis=True)
+register_packed("Unsqueeze", shapes.unsqueeze_rows, any_axis=True)
+register_packed("Reshape", reshaping.reshape_rows, any_axis=True)
+register_packed("Expand", shapes.expand_rows, any_axis=True)
+register_packed("Tile", shapes.tile_rows, any_axis=True)
+register_packed("Shape", shapes.shape_of_rows, any_axis=True)
+register_packed("Size", shapes.size_of_rows, any_axis=True)
+register_packed("Gather", picks.gather_rows, any_axis=True)
+register_packed("Slice", cuts.slice_rows, since=10, any_axis=True)
+register_packed("Concat", cuts.concat_rows, any_axis=True)
 register_packed("LSTM GRU RNN", recurrent.recurrent_rows)
 register_packed("Scan", scan.scan_rows, since=16)
-register_packed("GatherND", operators.gather_nd_rows, since=12)
-register_packed("GatherElements ScatterElements", operators.element_rows, since=11)
-register_packed("Compress", operators.compress_rows, since=16)
+register_packed("GatherND", picks.gather_nd_rows, since=12, any_axis=True)
+register_packed("GatherElements ScatterElements", picks.element_rows, since=11)
+register_packed("Compress", picks.compress_rows, since=16, any_axis=True)
+register_packed("NonZero", finding.non_zero_rows, since=16)
 register_packed("OneHot", operators.one_hot_rows)

@@ -148,7 +148,8 @@ def ragged_model(case: RaggedCase, want: Sequence[Sequence[Array]]) -> onnx.Mode
                 f"{name}_seq = SplitToSequence<axis=0>({name}_all, {names[_sizes(operand)]})"
             )
     joins = [
-        f"{n}_all_out = ConcatFromSequence<axis=0, new_axis={int(_is_even(want, i))}>({n}_out)"
+        f"{n}_all_out = ConcatFromSequence"
+        f"<axis={_axis(want, i)}, new_axis={int(_is_even(want, i))}>({n}_out)"
         for i, n in enumerate(case.outputs)
     ]
     body = ", ".join(f"float[] {n}" for n in body_inputs)
@@ -169,6 +170,12 @@ def ragged_model(case: RaggedCase, want: Sequence[Sequence[Array]]) -> onnx.Mode
             tensor = onnx.numpy_helper.from_array(operand.samples[0], name)
             proto.graph.initializer.append(tensor)
     return typed_outputs(proto, case.single())
+
+
+def _axis(want: Sequence[Sequence[Array]], position: int) -> int:
+    """Return the axis along which an output differs in length, 0 if along none."""
+    sizes = zip(*(one[position].shape for one in want), strict=True)
+    return next((axis for axis, dims in enumerate(sizes) if len(set(dims)) > 1), 0)
 
 
 def _is_even(want: Sequence[Sequence[Array]], position: int) -> bool:
@@ -219,7 +226,9 @@ def prove_ragged(case: RaggedCase, batch: int, *, inside: int = 0) -> None:
         if _is_even(want, position):
             expected = np.stack(rows) if rows else np.empty((0, *first.shape), first.dtype)
         else:
-            expected = np.concatenate([first[:0], *rows])
+            axis = _axis(want, position)
+            none = np.take(first, [], axis)
+            expected = np.concatenate([none, *rows], axis)
         assert got.shape == expected.shape, f"{case.outputs[position]}: {got.shape}"
         assert got.dtype == expected.dtype, f"{case.outputs[position]}: {got.dtype}"
         assert_equal(got, expected, case.single(), case.outputs[position])

@@ -159,11 +159,6 @@ DECLINED = {
         RaggedCase("", "y = Squeeze(x)", {"x": ragged(1, lengths=(2, 3, 3))}),
         [("Squeeze", "ragged")],
     ),
-    "flatten into one row": (
-        RaggedCase("", "y = Flatten<axis=2>(x)", {"x": ragged(2, 2, lengths=(1, 2, 3))}),
-        [("Flatten", "ragged")],
-    ),
-    "transpose": (RaggedCase("", "y = Transpose(x)", {"x": X}), [("Transpose", "ragged")]),
 }
 
 

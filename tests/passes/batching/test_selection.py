@@ -9,7 +9,7 @@ import pytest
 
 from tests.passes.batching.direct import declines_directly
 from tests.passes.batching.harness import Case, Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, reasons_of
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 
 def numbers(*samples: Any, dtype: Any = np.int64) -> Operand:
@@ -51,6 +51,20 @@ def count(name: str, start: Operand, limit: Operand, delta: Operand) -> RaggedCa
     return RaggedCase(f"Range {name}", "y = Range(a, b, c)", given)
 
 
+def find(
+    name: str, then: str, outputs: tuple[str, ...] = ("y",), **operands: Operand
+) -> RaggedCase:
+    return RaggedCase(f"NonZero {name}", f"y = NonZero(x) {then}", operands, outputs)
+
+
+ROWS = ragged(3)
+SHORT = numbers([1], [0], [1], dtype=np.bool_)
+SPARSE = numbers([[1, 0], [2, 3]], [[0, 0], [0, 0]], [[0, 4], [0, 0]], dtype=np.float32)
+HOLES = ragged(dtype=np.int64, low=-1.9, high=1.9)
+HOLES_OF_ROWS = ragged(3, dtype=np.int64, low=-1.9, high=1.9, seed=3)
+BOUNDS = {"a": constant(np.array([1])), "b": constant(np.array([2]))}
+READ = {"x": FLAGS, "a": constant(np.array([0]))}
+SHARED = shared(one(X))
 ZERO, ONE, MINUS = (constant(np.array(n)) for n in (0, 1, -1))
 FLOATS = [constant(np.array(n, np.float32)) for n in (0, 0.3)]
 CASES = [
@@ -75,6 +89,38 @@ CASES = [
     count("by steps", ZERO, constant(np.array(9)), numbers(2, -1, 4)),
     count("of int32", *(numbers(*n, dtype=np.int32) for n in ([0, 1, 9], [4, 1, 0], [1, 2, -2]))),
     count("of floats", FLOATS[0], numbers(1, -1, 2.1, dtype=np.float32), FLOATS[1]),
+    compress(
+        "of a matrix, flattened", x=X, c=numbers([1, 0] * 5, [1] * 10, [0] * 10, dtype=np.bool_)
+    ),
+    compress("of packed rows", "<axis = 0>", x=ROWS, c=ragged(dtype=np.bool_)),
+    compress("of packed rows by one condition", "<axis = 0>", x=ROWS, c=shared(one(FLAGS)[:2])),
+    compress("of packed rows by long conditions", "<axis = 0>", x=ROWS, c=FLAGS),
+    compress("of packed rows by short conditions", "<axis = -2>", x=ROWS, c=SHORT),
+    compress("of packed vectors", x=ragged(), c=ragged(dtype=np.bool_)),
+    compress("of packed rows, flattened", x=ROWS, c=MANY),
+    find("of flags", "", x=FLAGS),
+    find("of rows", "", x=SPARSE),
+    find("of images", "", x=mapped((2, 3, 2), dtype=np.bool_)),
+    find("of packed numbers", "", x=HOLES),
+    find("of packed rows", "", x=HOLES_OF_ROWS),
+    find("of packed images", "", x=ragged(2, 3, dtype=np.bool_)),
+    find("as rows", "z = Transpose(y)", ("z",), x=SPARSE),
+    find("as a vector", "z = Squeeze(y, a)", ("z",), x=FLAGS, a=constant(np.array([0]))),
+    find("reshaped", "z = Reshape(y, a)", ("z",), x=HOLES, a=constant(np.array([-1]))),
+    find("of one axis", "z = Gather(y, a)", ("z",), x=SPARSE, a=constant(np.array(1))),
+    find("and how many", "s = Shape(y) z = Slice(s, a, b)", ("z",), x=SPARSE, **BOUNDS),
+    find("to read", "i = Transpose(y) z = GatherND(x, i)", ("z",), x=SPARSE),
+    find("to read packed rows", "i = Transpose(y) z = GatherND(x, i)", ("z",), x=HOLES_OF_ROWS),
+    find("to read rows", "i = Squeeze(y, a) z = Gather(d, i)", ("z",), **READ, d=X),
+    find("to read shared rows", "i = Squeeze(y, a) z = Gather(d, i)", ("z",), **READ, d=SHARED),
+    find(
+        "to read rows by",
+        "i = Transpose(y) z = Gather(d, i)",
+        ("z",),
+        x=HOLES,
+        d=ragged(4, seed=7),
+    ),
+    find("and their sum", "i = Transpose(y) z = ReduceSum<keepdims = 0>(i, a)", ("z",), **READ),
     RaggedCase(
         "Range that is read",
         "r = Range(a, n, d) y = Mul(r, d)",
@@ -93,6 +139,7 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     ("case", "code"),
     [
         (compress("of columns", "<axis = 1>", x=mapped((3, 4)), c=FLAGS), "data-dependent-shape"),
+        (find("of a number", "", x=mapped(())), "no-rule"),
         (suppress("with mapped limits", m=numbers([1], [3], [2])), "batched-operand"),
     ],
     ids=str,
@@ -104,3 +151,11 @@ def test_rule_declines(case: RaggedCase, code: str) -> None:
 def test_conditions_of_every_sample_need_opset_16() -> None:
     case = Case("at 15", "y = Compress<axis = 0>(x, c)", {"x": X, "c": FLAGS}, opset=15)
     assert declines_directly(case) == [("Compress", "opset")]
+
+
+def test_branches_may_yield_packed_samples() -> None:
+    nodes = """y = If(c) <then_branch = t () => (float[] a) { a = Compress(x, f) },
+                         else_branch = e () => (float[] b) { n = Neg(x) b = Compress(n, f) }>"""
+    operands = {"x": mapped((4,)), "f": FLAGS, "c": shared(np.array(True))}
+    for batch in (0, 1, 3):
+        prove_ragged(RaggedCase("Compress in branches", nodes, operands), batch)

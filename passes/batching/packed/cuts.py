@@ -1,0 +1,107 @@
+"""Operators that cut packed samples and put them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.row_by_row import (
+    crosses,
+    lengths_of,
+    packed_data,
+    rows,
+    same_rows,
+    sample_axis,
+)
+from passes.batching.packed.segments import spread
+from passes.decisions import Code, Decline
+
+__all__ = ["concat_rows", "slice_rows"]
+
+
+def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Cut axes of the rows, or cut the axis of different lengths by itself, forwards."""
+    data, lengths = packed_data(ctx, operands)
+    begins, ends = (ctx.operand(operands, i, n) for i, n in ((1, "starts"), (2, "ends")))
+    given, steps = ctx.optional(operands, 3), ctx.constant(ctx.optional(operands, 4))
+    number = begins.dims[0] if begins.rank == 1 else None
+    first_axes = range(number) if isinstance(number, int) else None
+    axes = first_axes if given is None else ctx.constant(given)
+    if axes is None:
+        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+    along = [sample_axis(int(a), data.rank) for a in axes]
+    if data.axis not in along:
+        return rows(ctx, node, operands)
+    if along != [data.axis] or (
+        ctx.optional(operands, 4) is not None and (steps is None or steps[0] != 1)
+    ):
+        raise crosses(node.op_type)
+    first, last = (_clamped(ctx, x, lengths) for x in (begins, ends))
+    sizes = ctx.op("Max", [ctx.op("Sub", [last, first]), ctx.builder.scalar(0)])
+    cut = Lengths(ctx.builder, sizes)
+    offset = spread(ctx, ctx.op("Add", [lengths.starts, first]), cut)
+    where = ctx.op("Add", [offset, cut.positions])
+    found = ctx.op("Gather", [data.value, where], {"axis": data.axis})
+    return [ctx.packed(found, cut, data.axis)]
+
+
+def _clamped(ctx: Context, bound: Batched, lengths: Lengths) -> ir.Value:
+    """Return a shared bound of a slice for each sample, int64 ``[B]``."""
+    number = ctx.op("Cast", [bound.value], {"to": ir.DataType.INT64})
+    zero = ctx.builder.scalar(0)
+    wrapped = ctx.op("Add", [number, lengths.value])
+    from_front = ctx.op("Where", [ctx.op("Less", [number, zero]), wrapped, number])
+    return ctx.op("Min", [ctx.op("Max", [from_front, zero]), lengths.value])
+
+
+def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Concatenate rows, each with what belongs to it; or samples, one behind the other."""
+    given = [x for x in operands if x is not None]
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank)
+    along = {x.axis for x in given if x.is_packed}
+    if along != {axis}:
+        lengths = lengths_of(operands)
+        if not all(x.is_packed for x in given) or len(along) > 1:
+            raise Decline(Code.RAGGED, "its operands differ in length from each other")
+        return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
+    if axis:
+        raise crosses(node.op_type)
+    parts = [_part(ctx, x) for x in given]
+    sizes = parts[0][1]
+    for _, more, _ in parts[1:]:
+        sizes = ctx.op("Add", [sizes, more])
+    joined = Lengths(ctx.builder, ctx.op("Expand", [sizes, ctx.batch]))
+    where, before, base = None, ctx.builder.scalar(0), ctx.ints(0)
+    for value, size, starts in parts:
+        place = ctx.op("Sub", [joined.positions, _spread_any(ctx, before, joined)])
+        first = ctx.op("Add", [_spread_any(ctx, starts, joined), base])
+        row = ctx.op("Add", [place, first])
+        reached = ctx.op("GreaterOrEqual", [place, ctx.builder.scalar(0)])
+        where = row if where is None else ctx.op("Where", [reached, row, where])
+        before = ctx.op("Add", [before, size])
+        base = ctx.op("Add", [base, ctx.shape(value, 0, 1)])
+    assert where is not None
+    all_rows = ctx.op("Concat", [value for value, _, _ in parts], {"axis": 0})
+    return [ctx.packed(ctx.op("Gather", [all_rows, where], {"axis": 0}), joined)]
+
+
+def _spread_any(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
+    """Repeat numbers of samples, or one number, for each row."""
+    per_sample = ctx.op("Expand", [value, lengths.count])
+    return spread(ctx, per_sample, lengths)
+
+
+def _part(ctx: Context, x: Batched) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return the rows of an operand, the length of each sample, and where each begins."""
+    if x.is_packed and x.lengths is not None:
+        return x.value, x.lengths.value, x.lengths.starts
+    if x.is_shared:
+        return x.value, ctx.shape(x.value, 0, 1), ctx.builder.scalar(0)
+    size = ctx.shape(x.value, 1, 2)
+    batch = ctx.op("Squeeze", [ctx.batch, ctx.ints(0)])
+    numbers = ctx.op("Range", [ctx.builder.scalar(0), batch, ctx.builder.scalar(1)])
+    return ctx.merged(x.value, x.dims), size, ctx.op("Mul", [numbers, size])

@@ -1,0 +1,175 @@
+"""Operators that pick from packed samples, or by packed positions or conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.reshaping import flattened
+from passes.batching.packed.row_by_row import (
+    crosses,
+    lengths_of,
+    packed_data,
+    rows,
+    same_rows,
+    sample_axis,
+)
+from passes.batching.packed.segments import spread
+from passes.decisions import Code, Decline
+
+__all__ = ["compress_rows", "element_rows", "gather_nd_rows", "gather_rows"]
+
+
+def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Three mixes.
+
+    1. Packed positions in shared data: the operator itself.
+    2. Shared positions along another axis than that of different lengths: the operator itself.
+    3. Positions along that axis, which is the first, or packed positions in stacked data: the
+       row is looked up behind the sample's first. A position outside of the sample becomes one
+       outside of all rows, which is an error.
+    """
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
+    inputs = [data.value, positions.value]
+    if data.is_shared:
+        place = axis + positions.axis
+        return same_rows(ctx, node, inputs, lengths_of(operands), axis=place)
+    if data.is_packed and axis != data.axis:
+        _, lengths = packed_data(ctx, operands)
+        place = data.axis if data.axis < axis else data.axis - 1 + positions.rank
+        return same_rows(ctx, node, inputs, lengths, axis=place)
+    if axis:
+        raise crosses(node.op_type)
+    table, where = _looked_up(ctx, data, positions, positions.value)
+    found = ctx.op("Gather", [table, where], {"axis": 0})
+    return [_like_positions(ctx, found, positions)]
+
+
+def _like_positions(ctx: Context, found: ir.Value, positions: Batched) -> Output:
+    if positions.is_packed and positions.lengths is not None:
+        return ctx.packed(found, positions.lengths, positions.axis)
+    return ctx.stacked(found)
+
+
+def _looked_up(
+    ctx: Context, data: Batched, positions: Batched, where: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Return the rows of all samples, and which of them positions mean.
+
+    Args:
+        ctx: The context.
+        data: What is read: packed, or stacked if the positions are packed.
+        positions: How the positions are held.
+        where: The positions along the first axis of a sample.
+    """
+    number = ctx.op("Cast", [where], {"to": ir.DataType.INT64})
+    lengths = positions.lengths
+    behind = positions.rank - positions.axis
+    if lengths is None:
+        assert data.lengths is not None
+        axes = range(1, positions.rank + 1)
+        starts, sizes = (ctx.unsqueeze(v, axes) for v in (data.lengths.starts, data.lengths.value))
+        return data.value, _row(ctx, number, starts, sizes, data.lengths.total)
+    if data.lengths is not None:
+        starts, sizes = (
+            ctx.unsqueeze(spread(ctx, v, lengths), range(1, behind))
+            for v in (data.lengths.starts, data.lengths.value)
+        )
+        return data.value, _row(ctx, number, starts, sizes, data.lengths.total)
+    table, size = ctx.merged(data.value, data.dims), ctx.shape(data.value, 1, 2)
+    starts = ctx.unsqueeze(ctx.op("Mul", [lengths.samples, size]), range(1, behind))
+    return table, _row(ctx, number, starts, size, ctx.shape(table, 0, 1))
+
+
+def _row(
+    ctx: Context, where: ir.Value, starts: ir.Value, sizes: ir.Value, total: ir.Value
+) -> ir.Value:
+    """Return rows for positions in samples; behind the last row for one that is outside."""
+    zero = ctx.builder.scalar(0)
+    wrapped = ctx.op("Add", [where, sizes])
+    from_front = ctx.op("Where", [ctx.op("Less", [where, zero]), wrapped, where])
+    outside = ctx.op(
+        "Or", [ctx.op("Less", [from_front, zero]), ctx.op("GreaterOrEqual", [from_front, sizes])]
+    )
+    return ctx.op("Where", [outside, total, ctx.op("Add", [from_front, starts])])
+
+
+def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Packed positions in shared data, positions in packed data, or packed ones in stacked data.
+
+    With batch axes, both are packed alike along the first of them.
+    """
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    inputs = [data.value, positions.value]
+    if ctx.attribute(node, "batch_dims", 0):
+        if not (data.is_packed and positions.is_packed) or data.axis or positions.axis:
+            raise crosses(node.op_type)
+        return same_rows(ctx, node, inputs, lengths_of(operands))
+    last = positions.rank - 1
+    if data.axis or (positions.is_packed and positions.axis == last):
+        raise crosses(node.op_type)
+    if data.is_shared:
+        return same_rows(ctx, node, inputs, lengths_of(operands), axis=positions.axis)
+    where = positions.value if positions.is_packed else ctx.expanded(positions)
+    along = ctx.ints(last if positions.is_packed else last + 1)
+    first = ctx.op("Slice", [where, ctx.ints(0), ctx.ints(1), along])
+    rest = ctx.op("Slice", [where, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max), along])
+    table, row = _looked_up(ctx, data, positions, first)
+    full = ctx.op("Concat", [row, rest], {"axis": -1})
+    return [_like_positions(ctx, ctx.op("GatherND", [table, full]), positions)]
+
+
+def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """GatherElements and ScatterElements along an axis of the rows, all operands packed alike."""
+    given = [x for x in operands if x is not None]
+    if not all(x.is_packed for x in given):
+        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+    if sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank) == 0:
+        raise crosses(node.op_type)
+    return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+
+
+def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Pick rows by conditions: fewer rows of each sample are left.
+
+    A condition is packed as the rows are, or has one place for each of the first rows.
+    """
+    data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
+    axis = ctx.attribute(node, "axis")
+    if axis is not None and sample_axis(int(axis), data.rank) != data.axis:
+        return rows(ctx, node, operands)
+    if not data.is_packed:
+        raise Decline(Code.RAGGED, "its condition is not one for each row")
+    value, lengths, place = data.value, data.lengths, data.axis
+    if axis is None:
+        flat = flattened(ctx, data)
+        value, lengths, place = flat.value, flat.lengths, 0
+    assert lengths is not None
+    flags = _flag_of_rows(ctx, condition, lengths)
+    kept = ctx.op("Compress", [value, flags], {"axis": place})
+    return [ctx.packed(kept, lengths.kept(ctx.builder, flags), place)]
+
+
+def _flag_of_rows(ctx: Context, condition: Batched, lengths: Lengths) -> ir.Value:
+    """Return one flag for each row: that of its place, False behind the last of them."""
+    if condition.is_packed:
+        if condition.lengths is not lengths:
+            raise Decline(Code.RAGGED, "its condition is not one for each row")
+        return condition.value
+    none = ctx.builder.constant(np.zeros(1, np.bool_))
+    if condition.is_shared:
+        flags = ctx.op("Concat", [condition.value, none], {"axis": 0})
+        size = ctx.shape(condition.value, 0, 1)
+        return ctx.op("Gather", [flags, ctx.op("Min", [lengths.positions, size])], {"axis": 0})
+    column = ctx.op("Expand", [none, ctx.op("Concat", [lengths.count, ctx.ints(1)], {"axis": 0})])
+    flags = ctx.merged(ctx.op("Concat", [condition.value, column], {"axis": 1}))
+    size = ctx.shape(condition.value, 1, 2)
+    first = ctx.op("Mul", [lengths.samples, ctx.op("Add", [size, ctx.ints(1)])])
+    where = ctx.op("Add", [first, ctx.op("Min", [lengths.positions, size])])
+    return ctx.op("Gather", [flags, where], {"axis": 0})

@@ -1,0 +1,136 @@
+"""Reshape and Flatten of packed samples: the axis of different lengths stays one axis.
+
+The axes before it keep their number of elements; those behind it may join it or leave it, by a
+number that is the same for all samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.row_by_row import packed_data, same_rows
+from passes.decisions import Code, Decline
+
+__all__ = ["flatten_rows", "flattened", "reshape_rows"]
+
+_OPEN = -1
+"""The dimension that differs from sample to sample, among numbers."""
+
+
+def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Both groups of axes become one."""
+    data, _ = packed_data(ctx, operands)
+    axis = int(ctx.attribute(node, "axis", 1))
+    axis += data.rank if axis < 0 else 0
+    if (data.axis, axis) == (0, 1):
+        return same_rows(ctx, node, [data.value], _lengths(data))
+    is_left = data.axis < axis
+    other = _product(data.dims[axis:] if is_left else data.dims[:axis])
+    if other is None:
+        raise Decline(Code.RAGGED, "nothing tells the size of the axes that it merges")
+    return [_reshaped(ctx, data, [_OPEN, other] if is_left else [other, _OPEN])]
+
+
+def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """To a constant shape, or to one of which a length of the samples is a part by its symbol."""
+    data, target = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "shape")
+    if not data.is_packed or target.is_packed:
+        raise Decline(Code.RAGGED, "its shape differs in length")
+    known = ctx.constant(target)
+    if known is None:
+        dims = _named(ctx, ctx.type_of(node.outputs[0]).dims, data)
+    else:
+        keeps_zero = bool(ctx.attribute(node, "allowzero", 0))
+        dims = _resolved([int(n) for n in known], data, keeps_zero=keeps_zero)
+    if dims is None or dims.count(_OPEN) != 1:
+        raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
+    return [_reshaped(ctx, data, dims)]
+
+
+def flattened(ctx: Context, data: Batched) -> Output:
+    """Return packed samples as vectors.
+
+    Raises:
+        Decline: A sample does not lie in one piece, or nothing tells the size of a row.
+    """
+    return _reshaped(ctx, data, [_OPEN])
+
+
+def _reshaped(ctx: Context, data: Batched, dims: Sequence[int]) -> Output:
+    """Return packed samples with other dimensions.
+
+    Args:
+        ctx: The context.
+        data: The samples ``[*before, n, *rest]``.
+        dims: Their new dimensions, one of them open.
+    """
+    axis = dims.index(_OPEN)
+    if list(dims) == [_OPEN if i == data.axis else d for i, d in enumerate(data.dims)]:
+        return ctx.packed(data.value, _lengths(data), axis)
+    before, rest = _product(data.dims[: data.axis]), _product(data.dims[data.axis + 1 :])
+    other = math.prod(dims[axis + 1 :])
+    if before is None or rest is None or math.prod(dims[:axis]) != before:
+        raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
+    lengths, size = _lengths(data), ctx.shape(data.value, data.axis, data.axis + 1)
+    if rest != other:
+        if other == 0 or rest % other:
+            raise Decline(Code.RAGGED, "nothing tells that it fits the length of each sample")
+        lengths = lengths.times(rest // other)
+        size = ctx.op("Mul", [size, ctx.ints(rest // other)])
+    parts = [ctx.ints(*dims[:axis]), size, ctx.ints(*dims[axis + 1 :])]
+    sizes = [p for p, n in zip(parts, (axis, 1, len(dims) - axis - 1), strict=True) if n]
+    shape = ctx.op("Concat", sizes, {"axis": 0}) if len(sizes) > 1 else size
+    return ctx.packed(ctx.reshape(data.value, shape), lengths, axis)
+
+
+def _lengths(data: Batched) -> Lengths:
+    assert data.lengths is not None
+    return data.lengths
+
+
+def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list[int] | None:
+    """Return dimensions in which all are numbers but the open one, None if there are none."""
+    found: list[int | str | None] = []
+    copied = None
+    for i, number in enumerate(target):
+        if number == 0 and not keeps_zero:
+            if i >= data.rank:
+                return None
+            copied = i if i == data.axis else copied
+            found.append(_OPEN if i == data.axis else data.dims[i])
+        else:
+            found.append(number)
+    dims = [d for d in found if isinstance(d, int)]
+    if len(dims) < len(found):
+        return None
+    if copied is None or target.count(-1) == 0:
+        return dims
+    # The axis of different lengths is copied, so the -1 is another one: a number.
+    rest = [d for i, d in enumerate(data.dims) if i != data.axis]
+    size, others = _product(rest), math.prod(d for d in dims if d != _OPEN)
+    if size is None or others == 0 or size % others:
+        return None
+    return [d if target[i] != -1 else size // others for i, d in enumerate(dims)]
+
+
+def _named(
+    ctx: Context, dims: Sequence[int | str | None] | None, data: Batched
+) -> list[int] | None:
+    """Return dimensions of which one stands for the lengths, None if none or another does."""
+    found = [
+        _OPEN if ctx.lengths_named(d) is data.lengths else d if isinstance(d, int) else None
+        for d in dims or ()
+    ]
+    numbers = [d for d in found if d is not None]
+    return numbers if len(numbers) == len(found) else None
+
+
+def _product(dims: Sequence[int | str | None]) -> int | None:
+    numbers = [d for d in dims if isinstance(d, int)]
+    return math.prod(numbers) if len(numbers) == len(dims) else None

@@ -1,0 +1,122 @@
+"""Packed samples that differ in length along another axis than the first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import Operand, constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+X = ragged(4)
+W = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
+def turned(name: str, then: str, **operands: Operand) -> RaggedCase:
+    """Make a case that reads ``t``, the transpose ``[4, n]`` of its samples."""
+    return RaggedCase(name, f"t = Transpose(x) {then}", {"x": X, **operands})
+
+
+def ints(*numbers: int) -> Operand:
+    return constant(np.array(numbers, np.int64))
+
+
+CASES = [
+    turned("transpose", "y = Identity(t)"),
+    turned("elementwise", "a = Exp(t) y = Neg(a)"),
+    turned("and back", "a = Exp(t) y = Transpose(a)"),
+    turned("a column for all", "y = Add(t, c)", c=shared(np.ones((4, 1), np.float32))),
+    turned("a number for all", "y = Mul(t, c)", c=constant(np.float32(2))),
+    turned("a number of a sample", "y = Mul(t, m)", m=mapped(())),
+    turned("one number of a sample", "y = Mul(t, m)", m=mapped((1,))),
+    turned("itself", "y = Mul(t, t)"),
+    turned("a third axis", "y = Add(t, c)", c=shared(np.ones((2, 1, 1), np.float32))),
+    turned("columns of a product", "y = MatMul(w, t)", w=constant(W)),
+    turned("columns of a product, batched", "y = MatMul(w, t)", w=shared(W[None].repeat(2, 0))),
+    turned("softmax", "y = Softmax<axis = 0>(t)"),
+    turned("unsqueeze", "y = Unsqueeze(t, a)", a=ints(0, 2)),
+    turned("squeeze", "u = Unsqueeze(t, a) y = Squeeze(u, a)", a=ints(0, -1)),
+    turned("shape", "y = Shape(t)"),
+    turned("end of the shape", "y = Shape<start = 1>(t)"),
+    turned("size", "y = Size(t)"),
+    turned("row", "y = Gather(t, i)", i=constant(np.array(2))),
+    turned("rows", "y = Gather(t, i)", i=ints(-1, 0)),
+    turned("slice", "y = Slice(t, s, e, a)", s=ints(1), e=ints(3), a=ints(0)),
+    turned("slice of columns", "y = Slice(t, s, e, a)", s=ints(1), e=ints(3), a=ints(1)),
+    RaggedCase(
+        "split",
+        "t = Transpose(x) y, z = Split<axis = 0, num_outputs = 2>(t)",
+        {"x": X},
+        ("y", "z"),
+    ),
+    turned("concat", "y = Concat<axis = 0>(t, t)"),
+    turned("tile", "y = Tile(t, r)", r=ints(2, 1)),
+    turned("expand", "y = Expand(t, s)", s=ints(2, 4, 1)),
+    turned("flatten", "u = Unsqueeze(t, a) y = Flatten<axis = 2>(u)", a=ints(0)),
+    turned("reshape", "y = Reshape(t, s)", s=ints(2, 2, -1)),
+    turned(
+        "layer norm",
+        "u = Unsqueeze(t, a) v = Transpose<perm = [0, 2, 1]>(u) y = LayerNormalization(v, w)",
+        a=ints(0),
+        w=constant(W[0]),
+    ),
+    turned(
+        "kept columns",
+        "c = Less(x1, l) y = Compress<axis = 1>(t, c)",
+        x1=ragged(seed=3),
+        l=constant(np.float32(1)),
+    ),
+    RaggedCase("unsqueeze at the front", "u = Unsqueeze(x, a) y = Exp(u)", {"x": X, "a": ints(0)}),
+    RaggedCase(
+        "positions of a table",
+        "y = Gather<axis = 1>(t, x)",
+        {"t": shared(np.arange(8).reshape(2, 4)), "x": ragged(dtype=np.int64, low=0, high=3.9)},
+    ),
+    RaggedCase("vectors", "y = Reshape(x, s)", {"x": X, "s": ints(-1)}),
+    RaggedCase("pairs", "y = Reshape(x, s)", {"x": X, "s": ints(-1, 2)}),
+    RaggedCase("pairs behind an axis", "y = Reshape(x, s)", {"x": X, "s": ints(1, -1, 2)}),
+    RaggedCase("flatten of rows", "y = Flatten<axis = -1>(x)", {"x": ragged(2, 2)}),
+    RaggedCase("one row", "y = Flatten<axis = 0>(x)", {"x": X}),
+    RaggedCase(
+        "elements by flags",
+        "f = Reshape(x, s) z = Abs(f) c = Less(f, z) y = Compress(x, c)",
+        {"x": X, "s": ints(-1)},
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+SQUARE = ragged(4, lengths=(4, 4, 4))
+DECLINED = {
+    "columns of all": (
+        turned(
+            "",
+            "y = Add(t, c)",
+            c=shared(np.ones((1, 2), np.float32)),
+            x=ragged(4, lengths=(2, 1, 2)),
+        ),
+        "Add",
+    ),
+    "rows beside columns": (turned("", "y = Add(t, x)", x=SQUARE), "Add"),
+    "contracted": (
+        turned("", "y = MatMul(t, w)", w=shared(W), x=ragged(4, lengths=(3, 3, 3))),
+        "MatMul",
+    ),
+    "mixed up": (turned("", "y = Reshape(t, s)", s=ints(-1)), "Reshape"),
+    "no whole rows": (
+        RaggedCase("", "y = Reshape(x, s)", {"x": ragged(4, lengths=(2, 0, 4)), "s": ints(-1, 8)}),
+        "Reshape",
+    ),
+    "no rule": (turned("", "y = ReduceSum(t)"), "ReduceSum"),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
+    case, op_type = DECLINED[name]
+    assert reasons_of(case) == [(op_type, "ragged")]

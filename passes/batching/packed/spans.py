@@ -28,11 +28,15 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if any(x.rank != 1 or x.dims != (1,) for x in bounds):
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
     _require_first_axis(ctx, operands, data.rank)
-    size = ctx.shape(data.value, 0, 1)
+    shape = ctx.op("Shape", [data.value])
+    size = ctx.op("Gather", [shape, ctx.builder.scalar(0)], {"axis": 0})
     first, last = (_clamped(ctx, x, size) for x in bounds)
     sizes = ctx.op("Max", [ctx.op("Sub", [last, first]), ctx.builder.scalar(0)])
     lengths = Lengths(ctx.builder, sizes)
-    rows = ctx.op("Add", [spread(ctx, first, lengths), lengths.positions])
+    total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
+    places = ctx.op("Range", [ctx.builder.scalar(0), total, ctx.builder.scalar(1)])
+    offsets = spread(ctx, ctx.op("Sub", [first, lengths.starts]), lengths)
+    rows = ctx.op("Add", [places, offsets])
     return [ctx.packed(ctx.op("Gather", [data.value, rows], {"axis": 0}), lengths)]
 
 
@@ -48,12 +52,14 @@ def _require_first_axis(ctx: Context, operands: Sequence[Operand], rank: int) ->
 
 def _clamped(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
     """Return a bound of each sample as a row of the data, int64 ``[B]``."""
-    number = ctx.op("Cast", [bound.value], {"to": ir.DataType.INT64})
+    number = bound.value
     if bound.is_stacked:
         number = ctx.squeeze(number, [1])
     else:
         number = ctx.op("Expand", [number, ctx.batch])
+    if bound.dtype != ir.DataType.INT64:
+        number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     zero = ctx.builder.scalar(0)
     wrapped = ctx.op("Add", [number, size])
     from_front = ctx.op("Where", [ctx.op("Less", [number, zero]), wrapped, number])
-    return ctx.op("Min", [ctx.op("Max", [from_front, zero]), size])
+    return ctx.op("Clip", [from_front, zero, size])

@@ -15,6 +15,7 @@ import onnxruntime
 
 from passes.decisions import Decision
 from passes.expand import ExpandSequenceMapPass
+from rewriter.checking import check
 from rewriter.compare import TOLERANCES, compare_values
 from rewriter.pipeline import rewrite
 from rewriter.reference import ReferenceEvaluator
@@ -91,7 +92,7 @@ def _rewritten(
         taken, plain = ir.from_proto(model), ExpandSequenceMapPass("plain")
         plain(taken)
         after = ir.to_proto(taken)
-        onnx.checker.check_model(after, full_check=True)
+        check(after)
         return after, plain.decisions
     name, options = strategy, dict(program.options)
     if strategy == "promised":

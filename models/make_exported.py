@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
 
@@ -68,6 +69,33 @@ class EmbeddingBagOffsets(nn.Module):
         return nn.functional.embedding_bag(ids, self.weight, offsets, mode="sum")
 
 
+class Bags(nn.Module):
+    def __init__(self, mode: str, include_last_offset: bool = False) -> None:
+        super().__init__()
+        self.bags = nn.EmbeddingBag(50, 8, mode=mode, include_last_offset=include_last_offset)
+
+    def forward(self, ids: Tensor, offsets: Tensor) -> Tensor:
+        return self.bags(ids, offsets)
+
+
+class WeightedBags(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bags = nn.EmbeddingBag(50, 8, mode="sum")
+
+    def forward(self, ids: Tensor, offsets: Tensor, weights: Tensor) -> Tensor:
+        return self.bags(ids, offsets, weights)
+
+
+class BagsOfRows(nn.Module):
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self.bags = nn.EmbeddingBag(50, 8, mode=mode)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.bags(ids)
+
+
 class ListComprehension(nn.Module):
     def forward(self, xs: list[Tensor]) -> list[Tensor]:
         return [torch.relu(x) * 2.0 + 1.0 for x in xs]
@@ -117,11 +145,35 @@ class ZipMatMul(nn.Module):
         return [torch.matmul(x, y) for x, y in zip(a, b)]  # noqa: B905 -- TorchScript knows no strict
 
 
+_IDS, _WEIGHTS = torch.randint(50, (9,)), torch.rand(9)
+_OFFSETS, _ALL_OFFSETS = torch.tensor([0, 2, 2, 5]), torch.tensor([0, 2, 2, 5, 9])
+_NONE_EMPTY = torch.tensor([0, 2, 3, 5])
+_BAG_AXES: dict[str, Any] = {"dynamic_shapes": ({0: "T"}, {0: "B"})}
+_SCRIPTED_BAG: dict[str, Any] = {
+    "input_names": ["ids", "offsets"],
+    "output_names": ["y"],
+    "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}},
+}
+
 # name -> module, example arguments, keyword arguments of torch.onnx.export
 DYNAMO: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
     "dy_hstack": (Hstack(), (torch.randn(3), torch.randn(5)), {}),
     "dy_atleast_1d": (AtLeast1d(), (torch.randn(3), torch.randn(4)), {}),
     "dy_embedding_bag": (EmbeddingBag(), (torch.randint(50, (2, 3)),), {}),
+    "dy_embedding_bag_sum_offsets": (Bags("sum"), (_IDS, _OFFSETS), _BAG_AXES),
+    "dy_embedding_bag_sum_last": (Bags("sum", True), (_IDS, _ALL_OFFSETS), _BAG_AXES),
+    "dy_embedding_bag_mean_offsets": (Bags("mean"), (_IDS, _OFFSETS), _BAG_AXES),
+    "dy_embedding_bag_max_last": (Bags("max", True), (_IDS, _ALL_OFFSETS), _BAG_AXES),
+    "dy_embedding_bag_weights": (
+        WeightedBags(),
+        (_IDS, _OFFSETS, _WEIGHTS),
+        {"dynamic_shapes": ({0: "T"}, {0: "B"}, {0: "T"})},
+    ),
+    "dy_embedding_bag_rows": (
+        BagsOfRows("mean"),
+        (torch.randint(50, (4, 3)),),
+        {"dynamic_shapes": ({0: "B"},)},
+    ),
     "dy_scan_identity_state": (ScanIdentityState(), (torch.randn(5, 8),), {}),
     "dy_split_dynamic": (
         SplitDynamic(),
@@ -138,6 +190,17 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
             "input_names": ["ids", "offsets"],
             "output_names": ["y"],
             "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}},
+        },
+    ),
+    "ts_embedding_bag_mean": (Bags("mean"), (_IDS, _NONE_EMPTY), _SCRIPTED_BAG),
+    "ts_embedding_bag_max": (Bags("max"), (_IDS, _NONE_EMPTY), _SCRIPTED_BAG),
+    "ts_embedding_bag_weights": (
+        WeightedBags(),
+        (_IDS, _OFFSETS, _WEIGHTS),
+        {
+            "input_names": ["ids", "offsets", "weights"],
+            "output_names": ["y"],
+            "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}, "weights": {0: "W"}},
         },
     ),
     "ts_listcomp_relu": (
@@ -173,6 +236,9 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+TRACED = ("ts_embedding_bag_weights",)
+
+
 def vectors(inputs: list[tuple[str, Any]], outputs: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Name inputs and outputs the way ``--inputs`` reads them."""
     arrays = {}
@@ -186,6 +252,17 @@ def vectors(inputs: list[tuple[str, Any]], outputs: Any) -> dict[str, np.ndarray
     return arrays
 
 
+def drop_traces(path: pathlib.Path) -> None:
+    """Leave out where in Python each node comes from."""
+    model = onnx.load(path)
+    pending = [model.graph]
+    while pending:
+        for node in pending.pop().node:
+            del node.metadata_props[:]
+            pending.extend(a.g for a in node.attribute if a.HasField("g"))
+    onnx.save(model, path)
+
+
 def main(directory: pathlib.Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
@@ -194,8 +271,9 @@ def main(directory: pathlib.Path) -> None:
         module.eval()
         if name in DYNAMO:
             torch.onnx.export(module, args, path, opset_version=18, external_data=False, **options)
+            drop_traces(path)
         else:
-            scripted = torch.jit.script(module)
+            scripted = module if name in TRACED else torch.jit.script(module)
             torch.onnx.export(scripted, args, path, opset_version=17, dynamo=False, **options)
         names = module.forward.__code__.co_varnames[1 : 1 + len(args)]
         inputs = list(zip(names, args, strict=True))

@@ -14,10 +14,14 @@ EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
 SEQUENCES = ("ts_listcomp_relu", "onnxscript_python_loop")
 LOOP_FREE = {
     "dy_embedding_bag": "PyTorch's default exporter",
+    "dy_embedding_bag_sum_last": "PyTorch's default exporter",
+    "dy_embedding_bag_sum_offsets": "PyTorch's default exporter",
+    "dy_embedding_bag_weights": "PyTorch's default exporter",
     "dy_scan_identity_state": "Scan with unchanged states",
     "skl_knn_regressor": "Scan with unchanged states",
     "tf_map_fn_dense": "TensorFlow's exporter",
     "tf_while_tensorarray": "TensorFlow's exporter",
+    "ts_embedding_bag_mean": "counted Loop",
     "ts_embedding_bag_sum": "counted Loop",
     "ts_rows_linear_stack": "TorchScript's exporter",
     "ts_split_map_cat": "TorchScript's exporter",
@@ -43,6 +47,16 @@ def test_is_loop_free_where_all_elements_have_one_shape(name: str) -> None:
     report = rewriter.explain(load(name), uniform=["xs"])
     assert report.after.loops == 0
     assert any("promised" in assumption for assumption in report.assumptions)
+
+
+def test_weights_of_each_id_stand_behind_a_guard() -> None:
+    (decision,) = rewriter.explain(load("ts_embedding_bag_weights")).decisions
+    assert decision.verdict is Verdict.GUARDED
+
+
+def test_a_segmented_maximum_needs_a_newer_opset() -> None:
+    (decision,) = rewriter.explain(load("ts_embedding_bag_max")).decisions
+    assert [reason.code.value for reason in decision.reasons] == ["opset"]
 
 
 @pytest.mark.parametrize("name", [*LOOP_FREE, *SEQUENCES])

@@ -33,9 +33,10 @@ from passes.batching.elementwise import (
     same_shape,
 )
 from passes.batching.merging import merging
-from passes.batching.table import never, opened, register
+from passes.batching.packed.distinct import unique
 from passes.batching.packed.finding import non_zero
 from passes.decisions import Code
+from passes.batching.table import never, opened, register
 
 register(
     "Abs Neg Not BitwiseNot Reciprocal Sqrt HardSigmoid HardSwish LeakyRelu Relu Softsign "
@@ -179,8 +180,8 @@ register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
 register("TensorScatter", merging, family="indexing", since=24)
 register("OneHot", indexing.one_hot, family="indexing", since=9)
 register("Compress", indexing.compress, family="indexing", since=9)
-register("NonZero", non_zero, family="selection", since=16)
-never("Unique", Code.DATA_DEPENDENT, "how many distinct elements there are differs by sample")
+register("NonZero", non_zero, family="selection", since=16, discrete=True)
+register("Unique", unique, family="selection", since=16, discrete=True)
 
 # Products of matrices.
 register("MatMul", linear.matmul, family="matrix product", total=True, rounding=True)

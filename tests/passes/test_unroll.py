@@ -294,8 +294,8 @@ def test_the_pipeline_unrolls_what_it_cannot_fuse() -> None:
     before = parse(
         "main (float[5,N] a) => (float[P] y) { n = Constant <value_ints = [2, 3]> () "
         "s = SplitToSequence (a, n) [m] t = SequenceMap (s) <body = b (e) => (o) { "
-        "k = Constant <value_ints = [0]> () z = NonZero (e) c = Cast <to = 1> (z) "
-        "o = ReduceSum <keepdims = 0> (c, k) }> y = ConcatFromSequence <axis = 0> (t) }"
+        "k = Constant <value_ints = [-1]> () z = Reshape (e, k) c = Unique (z) "
+        "o = Neg (c) }> y = ConcatFromSequence <axis = 0> (t) }"
     )
     result = rewriter.rewrite(before, require=["loop-free", "sequence-free"])
     [decision] = result.report.decisions

@@ -13,6 +13,7 @@ from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
 from passes.batching.packed import (
     cuts,
+    distinct,
     finding,
     operators,
     picks,
@@ -70,6 +71,7 @@ register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceSumSquare",
     segments.reduction_rows,
+    any_axis=True,
 )
 
 
@@ -146,4 +148,5 @@ register_packed("GatherND", picks.gather_nd_rows, since=12, any_axis=True)
 register_packed("GatherElements ScatterElements", picks.element_rows, since=11)
 register_packed("Compress", picks.compress_rows, since=16, any_axis=True)
 register_packed("NonZero", finding.non_zero_rows, since=16)
+register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)
 register_packed("OneHot", operators.one_hot_rows)

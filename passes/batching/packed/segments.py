@@ -6,6 +6,7 @@ sums over all rows would let one sample's infinity reach the others.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -97,15 +98,26 @@ def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     if not axes and ctx.attribute(node, "noop_with_empty_axes", 0):
         return rows(ctx, node, operands)
     over = {sample_axis(a, data.rank) for a in axes} or set(range(data.rank))
-    if 0 not in over:
-        return [
-            ctx.packed(out.value, lengths) for out in reduce(ctx, node, data.value, sorted(over))
-        ]
-    others = sorted(over - {0})
-    value = _reduced(ctx, node.op_type, data, lengths, others)
-    if ctx.attribute(node, "keepdims", 1):
-        return [ctx.stacked(ctx.unsqueeze(value, [1]))]
+    keeps = bool(ctx.attribute(node, "keepdims", 1))
+    if data.axis not in over:
+        axis = data.axis - (0 if keeps else sum(a < data.axis for a in over))
+        made = reduce(ctx, node, data.value, sorted(over))
+        return [ctx.packed(out.value, lengths, axis) for out in made]
+    others = sorted(a + (a < data.axis) for a in over - {data.axis})
+    value = _reduced(ctx, node.op_type, _turned(ctx, data), lengths, others)
+    if keeps:
+        return [ctx.stacked(ctx.unsqueeze(value, [data.axis + 1]))]
     return [ctx.stacked(ctx.squeeze(value, others))]
+
+
+def _turned(ctx: Context, data: Batched) -> Batched:
+    """Return packed samples with the axis of different lengths in front."""
+    if not data.axis:
+        return data
+    order = [data.axis, *(i for i in range(data.rank) if i != data.axis)]
+    value = ctx.op("Transpose", [data.value], {"perm": order})
+    type_ = dataclasses.replace(data.type, dims=tuple(data.dims[i] for i in order))
+    return dataclasses.replace(data, value=value, type=type_, axis=0)
 
 
 def _reduced(

@@ -255,7 +255,6 @@ KEPT = mapped(*(np.array(c) for c in ([True, False], [True, True], [False, False
 SIZES = mapped(*(np.array(n) for n in (3, 4, 5)))
 DECLINES = [
     made("OneHot", "of mapped depth", i=places(4, below=3), d=SIZES, v=HOT),
-    made("Unique", "of samples", x=X),
 ]
 
 

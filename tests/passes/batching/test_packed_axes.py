@@ -66,6 +66,23 @@ CASES = [
         x1=ragged(seed=3),
         l=constant(np.float32(1)),
     ),
+    turned("sum of columns", "y = ReduceSum(t, a)", a=ints(1)),
+    turned("sum of columns, squeezed", "y = ReduceSum<keepdims = 0>(t, a)", a=ints(-1)),
+    turned("maximum of rows", "y = ReduceMax(t, a)", a=ints(0)),
+    turned("maximum of rows, squeezed", "y = ReduceMax<keepdims = 0>(t, a)", a=ints(0)),
+    turned("mean of all", "y = ReduceMean<keepdims = 0>(t)", x=ragged(4, lengths=(2, 1, 3))),
+    RaggedCase(
+        "sums of a middle axis",
+        "t = Transpose<perm = [1, 0, 2]>(x) y = ReduceSum<keepdims = 0>(t, a) z = ReduceSum(t, a)",
+        {"x": ragged(4, 3), "a": ints(1)},
+        ("y", "z"),
+    ),
+    RaggedCase(
+        "sums of a middle axis and a first",
+        "t = Transpose<perm = [1, 0, 2]>(x) y = ReduceL1<keepdims = 0>(t, a) z = ReduceL1(t, a)",
+        {"x": ragged(4, 3), "a": ints(0, 1)},
+        ("y", "z"),
+    ),
     RaggedCase("unsqueeze at the front", "u = Unsqueeze(x, a) y = Exp(u)", {"x": X, "a": ints(0)}),
     RaggedCase(
         "positions of a table",
@@ -112,7 +129,7 @@ DECLINED = {
         RaggedCase("", "y = Reshape(x, s)", {"x": ragged(4, lengths=(2, 0, 4)), "s": ints(-1, 8)}),
         "Reshape",
     ),
-    "no rule": (turned("", "y = ReduceSum(t)"), "ReduceSum"),
+    "no rule": (turned("", "y = ArgMax(t)"), "ArgMax"),
 }
 
 

@@ -57,6 +57,15 @@ def find(
     return RaggedCase(f"NonZero {name}", f"y = NonZero(x) {then}", operands, outputs)
 
 
+def distinct(name: str, attributes: str, **operands: Operand) -> RaggedCase:
+    nodes = f"y, i, j, c = Unique{attributes}({', '.join(operands)})"
+    return RaggedCase(f"Unique {name}", nodes, operands, ("y", "i", "j", "c"))
+
+
+REPEATED = numbers([3, 1, 3, -2], [0, 0, 0, 0], [5, 1, 5, 1])
+REPEATED_ROWS = numbers([[1, 0, 1], [1, 0, 1]], [[2, 1, 2], [0, 1, 0]], [[0, 0, 0]] * 2)
+FULL = ragged(3, dtype=np.int64, low=-1.9, high=1.9, lengths=(2, 1, 3))
+WORDS = Operand("ragged", tuple(np.array(w, object) for w in (["b", "a", "b"], [], ["c", "b"])))
 ROWS = ragged(3)
 SHORT = numbers([1], [0], [1], dtype=np.bool_)
 SPARSE = numbers([[1, 0], [2, 3]], [[0, 0], [0, 0]], [[0, 4], [0, 0]], dtype=np.float32)
@@ -121,6 +130,36 @@ CASES = [
         d=ragged(4, seed=7),
     ),
     find("and their sum", "i = Transpose(y) z = ReduceSum<keepdims = 0>(i, a)", ("z",), **READ),
+    *(
+        distinct(f"{name}, {order}", f"<{attributes}sorted = {k}>", x=x)
+        for k, order in enumerate(("by occurrence", "sorted"))
+        for name, attributes, x in (
+            ("of numbers", "", REPEATED),
+            ("of a matrix", "", REPEATED_ROWS),
+            ("of rows", "axis = 0, ", REPEATED_ROWS),
+            ("of columns", "axis = -1, ", REPEATED_ROWS),
+            ("of packed numbers", "", HOLES),
+            ("of packed matrices", "", FULL),
+            ("of packed rows", "axis = 0, ", ragged(2, dtype=np.int64, low=-1.9, high=1.9)),
+            ("of bytes", "", numbers([1, -1, 1], [1, 1, 1], [0, 1, 1], dtype=np.int8)),
+            ("of words", "", WORDS),
+        )
+    ),
+    distinct("by default", "", x=REPEATED),
+    RaggedCase(
+        "Unique of packed columns",
+        "t = Transpose(x) y, i, j, c = Unique<axis = 1>(t)",
+        {"x": ragged(2, dtype=np.int64, low=-1.9, high=1.9)},
+        ("y", "i", "j", "c"),
+    ),
+    RaggedCase("Unique values", "y = Unique(x)", {"x": REPEATED}),
+    RaggedCase("Unique counts", 'y, "", "", c = Unique(x)', {"x": HOLES}, ("y", "c")),
+    RaggedCase(
+        "Unique, and the values again",
+        'u, "", j = Unique(x) y = Gather(u, j) s = ReduceSum<keepdims = 0>(u, a)',
+        {"x": REPEATED, "a": constant(np.array([0]))},
+        ("y", "s"),
+    ),
     RaggedCase(
         "Range that is read",
         "r = Range(a, n, d) y = Mul(r, d)",
@@ -139,6 +178,7 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     ("case", "code"),
     [
         (compress("of columns", "<axis = 1>", x=mapped((3, 4)), c=FLAGS), "data-dependent-shape"),
+        (distinct("of floats", "", x=X), "no-rule"),
         (find("of a number", "", x=mapped(())), "no-rule"),
         (suppress("with mapped limits", m=numbers([1], [3], [2])), "batched-operand"),
     ],

@@ -16,7 +16,7 @@ from passes.fusing.guard_choice import (
     unproven_sequences,
     walk_behind_guards,
 )
-from passes.fusing.stack import is_promised, is_proven_equal
+from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
@@ -64,7 +64,19 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         plain.discard()
         return decision
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
+    if needs_samples and _has_no_samples(site, facts):
+        for body in fused.values():
+            body.discard()
+        return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
     return FusionPlan(site, fused, guarded, needs_samples, loop, decision)
+
+
+_NO_SAMPLES = Reason(Code.COST, detail="there are no samples")
+
+
+def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
+    """Whether a source is known to be empty, so that a branch for samples would never run."""
+    return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
@@ -98,6 +110,9 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if None not in fused:
         return FusionPlan(site, fused, guarded, True, loop, decision)
     needs_samples = _reads_sequence(plain) or _may_fail_empty(plain, facts)
+    if needs_samples and _has_no_samples(site, facts):
+        plain.discard()
+        return dataclasses.replace(kept, reasons=[_NO_SAMPLES])
     return FusionPlan(site, fused, [], needs_samples, loop, decision)
 
 

@@ -52,6 +52,17 @@ def int32(number: int) -> np.ndarray[Any, Any]:
 
 CASES = [
     Case(
+        "no samples, by the declared shape, of a body that cannot run without one",
+        """g (float[0,7,17] xs, seq(int64[M]) ws) => (float[B,P,Q] y) {
+             x_seq = SplitToSequence <axis = 0, keepdims = 0> (xs)
+             y_seq = SequenceMap (x_seq, ws) <body = body (float[N,M] x, int64[K] w) => (float[P,Q] r2)
+               <int64 first = {0}, int64[2] row = {1,-1}, int64[1] one = {1}, int64[2] size = {3,2}> {
+               v = Gather (x, first) r = Reshape (v, row) t, p = TopK (w, one)
+               r2 = Resize <axes = [0, 1], mode = "nearest"> (r, "", "", size) }>
+             y = ConcatFromSequence <axis = 0, new_axis = 1> (y_seq) }""",
+        ({"xs": np.zeros((0, 7, 17), np.float32), "ws": []},),
+    ),
+    Case(
         "slices of a run-time size",
         """g (float[N] x, int32 size) => (seq(float) ys) {
              xs = SplitToSequence <axis = 0> (x, size)

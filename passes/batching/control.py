@@ -1,4 +1,4 @@
-"""If, Loop and Scan inside of a body."""
+"""Loop and Scan inside of a body."""
 
 from __future__ import annotations
 
@@ -8,85 +8,26 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.failing import is_total
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.batching.merging import with_spare_sample
+from passes.batching.packed.loop import loop_of_samples
 from passes.builder import BATCHED_KEY, Builder, drop_uses
 from passes.decisions import Code, Decline
-from passes.graphs import captured_values, walk_nodes
+from passes.graphs import captured_values
 
-__all__ = ["branch", "loop", "scan"]
-
-
-def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """If.
-
-    1. Shared condition: one If; both of its branches are batched.
-    2. Condition per sample: both branches run for all samples and Where picks, provided that
-       neither can fail and both yield one shape.
-    """
-    condition = ctx.operand(operands, 0, "condition")
-    graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
-    if condition.is_shared:
-        return _shared_branch(ctx, node, condition, graphs)
-    return _picked(ctx, condition, graphs)
+__all__ = ["loop", "scan"]
 
 
-def _shared_branch(
-    ctx: Context, node: ir.Node, condition: Batched, graphs: Sequence[ir.Graph]
-) -> Sequence[Output]:
-    builders = [Builder(ctx.builder.origin) for _ in graphs]
-    made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
-    layouts = [
-        Layout.SHARED if all(x.is_shared for x in pair) else Layout.STACKED
-        for pair in zip(*made, strict=True)
-    ]
-    branches = []
-    for name, builder, outputs in zip(("then", "else"), builders, made, strict=True):
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """How an input of a body is held."""
 
-        def write(
-            inner: Builder, builder: Builder = builder, outputs: Sequence[Batched] = outputs
-        ) -> Sequence[ir.Value]:
-            inner.nodes.extend(builder.nodes)
-            local = ctx.inside(inner)
-            return [
-                x.value if layout is Layout.SHARED else _typed(local.expanded(x), x)
-                for x, layout in zip(outputs, layouts, strict=True)
-            ]
-
-        branches.append(ctx.builder.subgraph(name, [], write))
-    attributes = {"then_branch": branches[0], "else_branch": branches[1]}
-    new = ctx.builder.node("If", [condition.value], attributes, outputs=len(node.outputs))
-    return [Output(v, layout) for v, layout in zip(new.outputs, layouts, strict=True)]
+    layout: Layout
+    lengths: Lengths | None = None
 
 
-def _typed(value: ir.Value, like: Batched) -> ir.Value:
-    if value.type is None and like.dtype is not None:
-        value.type = ir.TensorType(like.dtype)
-    return value
-
-
-def _picked(ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]) -> Sequence[Output]:
-    for graph in graphs:
-        for inner in walk_nodes(graph):
-            if inner.op_type != "Constant" and not is_total(inner, ctx.opset, ctx.type_of):
-                detail = f"the condition is one per sample, and {inner.op_type} can fail"
-                raise Decline(Code.CONTROL_FLOW, detail)
-    made = [ctx.nested(g, {}, ctx.builder) for g in graphs]
-    outputs = []
-    for one, other in zip(*made, strict=True):
-        same = one.dims == other.dims and all(isinstance(d, int) for d in one.dims)
-        if not same or not isinstance(one.type.type, ir.TensorType):
-            detail = "the condition differs from sample to sample and so may the shape"
-            raise Decline(Code.CONTROL_FLOW, detail)
-        if condition.rank > 1 or (condition.rank == 1 and condition.dims != (1,)):
-            raise Decline(Code.CONTROL_FLOW, "the condition is not one value")
-        target = ctx.op("Concat", [ctx.batch, ctx.ints(*[1] * one.rank)], {"axis": 0})
-        picks = ctx.reshape(condition.value, target) if one.rank else condition.value
-        if condition.rank == 1 and not one.rank:
-            picks = ctx.squeeze(condition.value, [1])
-        outputs.append(ctx.stacked(ctx.op("Where", [picks, one.value, other.value])))
-    return outputs
+_SHARED, _STACKED = _Form(Layout.SHARED), _Form(Layout.STACKED)
 
 
 @dataclasses.dataclass
@@ -107,23 +48,28 @@ class _Body:
 def _new_input(value: ir.Value, x: Batched) -> ir.Value:
     """Return the new input of a body for an old one that is held as ``x``."""
     new = ir.Value(name=value.name, type=x.type.type)
-    if x.type.dims is not None and isinstance(x.type.type, ir.TensorType):
-        dims = [d if isinstance(d, int) else None for d in x.type.dims]
-        new.shape = ir.Shape(dims if x.is_shared else [None, *dims])
+    new.shape = _shape(x, x.layout)
     return new
 
 
+def _shape(x: Batched, layout: Layout) -> ir.Shape | None:
+    """Return what is known of the shape of a value in a layout."""
+    if x.type.dims is None or not isinstance(x.type.type, ir.TensorType):
+        return None
+    dims = [d if isinstance(d, int) else None for d in x.type.dims]
+    if layout is Layout.PACKED:
+        dims[0] = None
+    return ir.Shape([None, *dims] if layout is Layout.STACKED else dims)
+
+
 def _batch_body(
-    ctx: Context,
-    graph: ir.Graph,
-    layouts: Sequence[Layout],
-    extra: Mapping[ir.Value, Batched],
+    ctx: Context, graph: ir.Graph, forms: Sequence[_Form], extra: Mapping[ir.Value, Batched]
 ) -> _Body:
-    """Batch a body whose inputs have given layouts."""
+    """Batch a body whose inputs are held in given forms."""
     builder = Builder(ctx.builder.origin)
     inputs, bindings = [], dict(extra)
-    for value, layout in zip(graph.inputs, layouts, strict=True):
-        x = Batched(layout, value, ctx.type_of(value))
+    for value, form in zip(graph.inputs, forms, strict=True):
+        x = Batched(form.layout, value, ctx.type_of(value), lengths=form.lengths)
         new = _new_input(value, x)
         inputs.append(new)
         bindings[value] = dataclasses.replace(x, value=new)
@@ -133,9 +79,9 @@ def _batch_body(
 def _fixpoint(
     ctx: Context,
     graph: ir.Graph,
-    fixed_in: Sequence[Layout],
-    states: list[Layout],
-    scans: Sequence[Layout],
+    fixed_in: Sequence[_Form],
+    states: list[_Form],
+    scans: Sequence[_Form],
     fixed_out: int,
     extra: Mapping[ir.Value, Batched],
 ) -> _Body:
@@ -147,14 +93,20 @@ def _fixpoint(
     while True:
         body = _batch_body(ctx, graph, [*fixed_in, *states, *scans], extra)
         outs = body.outputs[fixed_out : fixed_out + len(states)]
-        grown = [
-            Layout.STACKED if Layout.STACKED in (x.layout, was) else Layout.SHARED
-            for x, was in zip(outs, states, strict=True)
-        ]
+        grown = [_joined(x, was) for x, was in zip(outs, states, strict=True)]
         if grown == states:
             return body
         drop_uses(body.builder.nodes)
         states[:] = grown
+
+
+def _joined(x: Batched, was: _Form) -> _Form:
+    """Return the form of a state that began in one form and came out in another."""
+    if x.is_packed or was.layout is Layout.PACKED:
+        if x.lengths is not was.lengths or x.axis:
+            raise Decline(Code.RAGGED, "a state changes its length from step to step")
+        return was
+    return was if x.is_shared else _STACKED
 
 
 def _expanded_state(ctx: Context, x: Batched) -> ir.Value:
@@ -189,57 +141,65 @@ def _close(ctx: Context, name: str, body: _Body, layouts: Sequence[Layout]) -> i
 def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.Value:
     """Return an output of a body whose type tells its rank; onnxruntime's Scan asks for it."""
     copied = inner.op("Identity", [value])
-    copied.type = x.type.type
-    if x.type.dims is not None and isinstance(x.type.type, ir.TensorType):
-        dims = [d if isinstance(d, int) else None for d in x.type.dims]
-        copied.shape = ir.Shape([None, *dims] if layout is Layout.STACKED else dims)
+    copied.type, copied.shape = x.type.type, _shape(x, layout)
     return copied
 
 
-def _layout(x: Operand) -> Layout:
-    return Layout.STACKED if x is not None and x.is_stacked else Layout.SHARED
+def _form(x: Operand) -> _Form:
+    return _SHARED if x is None or x.is_shared else _Form(x.layout, x.lengths)
 
 
-def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Loop with a trip count and a condition that are one for all samples.
+def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+    """Loop.
 
-    A carried value is stacked if it starts stacked or if the body makes it so. Scan outputs
-    come out ``[trips, B, ...]`` and are transposed.
+    1. A trip count and a condition that are one for all samples: one Loop. A carried value is
+       stacked if it starts stacked or if the body makes it so. Scan outputs come out
+       ``[trips, B, ...]`` and are transposed.
+    2. Otherwise each sample takes part for as many steps as it has.
     """
     graph = node.attributes["body"].as_graph()
     count, condition = (ctx.optional(operands, i) for i in (0, 1))
-    for x, name in ((count, "trip count"), (condition, "condition")):
-        if x is not None and not x.is_shared:
-            raise Decline(Code.CONTROL_FLOW, f"its {name} differs from sample to sample")
     initial = [ctx.operand(operands, i) for i in range(2, len(operands))]
-    states = [Layout.STACKED if _is_empty_sequence(x) else _layout(x) for x in initial]
-    fixed = [Layout.SHARED, Layout.SHARED]
-    body = _fixpoint(ctx, graph, fixed, states, [], 1, {})
+    if any(x is not None and not x.is_shared for x in (count, condition)):
+        return loop_of_samples(ctx, node, operands)
+    states = [_STACKED if _is_empty_sequence(x) else _form(x) for x in initial]
+    body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {})
     if not body.outputs[0].is_shared:
-        raise Decline(Code.CONTROL_FLOW, "its condition differs from sample to sample")
-    scanned = [x.layout for x in body.outputs[1 + len(states) :]]
-    closed = _close(ctx, "body", body, [Layout.SHARED, *states, *scanned])
+        drop_uses(body.builder.nodes)
+        return loop_of_samples(ctx, node, operands)
+    steps = body.outputs[1 + len(states) :]
+    used = [out.uses() or out.is_graph_output() for out in node.outputs[len(states) :]]
+    kept = [x for x, is_used in zip(steps, used, strict=True) if is_used]
+    if any(x.is_packed for x in kept):
+        raise Decline(Code.RAGGED, "what its steps yield differs in length")
+    layouts = [Layout.SHARED, *(s.layout for s in states), *(x.layout for x in kept)]
+    body.outputs[1 + len(states) :] = kept
+    closed = _close(ctx, "body", body, layouts)
     inputs = [
         None if count is None else count.value,
         None if condition is None else condition.value,
         *(
-            x.value if layout is Layout.SHARED else _expanded_state(ctx, x)
-            for x, layout in zip(initial, states, strict=True)
+            _expanded_state(ctx, x) if form is _STACKED else x.value
+            for x, form in zip(initial, states, strict=True)
         ),
     ]
-    new = ctx.builder.node("Loop", inputs, {"body": closed}, outputs=len(node.outputs))
+    new = ctx.builder.node("Loop", inputs, {"body": closed}, outputs=len(states) + len(kept))
     new.metadata_props[BATCHED_KEY] = ctx.builder.origin
-    outputs = [Output(v, s) for v, s in zip(new.outputs, states, strict=False)]
-    steps = body.outputs[1 + len(states) :]
-    for value, x in zip(new.outputs[len(states) :], steps, strict=True):
-        if x.is_shared:
-            outputs.append(ctx.shared(value))
-            continue
-        order = [1, 0, *range(2, x.rank + 2)]
-        turned = ctx.op("Transpose", [value], {"perm": order})
-        target = ctx.op("Concat", [ctx.batch, ctx.shape(turned, 1)], {"axis": 0})
-        outputs.append(ctx.stacked(ctx.reshape(turned, target)))
-    return outputs
+    outputs: list[Output | None] = [
+        Output(v, s.layout, s.lengths) for v, s in zip(new.outputs, states, strict=False)
+    ]
+    yielded = zip(new.outputs[len(states) :], kept, strict=True)
+    return outputs + [_steps_behind(ctx, *next(yielded)) if is_used else None for is_used in used]
+
+
+def _steps_behind(ctx: Context, value: ir.Value, x: Batched) -> Output:
+    """Return a scan output ``[trips, B, *s]`` as ``[B, trips, *s]``."""
+    if x.is_shared:
+        return ctx.shared(value)
+    order = [1, 0, *range(2, x.rank + 2)]
+    turned = ctx.op("Transpose", [value], {"perm": order})
+    target = ctx.op("Concat", [ctx.batch, ctx.shape(turned, 1)], {"axis": 0})
+    return ctx.stacked(ctx.reshape(turned, target))
 
 
 def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -260,14 +220,17 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
             x = ctx.read(value)
             extra[value] = _with_spare(ctx, x)
     initial, scanned = given[: len(given) - number], given[len(given) - number :]
-    states = [_layout(x) for x in initial]
-    layouts = [_layout(x) for x in scanned]
-    body = _fixpoint(surroundings, graph, [], states, layouts, 0, extra)
+    states = [_form(x) for x in initial]
+    layouts = [x.layout for x in scanned]
+    body = _fixpoint(surroundings, graph, [], states, [_form(x) for x in scanned], 0, extra)
     steps = body.outputs[len(states) :]
-    closed = _close(surroundings, "body", body, [*states, *(x.layout for x in steps)])
+    if any(x.is_packed for x in steps):
+        raise Decline(Code.RAGGED, "what its body yields differs in length")
+    held = [*(s.layout for s in states), *(x.layout for x in steps)]
+    closed = _close(surroundings, "body", body, held)
     inputs = [
-        x.value if layout is Layout.SHARED else surroundings.expanded(x)
-        for x, layout in zip(initial, states, strict=True)
+        surroundings.expanded(x) if form is _STACKED else x.value
+        for x, form in zip(initial, states, strict=True)
     ]
     axes = ctx.attribute(node, "scan_input_axes") or [0] * number
     out_axes = ctx.attribute(node, "scan_output_axes") or [0] * len(steps)
@@ -286,7 +249,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     new = ctx.builder.node("Scan", inputs, attributes, outputs=len(node.outputs))
     new.metadata_props[BATCHED_KEY] = ctx.builder.origin
     outputs = []
-    for value, layout in zip(new.outputs, [*states, *(x.layout for x in steps)], strict=True):
+    for value, layout in zip(new.outputs, held, strict=True):
         cut = value
         if ctx.may_be_empty and layout is Layout.STACKED:
             cut = ctx.op("Slice", [value, ctx.ints(0), ctx.batch, ctx.ints(0)])

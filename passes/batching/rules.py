@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from passes.batching import (
     attention,
+    branches,
     control,
     convolution,
     image,
@@ -35,8 +36,8 @@ from passes.batching.elementwise import (
 from passes.batching.merging import merging
 from passes.batching.packed.distinct import unique
 from passes.batching.packed.finding import non_zero
-from passes.decisions import Code
 from passes.batching.table import never, opened, register
+from passes.decisions import Code
 
 register(
     "Abs Neg Not BitwiseNot Reciprocal Sqrt HardSigmoid HardSwish LeakyRelu Relu Softsign "
@@ -75,7 +76,7 @@ never(
 )
 
 # Control flow, and sequences inside of a body.
-register("If", control.branch, family="control flow", since=11)
+register("If", branches.branch, family="control flow", since=11)
 register("Loop", control.loop, family="control flow", since=13)
 register("Scan", control.scan, family="control flow", since=9)
 register("SequenceConstruct", sequences.construct, family="sequence")

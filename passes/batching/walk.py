@@ -327,12 +327,15 @@ class Walk:
         may_be_empty: bool,
     ) -> list[Batched]:
         """Batch all nodes of a graph inside a node; see `Context.nested`."""
-        options = dataclasses.replace(self._options, batch=batch, may_be_empty=may_be_empty)
+        captured = {v: self.read_batched(v) for v in captured_values(graph)}
+        options = dataclasses.replace(
+            self._options,
+            batch=batch,
+            may_be_empty=may_be_empty,
+            lengths=self._lengths_inside(captured, bindings),
+        )
         inner = Walk(self._typings, options, self._origin)
-        for value, x in {
-            **{v: self.read_batched(v) for v in captured_values(graph)},
-            **bindings,
-        }.items():
+        for value, x in {**captured, **bindings}.items():
             inner.env[value] = dataclasses.replace(x, stage=0)
         inner.stages, inner.loops, inner.promoted = [builder], [[]], self.promoted
         self._scratch.append(builder)
@@ -343,6 +346,14 @@ class Walk:
         self.hoisted.extend(inner.hoisted)
         self.flips.extend(inner.flips)
         return [inner.read(v) for v in graph.outputs]
+
+    def _lengths_inside(
+        self, captured: Mapping[ir.Value, Batched], bindings: Mapping[ir.Value, Batched]
+    ) -> dict[str, Lengths]:
+        """Return what symbols stand for in a graph that may be for other samples."""
+        inside = {x.lengths: bindings.get(v, x).lengths for v, x in captured.items()}
+        known = {s: inside.get(x) for s, x in self._options.lengths.items()}
+        return {symbol: x for symbol, x in known.items() if x is not None}
 
     def _keep(self, node: ir.Node, operands: Sequence[Batched]) -> None:
         """Leave a node in the first loop that has all it reads."""

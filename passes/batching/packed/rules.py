@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.batching import attention, convolution, losses
+from passes.batching import attention, branches, control, convolution, losses
 from passes.batching.context import Context, Operand
 from passes.batching.elementwise import cast_like, clip, same_shape
 from passes.batching.merging import merging
@@ -143,10 +143,12 @@ register_packed("Gather", picks.gather_rows, any_axis=True)
 register_packed("Slice", cuts.slice_rows, since=10, any_axis=True)
 register_packed("Concat", cuts.concat_rows, any_axis=True)
 register_packed("LSTM GRU RNN", recurrent.recurrent_rows)
+register_packed("If", branches.branch, since=16, any_axis=True)
+register_packed("Loop", control.loop, since=16, any_axis=True)
 register_packed("Scan", scan.scan_rows, since=16)
 register_packed("GatherND", picks.gather_nd_rows, since=12, any_axis=True)
 register_packed("GatherElements ScatterElements", picks.element_rows, since=11)
 register_packed("Compress", picks.compress_rows, since=16, any_axis=True)
-register_packed("NonZero", finding.non_zero_rows, since=16)
 register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)
+register_packed("NonZero", finding.non_zero_rows, since=16)
 register_packed("OneHot", operators.one_hot_rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Case, decline_of, mapped, prove, shared
+from tests.passes.batching.harness import Case, mapped, prove, shared
 
 _LOOP = """
   n = Constant<value_int=3>() t = Constant<value=bool {1}>()
@@ -124,28 +124,3 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
-
-
-def test_trip_count_per_sample_declines() -> None:
-    case = Case(
-        "trips",
-        (_LOOP % ("x", "x")).replace("n = Constant<value_int=3>()", ""),
-        {"n": mapped(np.array(1), np.array(2), np.array(3)), "x": mapped((2,))},
-        outputs=("y", "z"),
-    )
-    assert ("Loop", "control-flow") in decline_of(case)
-
-
-def test_branch_that_can_fail_declines() -> None:
-    case = Case(
-        "fails",
-        "y = If(c) <then_branch = t () => (float[3] a) { a = Gather(w, k) }, "
-        "else_branch = e () => (float[3] b) { b = Relu(x) }>",
-        {
-            "x": mapped((3,)),
-            "k": mapped(np.array([0, 1, 2])[:1].repeat(3), np.array([1] * 3), np.array([0] * 3)),
-            "c": mapped(np.array(True), np.array(False), np.array(True)),
-            "w": shared(np.ones(3, np.float32)),
-        },
-    )
-    assert ("If", "control-flow") in decline_of(case)

@@ -1,0 +1,178 @@
+"""If inside of a body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from passes.batching import table
+from passes.batching.context import Context, Operand, Output
+from passes.batching.failing import is_total
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.packed.partition import partitioned
+from passes.batching.packed.some_samples import as_packed
+from passes.builder import Builder, drop_uses
+from passes.decisions import Code, Decline
+from passes.graphs import walk_nodes
+
+__all__ = ["branch"]
+
+_HEAVY = frozenset({"attention", "convolution", "matrix product", "recurrent"})
+"""Families of operators of which no sample should compute what it does not take."""
+
+
+def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """If.
+
+    1. Shared condition: one If; both of its branches are batched.
+    2. Condition per sample: both branches run for all samples and Where picks, provided that
+       neither can fail or is heavy, and both yield one shape.
+    3. Otherwise each branch runs for the samples that take it.
+    """
+    condition = ctx.operand(operands, 0, "condition")
+    graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
+    if condition.is_shared:
+        return _shared_branch(ctx, condition, graphs)
+    if condition.is_packed or condition.dims not in ((), (1,)):
+        raise Decline(Code.CONTROL_FLOW, "the condition is not one value")
+    flags = ctx.squeeze(condition.value, [1]) if condition.rank else condition.value
+    if _may_run_for_all(ctx, graphs):
+        picked = _picked(ctx, flags, graphs)
+        if picked is not None:
+            return picked
+    return partitioned(ctx, flags, graphs)
+
+
+def _shared_branch(
+    ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]
+) -> Sequence[Output]:
+    builders = [Builder(ctx.builder.origin) for _ in graphs]
+    made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
+    pairs = list(zip(*made, strict=True))
+    forms = [_form(*pair) for pair in pairs]
+    own = [i for i, pair in enumerate(pairs) if forms[i] is Layout.PACKED and not _alike(*pair)]
+    branches = []
+    for name, builder, outputs in zip(("then", "else"), builders, made, strict=True):
+        write = _writer(ctx, builder, outputs, forms, own)
+        branches.append(ctx.builder.subgraph(name, [], write))
+    attributes = {"then_branch": branches[0], "else_branch": branches[1]}
+    count = len(forms) + len(own)
+    new = ctx.builder.node("If", [condition.value], attributes, outputs=count).outputs
+    results = []
+    for i, (value, layout, pair) in enumerate(zip(new, forms, pairs, strict=False)):
+        lengths = pair[0].lengths if layout is Layout.PACKED else None
+        if i in own:
+            lengths = Lengths(ctx.builder, new[len(forms) + own.index(i)])
+        results.append(Output(value, layout, lengths, pair[0].axis))
+    return results
+
+
+def _form(one: Batched, other: Batched) -> Layout:
+    """Return the layout of a result of two branches.
+
+    Raises:
+        Decline: The two have none in common.
+    """
+    if one.is_packed or other.is_packed:
+        if not _alike(one, other) and (one.rank != other.rank or not one.rank):
+            raise Decline(Code.RAGGED, "its branches yield samples of different rank")
+        if not _alike(one, other) and (one.axis or other.axis):
+            raise Decline(Code.RAGGED, "its branches yield different lengths of another axis")
+        return Layout.PACKED
+    if one.is_shared and other.is_shared:
+        return Layout.SHARED
+    for x in (one, other):
+        is_sequence = not isinstance(x.type.type, ir.TensorType)
+        if is_sequence and x.is_shared and not _is_empty_sequence(x):
+            raise Decline(Code.SEQUENCE_IN_BODY, "only one of its branches yields one of samples")
+    return Layout.STACKED
+
+
+def _is_empty_sequence(x: Batched) -> bool:
+    producer = x.value.producer()
+    return producer is not None and producer.op_type == "SequenceEmpty"
+
+
+def _alike(one: Batched, other: Batched) -> bool:
+    return one.is_packed and one.lengths is other.lengths and one.axis == other.axis
+
+
+def _writer(
+    ctx: Context,
+    builder: Builder,
+    outputs: Sequence[Batched],
+    forms: Sequence[Layout],
+    own: Sequence[int],
+) -> Callable[[Builder], Sequence[ir.Value]]:
+    """Return what writes one branch: its results, and the lengths of those of ``own``."""
+
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        inner.nodes.extend(builder.nodes)
+        local = ctx.inside(inner)
+        values: list[ir.Value] = []
+        sizes: list[ir.Value] = []
+        for i, (x, layout) in enumerate(zip(outputs, forms, strict=True)):
+            if i in own:
+                rows, lengths = as_packed(local, x)
+                values.append(_typed(rows, x.dtype))
+                sizes.append(_typed(lengths, ir.DataType.INT64))
+            elif layout is Layout.STACKED and not _is_empty_sequence(x):
+                values.append(_typed(local.expanded(x), x.dtype))
+            else:
+                values.append(x.value)
+        return [*values, *sizes]
+
+    return write
+
+
+def _typed(value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
+    if value.type is None and dtype is not None:
+        value.type = ir.TensorType(dtype)
+    return value
+
+
+def _may_run_for_all(ctx: Context, graphs: Sequence[ir.Graph]) -> bool:
+    """Whether both branches may run for samples that do not take them, at little cost."""
+    for graph in graphs:
+        for inner in walk_nodes(graph):
+            if inner.op_type != "Constant" and not is_total(inner, ctx.opset, ctx.type_of):
+                return False
+            row = table.find(inner, ctx.opset)
+            if isinstance(row, table.Row) and row.family in _HEAVY:
+                return False
+    return True
+
+
+def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output] | None:
+    """Run both branches for all samples and pick, or return None if shapes may differ."""
+    builders = [Builder(ctx.builder.origin) for _ in graphs]
+    made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
+    pairs = list(zip(*made, strict=True))
+    if not all(_alike(*pair) or _are_one_shape(*pair) for pair in pairs):
+        for builder in builders:
+            drop_uses(builder.nodes)
+        return None
+    for builder in builders:
+        ctx.builder.nodes.extend(builder.nodes)
+    outputs = []
+    for one, other in pairs:
+        picks = flags
+        if one.lengths is not None:
+            picks = ctx.op("Gather", [flags, one.lengths.samples], {"axis": 0})
+            picks = ctx.unsqueeze(picks, range(1, one.rank - one.axis))
+        elif one.rank:
+            picks = ctx.unsqueeze(flags, range(1, one.rank + 1))
+        value = ctx.op("Where", [picks, one.value, other.value])
+        is_packed = one.lengths is not None
+        layout = Layout.PACKED if is_packed else Layout.STACKED
+        outputs.append(Output(value, layout, one.lengths, one.axis))
+    return outputs
+
+
+def _are_one_shape(one: Batched, other: Batched) -> bool:
+    if one.is_packed or other.is_packed or one.type.dims is None:
+        return False
+    same = one.dims == other.type.dims and all(isinstance(d, int) for d in one.dims)
+    return same and isinstance(one.type.type, ir.TensorType)

@@ -1,0 +1,70 @@
+"""Which samples go through a step together, where each has a number of steps of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.builder import Builder
+
+__all__ = ["Roster", "Team"]
+
+
+class Team(Protocol):
+    """The samples of one step, of which there is at least one.
+
+    Attributes:
+        batch: How many there are, int64 ``[1]``.
+        done: How many have no further step, int64 ``[1]``, known once they `part`.
+    """
+
+    batch: ir.Value
+    done: ir.Value
+
+    def take(self, value: ir.Value) -> ir.Value:
+        """Return their rows of a value ``[B, *s]`` from outside of the loop."""
+
+    def part(self, go_on: ir.Value | None) -> None:
+        """Find out who has a further step; ``go_on`` is what the body says, bool ``[N]``."""
+
+    def split(self, x: Batched) -> tuple[ir.Value, ir.Value]:
+        """Return what of a stacked or packed value goes on, and what is done."""
+
+    def condition(self, condition: ir.Value) -> ir.Value:
+        """Return whether there is a further step."""
+
+    def carried(self) -> list[ir.Value]:
+        """Return what the loop carries on for the roster."""
+
+
+class Roster(Protocol):
+    """The samples of a loop.
+
+    Attributes:
+        trips: Limit of the loop's steps, None for none.
+        starts: Whether there is a first step, bool.
+        first: The samples that have a first step, and those that have none.
+        carried: What the loop carries for the roster at first.
+    """
+
+    trips: ir.Value | None
+    starts: ir.Value
+    first: tuple[ir.Value, ir.Value]
+    carried: Sequence[ir.Value]
+
+    def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> Team:
+        """Record who takes part in a step."""
+
+    def finish(self, carried: Sequence[ir.Value]) -> ir.Value:
+        """Return where each sample stands in the order in which they were done, ``[B]``."""
+
+    def rows(self, mirrored: bool) -> tuple[ir.Value, Lengths]:
+        """Return where rows lie among those that the steps yield, and the samples' lengths.
+
+        Args:
+            mirrored: The first step yields each sample's last row.
+        """

@@ -1,0 +1,95 @@
+"""Values of some of the samples, in any order."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.batching.context import Context
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.segments import spread
+from passes.decisions import Code, Decline
+
+__all__ = ["SomeSamples", "as_packed", "inverse_of"]
+
+
+class SomeSamples:
+    """Picks samples out of values that hold all of them.
+
+    Values that are packed alike stay packed alike.
+    """
+
+    def __init__(self, ctx: Context, numbers: ir.Value) -> None:
+        """Describe which samples are picked.
+
+        Args:
+            ctx: Records the new nodes.
+            numbers: The samples, int64 ``[N]``.
+        """
+        self._ctx = ctx
+        self._numbers = numbers
+        self._lengths: dict[Lengths, Lengths] = {}
+        self._rows: dict[Lengths, ir.Value] = {}
+
+    def origin(self, lengths: Lengths | None) -> Lengths | None:
+        """Return the lengths of all samples that some were picked from, None if there are none."""
+        return next((old for old, new in self._lengths.items() if new is lengths), None)
+
+    def know(self, all_lengths: Lengths, picked: Lengths) -> None:
+        """Enter lengths of the picked samples that are there already."""
+        self._lengths[all_lengths] = picked
+
+    def of(self, x: Batched) -> Batched:
+        """Return the picked samples of a value; one that is shared stays what it is.
+
+        Raises:
+            Decline: onnxruntime has no Gather for it.
+        """
+        if x.is_shared:
+            return x
+        if not isinstance(x.type.type, ir.TensorType):
+            raise Decline(Code.SEQUENCE_IN_BODY, "it picks samples of a sequence")
+        if x.dtype == ir.DataType.STRING and x.rank > int(x.is_packed):
+            raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
+        if x.lengths is None:
+            return dataclasses.replace(x, value=self._gather(x.value, self._numbers))
+        rows = self._rows_of(x.lengths)
+        value = self._ctx.op("Gather", [x.value, rows], {"axis": x.axis})
+        return dataclasses.replace(x, value=value, lengths=self._lengths[x.lengths])
+
+    def _rows_of(self, lengths: Lengths) -> ir.Value:
+        """Return the rows of the picked samples among those of all samples."""
+        if lengths not in self._rows:
+            if lengths not in self._lengths:
+                sizes = self._gather(lengths.value, self._numbers)
+                self._lengths[lengths] = Lengths(self._ctx.builder, sizes)
+            picked = self._lengths[lengths]
+            first = spread(self._ctx, self._gather(lengths.starts, self._numbers), picked)
+            self._rows[lengths] = self._ctx.op("Add", [first, picked.positions])
+        return self._rows[lengths]
+
+    def _gather(self, value: ir.Value, indices: ir.Value) -> ir.Value:
+        return self._ctx.op("Gather", [value, indices], {"axis": 0})
+
+
+def as_packed(ctx: Context, x: Batched) -> tuple[ir.Value, ir.Value]:
+    """Return the rows of all samples, one behind the other, and the length of each, ``[B]``.
+
+    Raises:
+        Decline: A sample has no rows.
+    """
+    if x.lengths is not None and x.axis == 0:
+        return x.value, x.lengths.value
+    if x.is_packed or not x.rank:
+        raise Decline(Code.RAGGED, "it is not made of rows in both branches")
+    value = ctx.expanded(x)
+    return ctx.merged(value, x.dims), ctx.op("Expand", [ctx.shape(value, 1, 2), ctx.batch])
+
+
+def inverse_of(ctx: Context, order: ir.Value) -> ir.Value:
+    """Return where each number stands in an order of ``0, 1, ..., N - 1``."""
+    count = ctx.op("Squeeze", [ctx.op("Shape", [order]), ctx.ints(0)])
+    numbers = ctx.op("Range", [ctx.builder.scalar(0), count, ctx.builder.scalar(1)])
+    return ctx.op("ScatterElements", [order, order, numbers], {"axis": 0})

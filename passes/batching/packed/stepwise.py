@@ -1,0 +1,292 @@
+"""A body that runs step by step for all samples that have the step, in one Loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Output
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.packed.living import Living
+from passes.batching.packed.rosters import Roster, Team
+from passes.batching.packed.some_samples import SomeSamples, inverse_of
+from passes.builder import BATCHED_KEY, Builder, drop_uses, tensor_value
+from passes.decisions import Code, Decline
+
+__all__ = ["Body", "run_steps"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """A body of Loop or Scan.
+
+    Attributes:
+        graph: Its nodes.
+        states: Those of its inputs that are carried.
+        initial: What they are at first.
+        bind: Says what the other inputs are in a step.
+        condition: Whether its first output says that a sample goes on.
+        leading: How many outputs it has before the states.
+        mirrored: For each further output, whether the first step yields the last row.
+    """
+
+    graph: ir.Graph
+    states: Sequence[ir.Value]
+    initial: Sequence[Batched]
+    bind: Callable[[Context, Team, ir.Value], dict[ir.Value, Batched]]
+    condition: bool
+    leading: int
+    mirrored: Sequence[bool]
+
+
+def run_steps(ctx: Context, node: ir.Node, body: Body, roster: Roster) -> Sequence[Output | None]:
+    """Write the loop.
+
+    Args:
+        ctx: The context of the node.
+        node: The Loop or Scan; an output that nothing reads has no result.
+        body: Its body.
+        roster: Which samples have a step.
+
+    Returns:
+        The last states of the samples, as they were at first for one without steps, and what
+        the steps yield, packed.
+
+    Raises:
+        Decline: Something of it has no batched form.
+    """
+    return _Writer(ctx, node, body, roster).write()
+
+
+@dataclasses.dataclass
+class _Run:
+    """One step, recorded.
+
+    Attributes:
+        builder: Its nodes.
+        own: The inputs of the loop: number of the step, condition, what the roster carries.
+        states: Its inputs that are states.
+        team: The samples of the step.
+        local: Their context.
+        outputs: What the body yields.
+    """
+
+    builder: Builder
+    own: list[ir.Value]
+    states: list[ir.Value]
+    team: Team
+    local: Context
+    outputs: list[Batched]
+
+
+class _Writer:
+    def __init__(self, ctx: Context, node: ir.Node, body: Body, roster: Roster) -> None:
+        self.ctx, self.node, self.body, self.roster = ctx, node, body, roster
+        self.layouts = [x.layout for x in body.initial]
+        for x in body.initial:
+            if not isinstance(x.type.type, ir.TensorType) or x.axis:
+                raise Decline(Code.CONTROL_FLOW, "each sample carries a sequence of its own")
+        used = [bool(out.uses()) or out.is_graph_output() for out in node.outputs]
+        count = len(body.initial)
+        self.states = [i for i in range(count) if used[i]]
+        self.rows = [i for i in range(count, len(used)) if used[i]]
+        self.empty = [_none(ctx, body.graph.outputs[body.leading + i]) for i in self.rows]
+
+    def write(self) -> Sequence[Output | None]:
+        """Record the loop and return its results."""
+        ctx, roster = self.ctx, self.roster
+        run = self._settled()
+        ended = [self._at_first(i, roster.first[1], expand=True) for i in self.states]
+        begun = [self._at_first(i, roster.first[0]) for i in range(len(self.layouts))]
+        sequences = [ctx.op("SequenceConstruct", [value]) for value in ended]
+        sequences += [ctx.op("SequenceConstruct", [ctx.builder.constant(a)]) for a in self.empty]
+        collected = [
+            ir.Value(name="collected", type=ir.SequenceType(ir.TensorType(dtype)))
+            for dtype in self._collected_types()
+        ]
+        graph = ctx.builder.subgraph(
+            "steps", [*run.own, *run.states, *collected], lambda b: self._close(b, run, collected)
+        )
+        inputs = [roster.trips, roster.starts, *roster.carried, *begun, *sequences]
+        loop = ctx.builder.node("Loop", inputs, {"body": graph}, outputs=len(inputs) - 2)
+        loop.metadata_props[BATCHED_KEY] = ctx.builder.origin
+        return self._results(loop.outputs)
+
+    def _settled(self) -> _Run:
+        """Record the step once each state has the layout that the body gives it."""
+        while True:
+            run = self._run()
+            outs = run.outputs[self.body.leading :]
+            grown = [
+                was if was is Layout.PACKED or x.is_shared else Layout.STACKED
+                for x, was in zip(outs, self.layouts, strict=False)
+            ]
+            if grown == self.layouts:
+                return run
+            drop_uses(run.builder.nodes)
+            self.layouts = grown
+
+    def _run(self) -> _Run:
+        inner = Builder(self.ctx.builder.origin)
+        step = tensor_value("step", ir.DataType.INT64, [])
+        condition = tensor_value("go", ir.DataType.BOOL, [])
+        carried = [ir.Value(name="carried", type=value.type) for value in self.roster.carried]
+        states = [self._input(i) for i in range(len(self.layouts))]
+        try:
+            team = self.roster.team(inner, step, carried)
+            local = self.ctx.with_batch(inner, team.batch)
+            living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
+            bindings = living.captured()
+            bindings |= self.body.bind(local, team, step)
+            for own, x, layout, value in zip(
+                self.body.states, self.body.initial, self.layouts, states, strict=True
+            ):
+                lengths = living.lengths(x.lengths) if x.lengths is not None else None
+                bindings[own] = Batched(layout, value, self.ctx.type_of(own), lengths=lengths)
+            outputs = local.nested(self.body.graph, bindings, inner)
+            self._require_rows(outputs, [bindings[own] for own in self.body.states])
+        except Decline:
+            drop_uses(inner.nodes)
+            raise
+        return _Run(inner, [step, condition, *carried], states, team, local, outputs)
+
+    def _packed_states(self) -> list[Lengths]:
+        return [x.lengths for x in self.body.initial if x.lengths is not None]
+
+    def _require_rows(self, outputs: Sequence[Batched], states: Sequence[Batched]) -> None:
+        """Decline if something comes out packed that did not go in like that, or reversely."""
+        leading = self.body.leading
+        for x, was in zip(outputs[leading:], states, strict=False):
+            same = x.lengths is was.lengths and x.axis == was.axis
+            if (x.is_packed or was.is_packed) and not same:
+                raise Decline(Code.RAGGED, "a state changes its length from step to step")
+        wanted = [*outputs[:leading], *(outputs[leading + i] for i in self.rows)]
+        if any(x.is_packed for x in wanted):
+            raise Decline(Code.RAGGED, "what its body yields differs in length")
+
+    def _input(self, index: int) -> ir.Value:
+        own, layout = self.body.states[index], self.layouts[index]
+        known = self.ctx.type_of(own)
+        value = ir.Value(name=own.name, type=self.body.initial[index].type.type)
+        _shape(value, known.dims, layout)
+        return value
+
+    def _at_first(self, index: int, numbers: ir.Value, *, expand: bool = False) -> ir.Value:
+        """Return the initial state of some samples."""
+        ctx, x, layout = self.ctx, self.body.initial[index], self.layouts[index]
+        if not x.is_shared:
+            return SomeSamples(ctx, numbers).of(x).value
+        if layout is Layout.SHARED and not expand:
+            return x.value
+        return _repeated(ctx.builder, x.value, ctx.op("Shape", [numbers]))
+
+    def _collected_types(self) -> list[ir.DataType]:
+        states = [self.body.initial[i].dtype for i in self.states]
+        return [
+            *(dtype for dtype in states if dtype is not None),
+            *(ir.DataType.from_numpy(a.dtype) for a in self.empty),
+        ]
+
+    def _close(
+        self, inner: Builder, run: _Run, collected: Sequence[ir.Value]
+    ) -> Sequence[ir.Value]:
+        """Record what a step hands on."""
+        inner.nodes.extend(run.builder.nodes)
+        builder, local, leading = run.builder, run.local, self.body.leading
+        mark = len(builder.nodes)
+        run.team.part(self._go_on(local, run.outputs[0]) if self.body.condition else None)
+        kept, done = [], []
+        for i, layout in enumerate(self.layouts):
+            x = run.outputs[leading + i]
+            if layout is Layout.SHARED:
+                parts = (x.value, _repeated(builder, x.value, run.team.done))
+            else:
+                parts = run.team.split(dataclasses.replace(x, value=_whole(local, x)))
+            for part in parts:
+                part.type = part.type or x.type.type
+            kept.append(parts[0])
+            done += [parts[1]] if i in self.states else []
+        yielded = [local.expanded(run.outputs[leading + i]) for i in self.rows]
+        insertions = [
+            builder.op("SequenceInsert", [sequence, value])
+            for sequence, value in zip(collected, [*done, *yielded], strict=True)
+        ]
+        for new, sequence in zip(insertions, collected, strict=True):
+            new.type = sequence.type
+        goes_on = run.team.condition(run.own[1])
+        goes_on.type, goes_on.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([])
+        carried = run.team.carried()
+        for value, own in zip(carried, run.own[2:], strict=True):
+            value.type = own.type
+        inner.nodes.extend(builder.nodes[mark:])
+        return [goes_on, *carried, *kept, *insertions]
+
+    def _go_on(self, local: Context, x: Batched) -> ir.Value:
+        value = local.expanded(x)
+        return local.squeeze(value, [1]) if x.rank else value
+
+    def _results(self, values: Sequence[ir.Value]) -> list[Output | None]:
+        ctx, body, roster = self.ctx, self.body, self.roster
+        own, count = len(roster.carried), len(self.layouts)
+        place = roster.finish(values[:own])
+        back = SomeSamples(ctx, place)
+        collected = iter(values[own + count :])
+        outputs: list[Output | None] = [None] * len(self.node.outputs)
+        for i in self.states:
+            x = dataclasses.replace(
+                body.initial[i],
+                layout=Layout.PACKED if body.initial[i].is_packed else Layout.STACKED,
+                value=ctx.op("ConcatFromSequence", [next(collected)], {"axis": 0}),
+            )
+            if x.lengths is not None:
+                sizes = ctx.op("Gather", [x.lengths.value, inverse_of(ctx, place)], {"axis": 0})
+                done = Lengths(ctx.builder, sizes)
+                back.know(done, x.lengths)
+                outputs[i] = ctx.packed(
+                    back.of(dataclasses.replace(x, lengths=done)).value, x.lengths
+                )
+            else:
+                outputs[i] = ctx.stacked(back.of(x).value)
+        found: dict[bool, tuple[ir.Value, Lengths]] = {}
+        for i in self.rows:
+            mirrored = body.mirrored[i - count]
+            if mirrored not in found:
+                found[mirrored] = roster.rows(mirrored)
+            where, lengths = found[mirrored]
+            steps = ctx.op("ConcatFromSequence", [next(collected)], {"axis": 0})
+            outputs[i] = ctx.packed(ctx.op("Gather", [steps, where], {"axis": 0}), lengths)
+        return outputs
+
+
+def _whole(local: Context, x: Batched) -> ir.Value:
+    return x.value if x.is_packed else local.expanded(x)
+
+
+def _repeated(builder: Builder, value: ir.Value, count: ir.Value) -> ir.Value:
+    shape = builder.op("Concat", [count, builder.op("Shape", [value])], {"axis": 0})
+    return builder.op("Expand", [value, shape])
+
+
+def _shape(value: ir.Value, dims: Sequence[int | str | None] | None, layout: Layout) -> None:
+    if dims is not None:
+        own = [d if isinstance(d, int) else None for d in dims]
+        if layout is Layout.STACKED:
+            own = [None, *own]
+        elif layout is Layout.PACKED:
+            own[0] = None
+        value.shape = ir.Shape(own)
+
+
+def _none(ctx: Context, value: ir.Value) -> np.ndarray:
+    """Return no rows of a body's output."""
+    known, declared = ctx.type_of(value).type, ctx.declared_dims(value)
+    if known is None or declared is None:
+        raise Decline(Code.UNKNOWN_RANK, "nothing tells the shape of what its body yields")
+    dims = [d for d in declared if isinstance(d, int)]
+    if len(dims) < len(declared) or known.dtype == ir.DataType.STRING:
+        raise Decline(Code.UNKNOWN_SHAPE, "a dimension of what its body yields is not known")
+    return np.empty((0, *dims), known.dtype.numpy())

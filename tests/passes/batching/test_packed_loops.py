@@ -1,0 +1,298 @@
+"""Loops of samples that differ in length, in trip count, or in when they end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import Operand, constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+X, Z = ragged(2), ragged(2, seed=1)
+OTHER = ragged(2, lengths=(1, 4, 2), seed=2)
+ZERO = constant(np.array([0.5, -1], np.float32))
+FIRST = {"zero": constant(np.array(0)), "t": constant(np.array(True))}
+LENGTH = "h = Shape(x) n = Gather(h, zero)"
+
+
+def _counts(*numbers: int) -> Operand:
+    return mapped(*(np.array(n) for n in numbers))
+
+
+def _loop(nodes: str, *, states: str = "z", count: str = "n", go: str = "t") -> str:
+    """Return a Loop whose body reads ``i``, ``c``, ``s`` and yields ``c2``, ``s2`` and ``o``."""
+    return (
+        f"e, y = Loop({count}, {go}, {states}) <body = b (int64 i, bool c, float[2] s) => "
+        f"(bool c2, float[2] s2, float[2] o) {{ {nodes} }}>"
+    )
+
+
+def _case(name: str, nodes: str, outputs: tuple[str, ...] = ("e", "y"), **more: Any) -> RaggedCase:
+    operands = {"x": X, "z": ZERO, **FIRST, **more}
+    used = {k: v for k, v in operands.items() if k == "x" or k in nodes.replace("(", " ( ")}
+    return RaggedCase(name, nodes, used, outputs)
+
+
+ROW = "c2 = Identity(c) r = Gather(x, i) s2 = Add(s, r) o = Mul(s2, s2)"
+COUNTED = "c2 = Identity(c) f = Cast<to = 1>(i) s2 = Add(s, f) o = Mul(s2, m)"
+PACKED = (
+    "e = Loop(n, t, x) <body = b (int64 i, bool c, float[N,2] s) => (bool c2, float[N,2] s2) "
+    "{ c2 = Identity(c) s2 = Add(s, x) }>"
+)
+
+KNOWN = [
+    _case("rows by their number", f"{LENGTH} {_loop(ROW)}"),
+    _case("states of samples", f"{LENGTH} {_loop(ROW)}", z=mapped((2,))),
+    _case("without a condition", f"{LENGTH} {_loop(ROW, go='')}"),
+    _case(
+        "what follows reads as many rows",
+        f"{LENGTH} {_loop(ROW)} v = Add(y, x)",
+        ("e", "v"),
+    ),
+    _case(
+        "length by a slice of the shape",
+        f"h = Shape(x) k = Slice(h, first, second) n = Squeeze(k) {_loop(ROW)} v = Add(y, x)",
+        ("e", "v"),
+        first=constant(np.array([0])),
+        second=constant(np.array([1])),
+    ),
+    _case(
+        "rows by a slice",
+        f"{LENGTH} "
+        + _loop(
+            "c2 = Identity(c) k = Unsqueeze(i, first) l = Add(k, one) q = Slice(x, k, l, first) "
+            "r = ReduceSum<keepdims = 0>(q, first) s2 = Add(s, r) o = Identity(r)"
+        ),
+        first=constant(np.array([0])),
+        one=constant(np.array([1])),
+    ),
+    _case(
+        "from the last row",
+        f"{LENGTH} "
+        + _loop(
+            "c2 = Identity(c) k = Neg(i) l = Sub(k, one) r = Gather(x, l) "
+            "s2 = Add(s, r) o = Identity(r)"
+        ),
+        one=constant(np.array(1)),
+    ),
+    _case("counts of samples", _loop(COUNTED), n=_counts(2, 0, 3), m=mapped((2,))),
+    _case("one below no steps", _loop(COUNTED), n=_counts(2, -4, 3), m=mapped((2,))),
+    _case("no step of any sample", _loop(COUNTED), ("e",), n=_counts(0, 0, 0), m=mapped((2,))),
+    _case(
+        "counts of one element",
+        _loop(COUNTED),
+        n=mapped(*(np.array([n]) for n in (2, 0, 3))),
+        m=mapped((2,)),
+    ),
+    _case(
+        "a condition that is false for one",
+        _loop(COUNTED, go="g"),
+        n=_counts(2, 5, 1),
+        m=mapped((2,)),
+        g=mapped(*(np.array(f) for f in (True, False, True))),
+    ),
+    _case(
+        "a condition that is false at run time",
+        _loop(COUNTED, go="g"),
+        ("e",),
+        n=_counts(2, 5, 1),
+        m=mapped((2,)),
+        g=shared(np.array(False)),
+    ),
+    _case(
+        "all rows in every step",
+        _loop(
+            "c2 = Identity(c) d = Sub(x, s) q = Abs(d) r = ReduceSum<keepdims = 0>(q, first) "
+            "s2 = Add(s, r) o = Identity(r)"
+        ),
+        n=_counts(3, 1, 2),
+        first=constant(np.array([0])),
+    ),
+    _case(
+        "columns of all rows, divided",
+        _loop(
+            "c2 = Identity(c) k = Gather<axis = 1>(w, first) l = Div(twelve, k) "
+            "m = ReduceSum<keepdims = 0>(l) r = Cast<to = 1>(m) s2 = Add(s, r) o = Identity(s2)"
+        ),
+        n=_counts(2, 0, 1),
+        w=Operand("ragged", tuple(np.array(v) for v in ([[1, 2]], [[0, 0]], [[3, 4], [6, 1]]))),
+        twelve=constant(np.array(12)),
+        first=constant(np.array(0)),
+    ),
+    _case(
+        "rows of other lengths",
+        f"{LENGTH} "
+        + _loop("c2 = Identity(c) r = Gather(w, zero) s2 = Add(s, r) o = Identity(s2)"),
+        w=OTHER,
+    ),
+    _case(
+        "a number that is one for all samples",
+        f"{LENGTH} "
+        "k, y = Loop(n, t, zero) <body = b (int64 i, bool c, int64 s) => "
+        "(bool c2, int64 s2, float[2] o) { c2 = Identity(c) r = Gather(x, s) s2 = Add(s, one) "
+        "o = Identity(r) }>",
+        ("k", "y"),
+        one=constant(np.array(1)),
+    ),
+    _case(
+        "what fails for who is done",
+        _loop(
+            "c2 = Identity(c) d = Sub(n, i) k = Div(twelve, d) f = Cast<to = 1>(k) "
+            "s2 = Add(s, f) o = Identity(s2)"
+        ),
+        n=_counts(2, 0, 3),
+        twelve=constant(np.array(12)),
+    ),
+    _case("packed states", PACKED, ("e",), n=_counts(2, 4, 1)),
+    _case("packed states, no steps for one", PACKED, ("e",), n=_counts(2, 1, 0)),
+    _case(
+        "packed states beside rows by number",
+        f"{LENGTH} "
+        "e = Loop(n, t, x) <body = b (int64 i, bool c, float[N,2] s) => "
+        "(bool c2, float[N,2] s2) { c2 = Identity(c) r = Gather(s, i) s2 = Add(s, r) }>",
+        ("e",),
+    ),
+    _case(
+        "an If of each sample in the steps",
+        f"{LENGTH} "
+        + _loop(
+            "c2 = Identity(c) r = Gather(x, i) g = ReduceSum<keepdims = 0>(r) "
+            "p = Greater(g, nought) s2 = If(p) <then_branch = b1 () => (float[2] b2) "
+            "{ b2 = Gather(x, i) }, else_branch = b3 () => (float[2] b4) { b4 = Sub(s, r) }> "
+            "o = Identity(s2)"
+        ),
+        nought=constant(np.float32(0)),
+    ),
+    _case(
+        "a loop of each sample in the steps",
+        f"{LENGTH} "
+        + _loop(
+            "c2 = Identity(c) r = Gather(x, i) s2 = Loop(i, t, s) <body = b1 (int64 j, bool d, "
+            "float[2] u) => (bool d2, float[2] u2) { d2 = Identity(d) q = Gather(x, j) "
+            "u2 = Add(u, q) }> o = Mul(s2, r)"
+        ),
+    ),
+]
+
+HALVED = (
+    "h = Mul(s, half) q = ReduceSum<keepdims = 0>(h) c2 = Greater(q, one) "
+    "s2 = Identity(h) o = Neg(h)"
+)
+HALF = {"half": constant(np.float32(0.5)), "one": constant(np.float32(1))}
+LARGE = mapped(*(np.array(v, np.float32) for v in ([1, 2], [40, 9], [3, 8])))
+FLAGS = mapped(*(np.array(f) for f in (True, False, True)))
+
+ENDING = [
+    _case("ends by itself", _loop(HALVED, count=""), z=LARGE, **HALF),
+    _case("ends by itself, or by a count", _loop(HALVED), z=LARGE, n=_counts(3, 2, 0), **HALF),
+    _case(
+        "ends by itself, or by one count", _loop(HALVED), z=LARGE, n=shared(np.array(3)), **HALF
+    ),
+    _case("not all begin", _loop(HALVED, count="", go="g"), z=LARGE, g=FLAGS, **HALF),
+    _case("last states alone", _loop(HALVED, count=""), ("e",), z=LARGE, **HALF),
+    _case("steps alone", _loop(HALVED, count=""), ("y",), z=LARGE, **HALF),
+    _case(
+        "a condition of one element",
+        _loop(HALVED.replace("<keepdims = 0>", ""), count=""),
+        z=LARGE,
+        **HALF,
+    ),
+    _case(
+        "one end for all beside counts of samples",
+        _loop("c2 = Less(i, bound) f = Cast<to = 1>(i) s2 = Add(s, f) o = Mul(s2, m)"),
+        n=_counts(2, 0, 5),
+        m=mapped((2,)),
+        bound=shared(np.array(2)),
+    ),
+    _case(
+        "rows until one is positive",
+        f"{LENGTH} "
+        + _loop(
+            "r = Gather(x, i) g = ReduceMax<keepdims = 0>(r) c2 = Less(g, nought) "
+            "s2 = Add(s, r) o = Identity(r)"
+        ),
+        nought=constant(np.float32(0)),
+    ),
+    _case(
+        "packed states and captures",
+        "e = Loop(, t, x) <body = b (int64 i, bool c, float[N,2] s) => (bool c2, float[N,2] s2) "
+        "{ s2 = Add(s, w) q = Mul(s2, s2) g = ReduceSum<keepdims = 0>(q) c2 = Less(g, big) }>",
+        ("e",),
+        w=Z,
+        big=mapped(*(np.float32(v) for v in (30, -1, 300))),
+    ),
+    _case(
+        "what fails for who is done",
+        _loop(
+            "d = Sub(last, i) k = Div(twelve, d) c2 = Greater(d, one) f = Cast<to = 1>(k) "
+            "s2 = Add(s, f) o = Identity(s2)",
+            count="",
+        ),
+        last=_counts(2, 1, 4),
+        twelve=constant(np.array(12)),
+        one=constant(np.array(1)),
+    ),
+]
+
+TOGETHER = [
+    _case("packed states", PACKED, ("e",), n=shared(np.array(3))),
+    _case("no steps", PACKED, ("e",), n=shared(np.array(0))),
+    _case(
+        "captured rows",
+        _loop("c2 = Identity(c) r = ReduceSum<keepdims = 0>(x, k) s2 = Add(s, r) o = Neg(s2)"),
+        ("e", "y"),
+        n=shared(np.array(3)),
+        k=constant(np.array([0])),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", KNOWN, ids=str)
+def test_steps_of_samples(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, inside=case.nodes.count("Loop("))
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", ENDING, ids=str)
+def test_samples_that_end_by_themselves(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, inside=1)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", TOGETHER, ids=str)
+def test_steps_that_all_samples_have(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, inside=1)
+
+
+DECLINED = [
+    _case(
+        "a condition that runtimes may or may not read",
+        _loop(HALVED, go=""),
+        z=LARGE,
+        n=_counts(3, 2, 1),
+        **HALF,
+    ),
+    _case(
+        "states that grow",
+        PACKED.replace("Add(s, x)", "Concat<axis = 0>(s, x)"),
+        ("e",),
+        n=_counts(2, 1, 3),
+    ),
+    _case(
+        "steps of different length",
+        PACKED.replace("e =", "e, y =").replace(
+            "float[N,2] s2) {", "float[N,2] s2, float[N,2] o) { o = Neg(s)"
+        ),
+        ("y",),
+        n=_counts(1, 1, 1),
+        x=ragged(2, lengths=(2, 2, 2)),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", DECLINED, ids=str)
+def test_declines(case: RaggedCase) -> None:
+    assert "Loop" in [op for op, _ in reasons_of(case)]

@@ -10,6 +10,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
+from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
 
 __all__ = ["chosen", "non_max_suppression", "range_"]
@@ -20,8 +21,8 @@ _INT64 = ir.DataType.INT64
 def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Sequence[Output]:
     """Compress by a condition per sample, along the first axis or over flattened samples.
 
-    One Compress takes the rows of all samples, in order of the samples. Conditions
-    beyond the last row do not count, nor do rows beyond the last condition.
+    One Compress takes the rows of all samples, in order of the samples. Conditions beyond the
+    last row do not count, nor do rows beyond the last condition.
     """
     data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
     if ctx.opset < 16:
@@ -29,13 +30,17 @@ def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Seque
     if axis is not None and axis % data.rank:
         raise Decline(Code.DATA_DEPENDENT, "its condition differs from sample to sample")
     value = ctx.expanded(data)
-    flags, dims = condition.value, data.dims
-    if axis is None and data.rank != 1:
-        size = ctx.op("Concat", [ctx.batch, volume(ctx, value, 1)], {"axis": 0})
-        value, dims = ctx.reshape(value, size), (None,)
-    if dims[0] != condition.dims[0] or not isinstance(dims[0], int):
+    flags = condition.value
+    size = product(data.dims if axis is None else data.dims[:1])
+    if size is None or condition.dims != (size,):
+        if axis is None and data.rank != 1:
+            shape = ctx.op("Concat", [ctx.batch, volume(ctx, value, 1)], {"axis": 0})
+            value = ctx.reshape(value, shape)
         value, flags = _cut(ctx, value, flags), _cut(ctx, flags, value)
-    kept = ctx.op("Compress", [ctx.merged(value), ctx.merged(flags)], {"axis": 0})
+    if axis is not None:
+        value = ctx.merged(value, data.dims[:1] and (None, *data.dims[1:]))
+    every = ctx.merged(flags, (None,))
+    kept = ctx.op("Compress", [value, every], {"axis": None if axis is None else 0})
     numbers = ctx.op("Cast", [flags], {"to": _INT64})
     lengths = ctx.op("ReduceSum", [numbers, ctx.ints(1)], {"keepdims": 0})
     return [ctx.packed(kept, Lengths(ctx.builder, lengths))]

@@ -17,7 +17,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, same_rows
 from passes.decisions import Code, Decline
 
-__all__ = ["flatten_rows", "flattened", "reshape_rows"]
+__all__ = ["flatten_rows", "flattened", "product", "reshape_rows"]
 
 _OPEN = -1
 """The dimension that differs from sample to sample, among numbers."""
@@ -31,7 +31,7 @@ def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if (data.axis, axis) == (0, 1):
         return same_rows(ctx, node, [data.value], _lengths(data))
     is_left = data.axis < axis
-    other = _product(data.dims[axis:] if is_left else data.dims[:axis])
+    other = product(data.dims[axis:] if is_left else data.dims[:axis])
     if other is None:
         raise Decline(Code.RAGGED, "nothing tells the size of the axes that it merges")
     return [_reshaped(ctx, data, [_OPEN, other] if is_left else [other, _OPEN])]
@@ -73,7 +73,7 @@ def _reshaped(ctx: Context, data: Batched, dims: Sequence[int]) -> Output:
     axis = dims.index(_OPEN)
     if list(dims) == [_OPEN if i == data.axis else d for i, d in enumerate(data.dims)]:
         return ctx.packed(data.value, _lengths(data), axis)
-    before, rest = _product(data.dims[: data.axis]), _product(data.dims[data.axis + 1 :])
+    before, rest = product(data.dims[: data.axis]), product(data.dims[data.axis + 1 :])
     other = math.prod(dims[axis + 1 :])
     if before is None or rest is None or math.prod(dims[:axis]) != before:
         raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
@@ -113,7 +113,7 @@ def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list
         return dims
     # The axis of different lengths is copied, so the -1 is another one: a number.
     rest = [d for i, d in enumerate(data.dims) if i != data.axis]
-    size, others = _product(rest), math.prod(d for d in dims if d != _OPEN)
+    size, others = product(rest), math.prod(d for d in dims if d != _OPEN)
     if size is None or others == 0 or size % others:
         return None
     return [d if target[i] != -1 else size // others for i, d in enumerate(dims)]
@@ -131,6 +131,7 @@ def _named(
     return numbers if len(numbers) == len(found) else None
 
 
-def _product(dims: Sequence[int | str | None]) -> int | None:
+def product(dims: Sequence[int | str | None]) -> int | None:
+    """Return the product of dimensions, None if one is not known."""
     numbers = [d for d in dims if isinstance(d, int)]
     return math.prod(numbers) if len(numbers) == len(dims) else None

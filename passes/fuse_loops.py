@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.batching.reshaping import PADDED
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
@@ -171,7 +172,7 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     pairs += [(old, write(builder)) for old, write in site.finals.items()]
     builder.prune([new for _, new in pairs])
     to_opset_form(walk_nodes(builder.nodes), facts.opset)
-    misfit = find_misfit(builder.nodes, facts.opset)
+    misfit = find_misfit(builder.nodes, facts.opset) or _unpadded(site, builder, facts)
     for one in (site, *(fused.site for fused in plan.fused.values())):
         discard_body(one)
     if misfit is not None:
@@ -181,6 +182,19 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     move_initializers(body, facts.model.graph)
     splice(builder, site.node, pairs)
     return plan.decision
+
+
+def _unpadded(site: MapSite, builder: Builder, facts: FusionFacts) -> str | None:
+    """Return what cannot be reshaped where a dimension may be 0, None if all can.
+
+    Before opset 14 zeros are appended there, and onnxruntime pads few element types.
+    """
+    if facts.opset >= 14 or all(node.op_type != "Pad" for node in walk_nodes(builder.nodes)):
+        return None
+    values = (out for node in walk_nodes(site.body) for out in node.outputs)
+    dtypes = {facts.typings.declared.dtype(v) for v in values} - {None}
+    others = sorted(str(dtype) for dtype in dtypes - PADDED)
+    return f"a Reshape of {others[0]} needs opset 14" if others else None
 
 
 def _turned(builder: Builder, site: MapSite, old: ir.Value, new: ir.Value) -> ir.Value:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.reshaping import reshape_without_zeros
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
 
@@ -87,4 +88,6 @@ class Operators:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""
         if self.opset >= 14:
             return self.op("Reshape", [value, target], {"allowzero": 1})
+        if self.opset >= 11:
+            return reshape_without_zeros(self.builder, value, target)
         return self.op("Reshape", [value, target])

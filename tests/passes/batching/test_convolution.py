@@ -169,6 +169,9 @@ def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
 OLD = [
     convolve("Conv", "at 11", WIDE, 11, x=X, w=shared(W.first), b=BIAS),
     convolve("Conv", "mapped filters at 14", "", 14, x=shared(X.first), w=W),
+    convolve("Conv", "mapped filters at 13", "", 13, x=shared(X.first), w=W),
+    convolve("Conv", "mapped filters at 11", "", 11, x=shared(X.first), w=W),
+    convolve("ConvTranspose", "mapped filters at 13", "", 13, x=shared(X.first), w=TURNED),
     convolve("ConvTranspose", "at 11", "", 11, x=X1, w=shared(TURNED.first)),
     convolve(
         "ConvInteger", "at 10", "", 10, x=whole(1, 4, 5, 6), w=shared(whole(6, 4, 3, 3).first)

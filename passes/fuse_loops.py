@@ -20,6 +20,7 @@ from passes.opset_forms import to_opset_form
 from passes.prepare import move_initializers
 from passes.promises import Promises
 from passes.reading.facts import NotAMapError
+from passes.reading.functions import inline_loops
 from passes.reading.iterations import is_iteration
 from passes.reading.read_loops import discard_body, read_loop
 from passes.site import MapSite
@@ -32,7 +33,8 @@ class ReadLoopsPass(ir.passes.InPlacePass):
     """Fuse the Loops and Scans that are maps over independent samples, and only as a whole.
 
     One of which something would have to stay in a loop is left exactly as it is. So are the
-    loops that a rewrite wrote itself.
+    loops that a rewrite wrote itself. A model-local function is inlined where one of its Loops
+    is fused there.
 
     Attributes:
         decisions: What was done with each Loop and Scan of the model.
@@ -64,6 +66,11 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the Loops of a model, those inside of others first."""
+        modified = not self._again and inline_loops(model, self._fuse)
+        return ir.passes.PassResult(model, self._fuse(model) or modified)
+
+    def _fuse(self, model: ir.Model) -> bool:
+        """Fuse the Loops that stand in no function; return whether any was."""
         self.decisions = []
         loops = [
             (graph, node)
@@ -71,7 +78,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
             if not self._again or reads_new_nodes(node)
         ]
         if not loops:
-            return ir.passes.PassResult(model, False)
+            return False
         facts: FusionFacts | None = None
         kept: dict[ir.Node, Decision] = {}
         modified = make_names_unique(model)
@@ -87,14 +94,11 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
         self.decisions += [decision for node, decision in kept.items() if node in left]
-        return ir.passes.PassResult(model, modified)
+        return modified
 
 
 def find_loops(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
-    """Return the main graph's own Loops and Scans; one inside the body of another comes first.
-
-    Those of model-local functions stay: a function knows neither its types nor who calls it.
-    """
+    """Return the main graph's own Loops and Scans; one inside the body of another comes first."""
     return [
         (graph, node)
         for graph in reversed(list(with_subgraphs(model.graph)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
@@ -10,7 +12,7 @@ from passes.graphs import is_default_domain, walk_nodes
 from passes.outer_outputs import connect_outer_outputs
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
-__all__ = ["InlineMapFunctionsPass"]
+__all__ = ["InlineMapFunctionsPass", "functions_holding", "inline_functions"]
 
 
 class InlineMapFunctionsPass(ir.passes.InPlacePass):
@@ -23,31 +25,50 @@ class InlineMapFunctionsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Inline in the main graph, in bodies, and in the functions that stay."""
-        chosen = _functions_with_sequences(model)
-        if not chosen:
-            return ir.passes.PassResult(model, False)
-        connect_outer_outputs(model)
-        inliner = InlinePass(criteria=lambda function: function.identifier() in chosen)
-        try:
-            inliner(model)
-        except (ValueError, ir.passes.PassError) as error:
-            cause = error.__cause__ or error
-            raise RewriteError(
-                f"The model-local functions that hold maps cannot be inlined: {cause}. Make the "
-                "functions and the model agree, or inline them where the model is made."
-            ) from error
-        return ir.passes.PassResult(model, True)
+        chosen = functions_holding(model, _is_of_sequences)
+        if chosen:
+            inline_functions(model, chosen)
+        return ir.passes.PassResult(model, bool(chosen))
 
 
-def _functions_with_sequences(model: ir.Model) -> set[ir.OperatorIdentifier]:
+def inline_functions(model: ir.Model, chosen: Collection[ir.OperatorIdentifier]) -> None:
+    """Inline functions in the main graph, in bodies, and in the functions that stay.
+
+    Args:
+        model: The model.
+        chosen: Which functions.
+
+    Raises:
+        RewriteError: A call does not fit its function.
+    """
+    connect_outer_outputs(model)
+    inliner = InlinePass(criteria=lambda function: function.identifier() in chosen)
+    try:
+        inliner(model)
+    except (ValueError, ir.passes.PassError) as error:
+        cause = error.__cause__ or error
+        raise RewriteError(
+            f"The model-local functions that hold maps cannot be inlined: {cause}. Make the "
+            "functions and the model agree, or inline them where the model is made."
+        ) from error
+
+
+def functions_holding(
+    model: ir.Model, is_wanted: Callable[[ir.Node], bool]
+) -> set[ir.OperatorIdentifier]:
+    """Return the functions that hold a wanted node, themselves or through their calls."""
     calls: dict[ir.OperatorIdentifier, set[ir.OperatorIdentifier]] = {}
     chosen: set[ir.OperatorIdentifier] = set()
     for identifier, function in model.functions.items():
         calls[identifier] = set()
         for node in walk_nodes(function):
             calls[identifier].add(node.op_identifier())
-            if is_default_domain(node) and node.op_type in SEQUENCE_OPERATORS:
+            if is_wanted(node):
                 chosen.add(identifier)
     while grown := {i for i, called in calls.items() if called & chosen} - chosen:
         chosen |= grown
     return chosen
+
+
+def _is_of_sequences(node: ir.Node) -> bool:
+    return is_default_domain(node) and node.op_type in SEQUENCE_OPERATORS

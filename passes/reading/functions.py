@@ -1,0 +1,62 @@
+"""Loops and Scans of model-local functions: inlined where one of them is a map."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterator
+
+import onnx_ir as ir
+
+from passes.graphs import walk_nodes
+from passes.inline import functions_holding, inline_functions
+from passes.reading.iterations import is_iteration
+
+__all__ = ["inline_loops"]
+
+_NAME_KEY = "seqmap.loop"
+
+
+def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> bool:
+    """Inline the functions of which a Loop or Scan is fused, and those that call them.
+
+    A function knows neither its types nor who calls it, so that its Loops are read where it is
+    called. Which of them are maps is tried on a copy of the model; all other functions stay.
+
+    Args:
+        model: The model.
+        fuse: Fuses the Loops and Scans of a model that stand in no function.
+
+    Returns:
+        Whether a function was inlined.
+    """
+    holding = functions_holding(model, is_iteration)
+    if not holding:
+        return False
+    trial = model.clone()
+    for name, node in _named_loops(trial):
+        node.metadata_props[_NAME_KEY] = name
+    inline_functions(trial, holding)
+    before = _count(trial)
+    fuse(trial)
+    after = _count(trial)
+    fused = {name for name, count in before.items() if after[name] < count}
+    wanted = {node for name, node in _named_loops(model) if name in fused}
+    chosen = functions_holding(model, wanted.__contains__)
+    if chosen:
+        inline_functions(model, chosen)
+    return bool(chosen)
+
+
+def _named_loops(model: ir.Model) -> Iterator[tuple[str, ir.Node]]:
+    for identifier, function in model.functions.items():
+        loops = (node for node in walk_nodes(function) if is_iteration(node))
+        for number, node in enumerate(loops):
+            yield f"{identifier} {number}", node
+
+
+def _count(model: ir.Model) -> collections.Counter[str]:
+    """Count how often each Loop of a function stands in the main graph."""
+    nodes = walk_nodes(model.graph)
+    return collections.Counter(
+        n.metadata_props[_NAME_KEY] for n in nodes if _NAME_KEY in n.metadata_props
+    )

@@ -79,11 +79,17 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
     return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
+_COULD_ASK = (
+    "an If could ask at run time whether all elements have one shape; that pays for long lists "
+    "only: --strategy fuse writes it, --uniform spares it"
+)
+
+
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all.
 
     For ``auto`` there is no guard: the Loop is there already, and lists are short more often
-    than not, when a guard costs more than it saves.
+    than not, when a guard costs more than it saves. A note says where there could be one.
     """
     plain = walk_site(site, facts, None)
     kept = Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is")
@@ -92,10 +98,12 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if plain.needs_loop(facts.typings):
         ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
         kept.reasons = plain.walk.reasons or [ragged]
-        asks = not facts.auto and _is_typed(site, facts)
-        found = walk_behind_guards(site, facts, plain) if guarded and asks else {}
-        fused, notes = choose_guards(site, facts, plain, found)
+        asks = bool(guarded) and _is_typed(site, facts)
+        found = walk_behind_guards(site, facts, plain) if asks else {}
+        fused, notes = choose_guards(site, facts, plain, {} if facts.auto else found)
         kept.reasons.extend(notes)
+        if facts.auto and not all(body.needs_loop(facts.typings) for body in found.values()):
+            kept.notes.append(_COULD_ASK)
         fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
         for body in (plain, *found.values()):
             if body not in fused.values():

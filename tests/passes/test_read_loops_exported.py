@@ -14,6 +14,9 @@ EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
 SEQUENCES = ("ts_listcomp_relu", "onnxscript_python_loop")
 LOOP_FREE = {
     "dy_embedding_bag": "PyTorch's default exporter",
+    "dy_embedding_bag_max_last": "PyTorch's default exporter",
+    "dy_embedding_bag_mean_offsets": "PyTorch's default exporter",
+    "dy_embedding_bag_rows": "PyTorch's default exporter",
     "dy_embedding_bag_sum_last": "PyTorch's default exporter",
     "dy_embedding_bag_sum_offsets": "PyTorch's default exporter",
     "dy_embedding_bag_weights": "PyTorch's default exporter",

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
-from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Reason
+from passes.fusing.pack import Packed
 from passes.fusing.stack import static_count
 from passes.graphs import captured_values, subgraphs
 from passes.loops.escape import escape
@@ -207,7 +207,7 @@ def walk_body(
     options: WalkOptions,
     prelude: Builder,
     stacked: Mapping[ir.Value, ir.Value],
-    packed: Mapping[ir.Value, tuple[ir.Value, Lengths]] | None = None,
+    packed: Mapping[ir.Value, Packed] | None = None,
 ) -> FusedBody:
     """Walk over the body of a map until nothing ragged must pass from one loop to another.
 
@@ -217,7 +217,7 @@ def walk_body(
         options: The surroundings; ``options.batch`` is recorded in ``prelude``.
         prelude: Has stacked the sources.
         stacked: The inputs of the body that are stacked, and their tensors.
-        packed: Those that are packed, their tensors and lengths.
+        packed: Those that are packed.
     """
     together = dict(packed or {})
     kept: frozenset[ir.Node] = frozenset()
@@ -231,7 +231,8 @@ def walk_body(
             if inner in stacked:
                 walk.bind(inner, Layout.STACKED, stacked[inner])
             elif inner in together:
-                walk.bind(inner, Layout.PACKED, *together[inner])
+                one = together[inner]
+                walk.bind(inner, Layout.PACKED, one.value, one.lengths, one.axis)
             else:
                 walk.bind(inner, Layout.PER_SAMPLE)
         walk.run(site.body, kept)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -12,11 +13,28 @@ from passes.graphs import captured_values, constant_value
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing, Typings, ValueType
 
-__all__ = ["can_pack", "length_symbols", "pack", "rows_of_elements"]
+__all__ = ["Packed", "can_pack", "length_symbols", "pack", "rows_of_elements"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """A source whose elements lie one behind the other.
+
+    Attributes:
+        value: The tensor.
+        lengths: The lengths of the elements.
+        axis: The axis along which they lie.
+    """
+
+    value: ir.Value
+    lengths: Lengths
+    axis: int = 0
 
 
 def can_pack(inner: ir.Value, source: ElementSource, typings: Typings) -> bool:
-    """Whether the elements of a source differ along their first axis at most, by proof.
+    """Whether the elements of a source differ along one axis at most, by proof.
+
+    The elements of a sequence may differ along their first axis, slices along that of the cut.
 
     Args:
         inner: The input of the body that reads them.
@@ -24,60 +42,68 @@ def can_pack(inner: ir.Value, source: ElementSource, typings: Typings) -> bool:
         typings: Both typings of the model.
     """
     if isinstance(source, TensorSource):
-        return source.split is not None and _first_axis(source, typings)
+        return source.split is not None and _axis(source, typings) is not None
     dims = typings.proven.dims(inner)
     return bool(dims) and all(typings.proven.is_one_number(d) for d in (dims or ())[1:])
 
 
-def _first_axis(source: TensorSource, typings: Typings) -> bool:
+def _axis(source: TensorSource, typings: Typings) -> int | None:
+    """Return the axis of a cut, counted from the front; None if nothing tells it."""
     rank = typings.proven.rank(source.tensor)
-    return source.axis == 0 or (rank is not None and source.axis == -rank)
+    if source.axis >= 0:
+        return source.axis
+    return None if rank is None else source.axis + rank
 
 
 def pack(
     builder: Builder,
     source: ElementSource,
+    typings: Typings,
     lengths_of: Callable[[ir.Value], ir.Value],
     known: dict[ir.Value, Lengths],
-) -> tuple[ir.Value, Lengths]:
+) -> Packed:
     """Record the packed form of a source.
 
     Args:
         builder: Writes the graph that the map stands in.
         source: A source that can be packed.
+        typings: Both typings of the model.
         lengths_of: Returns the lengths of the elements of a sequence, int64 ``[B]``.
         known: Lengths by the value that they come from; sources that share it are packed alike.
 
     Returns:
-        The tensor and its lengths. A sequence must not be empty when this runs.
+        The packed source. A sequence must not be empty when this runs.
     """
     if isinstance(source, SequenceSource):
         value = builder.op("ConcatFromSequence", [source.sequence], {"axis": 0})
         if source.sequence not in known:
             known[source.sequence] = Lengths(builder, lengths_of(source.sequence))
-        return value, known[source.sequence]
+        return Packed(value, known[source.sequence])
     assert isinstance(source, TensorSource) and source.split is not None
+    axis = _axis(source, typings)
+    assert axis is not None
     if source.split_is_scalar:
-        return source.tensor, Lengths(builder, _sizes(builder, source, source.split))
+        lengths = Lengths(builder, _sizes(builder, source, source.split))
+        return Packed(source.tensor, lengths, axis)
     if source.split not in known:
         sizes = builder.op("Cast", [source.split], {"to": ir.DataType.INT64})
         constant = constant_value(source.split)
         most = None if constant is None else int(constant.max(initial=0))
         known[source.split] = Lengths(builder, sizes, most)
-    return source.tensor, known[source.split]
+    return Packed(source.tensor, known[source.split], axis)
 
 
 def _sizes(builder: Builder, source: TensorSource, split: ir.Value) -> ir.Value:
     """Return the sizes of slices of one size, of which the last may be smaller."""
     size = builder.op("Cast", [split], {"to": ir.DataType.INT64})
     shape = builder.op("Shape", [source.tensor])
-    rows = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
+    rows = builder.op("Gather", [shape, builder.scalar(source.axis)], {"axis": 0})
     starts = builder.op("Range", [builder.scalar(0), rows, size])
     return builder.op("Min", [builder.op("Sub", [rows, starts]), size])
 
 
 def length_symbols(
-    site: MapSite, packed: dict[ir.Value, tuple[ir.Value, Lengths]], typing: Typing
+    site: MapSite, packed: Mapping[ir.Value, Packed], typing: Typing
 ) -> dict[str, Lengths]:
     """Return the symbols that stand for the length of a sample everywhere in a body.
 
@@ -89,10 +115,11 @@ def length_symbols(
         typing: Types of the body's values where the new nodes run.
     """
     found: dict[str, Lengths | None] = {}
-    for inner, (_, lengths) in packed.items():
-        first = (typing.dims(inner) or (None,))[0]
-        if isinstance(first, str):
-            found[first] = lengths if found.get(first, lengths) is lengths else None
+    for inner, source in packed.items():
+        dims, lengths = typing.dims(inner), source.lengths
+        along = dims[source.axis] if dims else None
+        if isinstance(along, str):
+            found[along] = lengths if found.get(along, lengths) is lengths else None
     outer = {*captured_values(site.body), *(inner for inner, _ in site.shared)}
     outer |= {inner for inner, _ in site.elements if inner not in packed}
     for value in outer:

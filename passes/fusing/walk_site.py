@@ -10,7 +10,7 @@ from passes.batching.walk import WalkOptions
 from passes.builder import Builder
 from passes.fusing.fused_body import FusedBody, walk_body
 from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.pack import can_pack, length_symbols, pack
+from passes.fusing.pack import Packed, can_pack, length_symbols, pack
 from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack
 from passes.site import MapSite, SequenceSource
 from passes.sources import length_equals
@@ -25,7 +25,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
     first = site.elements[0][1]
     batch = sample_count(prelude, first, typings)
     stacked: dict[ir.Value, ir.Value] = {}
-    packed: dict[ir.Value, tuple[ir.Value, Lengths]] = {}
+    packed: dict[ir.Value, Packed] = {}
     asked: dict[ir.Value, ir.Value] = {}
     known: dict[ir.Value, Lengths] = {}
     needs_samples = False
@@ -51,9 +51,9 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
         if checked or can_pack(inner, source, typings):
             if check is Check.LENGTHS and isinstance(source, SequenceSource):
                 known |= {source.sequence: next(iter(known.values()))} if known else {}
-            packed[inner] = pack(prelude, source, ask_lengths, known)
+            packed[inner] = pack(prelude, source, typings, ask_lengths, known)
             if not is_as_long:
-                packed[inner] = _cut_packed(prelude, *packed[inner], batch)
+                packed[inner] = _cut_packed(prelude, packed[inner], batch)
             needs_samples |= is_sequence
     view = facts.checked_typings(check, site)
     options = WalkOptions(
@@ -78,10 +78,10 @@ def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
     return builder.op("Reshape", [rows, target], {"allowzero": 1})
 
 
-def _cut_packed(
-    builder: Builder, value: ir.Value, lengths: Lengths, batch: ir.Value
-) -> tuple[ir.Value, Lengths]:
+def _cut_packed(builder: Builder, source: Packed, batch: ir.Value) -> Packed:
     """Cut surplus samples off a second source; fewer samples are an error."""
-    sizes = builder.op("Slice", [lengths.value, builder.ints(0), batch])
+    sizes = builder.op("Slice", [source.lengths.value, builder.ints(0), batch])
     kept = Lengths(builder, builder.op("Reshape", [sizes, batch], {"allowzero": 1}))
-    return builder.op("Slice", [value, builder.ints(0), kept.total, builder.ints(0)]), kept
+    axis = builder.ints(source.axis)
+    value = builder.op("Slice", [source.value, builder.ints(0), kept.total, axis])
+    return Packed(value, kept, source.axis)

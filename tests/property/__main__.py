@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import onnx
 
-from tests.property.coverage import coverage
+from tests.property.coverage import coverage, raggedness
 from tests.property.judge import STRATEGIES, Outcome, judge, program_for
 from tests.property.minimise import minimise
 from tests.property.models import model_of
@@ -53,10 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chunks = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
     wrong = []
     counts: dict[str, Counter[str]] = {s: Counter() for s in strategies}
+    features: dict[str, None] = {}
     with ThreadPoolExecutor(given.jobs) as threads:
         for outcomes in threads.map(lambda c: list(_judge_apart(c, strategies)), chunks):
             for outcome in outcomes:
                 counts[outcome.strategy].update([outcome.verdict, outcome.form])
+                counts[outcome.strategy].update(outcome.raggedness)
+                features.update(dict.fromkeys(outcome.raggedness))
                 if not outcome.is_right:
                     print(_headline(outcome), flush=True)
                     wrong.append(outcome)
@@ -65,13 +68,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _show(outcome, smaller=not given.no_minimise)
     for strategy, count in counts.items():
         print(_summary(strategy, count))
+        print("  of these: " + ", ".join(f"{count[f]} {f}" for f in sorted(features)))
     return 1 if wrong else 0
 
 
 def _judge_here(seeds: range, strategies: Sequence[str]) -> Iterator[Outcome]:
     for seed in seeds:
         for strategy in strategies:
-            yield judge(program_for(seed, strategy), strategy)
+            program = program_for(seed, strategy)
+            features = tuple(dict.fromkeys(raggedness(program)))
+            yield dataclasses.replace(judge(program, strategy), raggedness=features)
 
 
 def _judge_apart(seeds: range, strategies: Sequence[str]) -> Iterator[Outcome]:

@@ -104,14 +104,18 @@ def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield attribute.g
 
 
+KINDS = ["equal"] * 4 + ["ragged"] * 4 + ["ragged last"] + ["ragged twice"] * 2
+
+
 @dataclasses.dataclass(frozen=True)
 class Shapes:
     """How the samples of a program look.
 
     Attributes:
-        kind: ``equal``, ``ragged`` (in the first axis) or ``ragged twice``.
+        kind: ``equal``, ``ragged`` (in the first axis), ``ragged last`` (in the last one) or
+            ``ragged twice``.
         dims: Dimensions of a sample.
-        lengths: For each sample its sizes of the first and of the second axis, if ragged.
+        lengths: For each sample its sizes of the first and of another axis, if ragged.
     """
 
     kind: str
@@ -121,7 +125,7 @@ class Shapes:
     @staticmethod
     def draw(rng: np.random.Generator, count: int, *, rough: bool = False) -> Shapes:
         """Draw the shapes of ``count`` samples; rough ones are long, so that sums round."""
-        kind = str(rng.choice(["equal", "equal", "equal", "ragged", "ragged", "ragged twice"]))
+        kind = str(rng.choice(KINDS))
         look = str(rng.choice(["rows", "rows", "rows", "image", "steps", "few"]))
         sizes = [int(n) for n in rng.choice([1, 2, 2, 3, 3, 4], 4)]
         rank = int(rng.integers(1, 4))
@@ -133,16 +137,21 @@ class Shapes:
             "steps": (sizes[0] + 1, 1, sizes[1]),
             "few": tuple(sizes[: rank - 1]),
         }[look]
-        low = 0 if rng.random() < 0.2 else 1
+        low = 0 if rng.random() < 0.4 else 1
         lengths = tuple((int(a), int(b)) for a, b in rng.integers(low, 5, (count, 2)))
         return Shapes(kind, dims, lengths)
 
     def of(self, sample: int, dims: Sequence[int] | None = None) -> tuple[int, ...]:
         """Return the shape of a sample that has ``dims`` where it is not ragged."""
         shape = list(self.dims if dims is None else dims)
-        ragged = {"equal": 0, "ragged": 1, "ragged twice": 2}[self.kind]
-        for axis in range(min(ragged, len(shape))):
-            shape[axis] = self.lengths[sample][axis]
+        axes: dict[str, tuple[int, ...]] = {
+            "equal": (),
+            "ragged": (0,),
+            "ragged last": (-1,),
+            "ragged twice": (0, 1),
+        }
+        for i, axis in enumerate(axes[self.kind][: len(shape)]):
+            shape[axis] = self.lengths[sample][i]
         return tuple(shape)
 
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching import rules, table
 from tests.property.programs import Program
 
-__all__ = ["coverage", "operators"]
+__all__ = ["coverage", "operators", "raggedness"]
 
 assert rules
 
@@ -28,6 +28,25 @@ def coverage(programs: Iterable[Program]) -> dict[str, Counter[str]]:
         for kind, feature in set(_features(program)):
             found.setdefault(kind, Counter())[feature] += 1
     return found
+
+
+def raggedness(program: Program) -> Iterator[str]:
+    """Yield how the samples of a program differ in shape, and whether there may be none."""
+    fed = {i for feed in program.feeds for i in feed.samples}
+    for value in program.body.mapped:
+        source = program.sources[value.name]
+        if source.kind == "sizes" and not value.is_uniform:
+            yield "packed tensor"
+            if source.axis:
+                yield "cut behind the first axis"
+            if source.sizes_of:
+                yield "two tensors of one split"
+        if value.rank > 0 and sum(n is None for n in value.dims) > 1:
+            yield "doubly ragged"
+        if any(0 in value.samples[i].shape for i in fed):
+            yield "zero-length samples"
+    if any(not feed.samples for feed in program.feeds):
+        yield "no samples"
 
 
 def operators(program: Program) -> Iterator[onnx.NodeProto]:
@@ -65,6 +84,8 @@ def _features(program: Program) -> Iterator[tuple[str, str]]:
     yield "captured inputs", str(len(body.captured))
     for source in program.sources.values():
         yield "source", source.kind
+    for feature in raggedness(program):
+        yield "ragged", feature
     for value in body.mapped:
         declared = program.sources[value.name].declared
         is_static = declared in ("numbers", "some") and program.sources[value.name].kind != "map"

@@ -29,8 +29,12 @@ __all__ = ["STRATEGIES", "Engine", "Outcome", "judge", "program_for"]
 STRATEGIES = ("expand", "plain", "fuse", "auto", "promised", "exact")
 """Those of the rewrite, and: ``plain``, the loop of the specification; ``promised``, fuse with all
 promises that hold; ``exact``, fuse with that option, for programs that are rough."""
-NO_KERNEL = ("Could not find an implementation for SplitToSequence(",)
-"""What onnxruntime refuses in the program itself: it cuts tensors of few element types."""
+NO_KERNEL = (
+    "Could not find an implementation for SplitToSequence(",
+    "FuseReluClip::Apply",
+)
+"""What onnxruntime refuses: it cuts tensors of few element types, and its fusion of Relu with
+Clip knows no doubles."""
 LOOPS = ("Loop", "Scan", "SequenceMap")
 
 
@@ -46,6 +50,7 @@ class Outcome:
             kernel`` (nor would it load the program itself).
         detail: What differs, or the error.
         form: ``loop-free``, ``partly`` (fused in part or under a guard) or ``loop``.
+        raggedness: How its samples differ in shape.
     """
 
     seed: int
@@ -53,6 +58,7 @@ class Outcome:
     verdict: str
     detail: str = ""
     form: str = ""
+    raggedness: tuple[str, ...] = ()
 
     @property
     def is_right(self) -> bool:

@@ -82,9 +82,11 @@ def _write_source(graph: onnx.GraphProto, program: Program, value: Value) -> str
     else:
         dims[source.axis] = batch
     if source.kind in ("sizes", "chunks"):
-        inputs.append(f"{name}_sizes")
+        inputs.append(_sizes_name(program, value))
         sizes = _sizes(program, value, program.feeds[0])
-        if source.run_time:
+        if inputs[-1] in {v.name for v in (*graph.input, *graph.initializer)}:
+            pass
+        elif source.run_time:
             shape = [f"{name}_B"] if sizes.ndim else []
             graph.input.append(_tensor(inputs[-1], _elem_of(sizes), shape))
         else:
@@ -92,6 +94,13 @@ def _write_source(graph: onnx.GraphProto, program: Program, value: Value) -> str
     graph.input.append(_tensor(given, _elem(value), dims))
     graph.node.append(helper.make_node("SplitToSequence", inputs, [cut], **options))
     return cut
+
+
+def _sizes_name(program: Program, value: Value) -> str:
+    """Return the name of the lengths that a tensor is cut by."""
+    other = program.sources[value.name].sizes_of
+    is_there = other in program.sources and program.sources[other].kind == "sizes"
+    return f"{other if is_there else value.name}_sizes"
 
 
 def _elem_of(array: Array) -> int:
@@ -224,5 +233,5 @@ def _fed(program: Program, value: Value, feed: Feed) -> dict[str, Any]:
     none = np.zeros(shape, like.dtype)
     found: dict[str, Any] = {given: np.concatenate(elements, source.axis) if elements else none}
     if source.kind in ("sizes", "chunks") and source.run_time:
-        found[f"{value.name}_sizes"] = _sizes(program, value, feed)
+        found[_sizes_name(program, value)] = _sizes(program, value, feed)
     return found

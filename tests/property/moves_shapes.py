@@ -232,24 +232,48 @@ def reverse(p: Pool) -> None:
     p.add("ReverseSequence", [x, lengths], batch_axis=1, time_axis=0)
 
 
-def ragged(p: Pool) -> None:
-    """A result whose shape depends on the values, and often a reduction of it."""
+def positions(p: Pool) -> None:
+    """Where elements are not zero, and often what is read there."""
     x = p.pick("fib", lambda v: v.exact)
-    op = p.choose(["NonZero", "Compress", "Unique"])
-    if op == "NonZero":
-        found = p.one(op, [x])
-        if p.chance(0.5):
-            p.add("ReduceSum", [found, p.ints(1)], keepdims=0)
-    elif op == "Compress":
-        flat = p.one("Reshape", [x, p.ints(-1)])
-        flag = p.one("Cast", [flat], to=9)
-        found = p.one(op, [x, flag])
-        if p.chance(0.6) and found.kind != "b":
-            p.add("ReduceSum", [found], keepdims=p.choose([0, 1]))
-    else:
-        found, *_ = p.add(op, [x], outputs=p.number(1, 3))
-        if p.chance(0.5):
-            p.add("Shape", [found])
+    found = p.one("NonZero", [x])
+    then = p.number(0, 4)
+    if then == 0:
+        p.add("ReduceSum", [found, p.ints(1)], keepdims=0)
+    elif then == 1:
+        p.add("GatherND", [x, p.one("Transpose", [found])])
+    elif then == 2 and x.rank == 1:
+        where = p.one("Squeeze", [found, p.ints(0)])
+        p.add("Gather", [p.pick(fits=lambda v: v.rank >= 1), where])
+    elif then == 3:
+        p.add("Gather", [found, p.constant(p.number(-x.rank, x.rank - 1), np.int64)], axis=0)
+
+
+def kept(p: Pool) -> None:
+    """Elements or rows under a condition, and often a sum of them."""
+    x = p.pick("fib", lambda v: v.exact)
+    if x.rank >= 1 and p.chance(0.5):
+        at = axis(p, x)
+        numbers = x if x.kind in "fi" else p.one("Cast", [x], to=1)
+        others = [i for i in range(x.rank) if i != at % x.rank]
+        flags = p.one("ReduceMax", [numbers, p.ints(*others)], keepdims=0) if others else numbers
+        p.add("Compress", [x, p.one("Cast", [flags], to=9)], axis=at)
+        return
+    flat = p.one("Reshape", [x, p.ints(-1)])
+    found = p.one("Compress", [x, p.one("Cast", [flat], to=9)])
+    if p.chance(0.6) and found.kind != "b":
+        p.add("ReduceSum", [found], keepdims=p.choose([0, 1]))
+
+
+def distinct(p: Pool) -> None:
+    """Different elements or rows, and often how many."""
+    x = p.pick("fib", lambda v: v.exact)
+    if x.kind != "i" or x.dtype != np.int64:
+        x = p.one("Cast", [x], to=7) if p.chance(0.7) else x
+    along = axis(p, x) if x.rank >= 1 and p.chance(0.4) else None
+    number = p.number(1, 4)
+    found, *_ = p.add("Unique", [x], outputs=number, axis=along, sorted=p.choose([None, 0, 1]))
+    if p.chance(0.4):
+        p.add("Shape", [found])
 
 
 MOVES = [
@@ -272,5 +296,7 @@ MOVES = [
     (1, triangle),
     (1, blocks),
     (1, reverse),
-    (4, ragged),
+    (2, positions),
+    (2, kept),
+    (2, distinct),
 ]

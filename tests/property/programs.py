@@ -30,6 +30,7 @@ class Source:
         declared: ``numbers``, ``symbols``, ``some`` numbers, or ``nothing``, not even the rank.
         run_time: Whether ``sizes`` are an input of the model.
         surplus: How many elements too many there are.
+        sizes_of: The input that ``sizes`` are the lengths of, if it is another one.
     """
 
     kind: str
@@ -37,6 +38,7 @@ class Source:
     declared: str = "symbols"
     run_time: bool = False
     surplus: int = 0
+    sizes_of: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +116,7 @@ def draw_program(seed: int, *, rough: bool = False) -> Program:
         if first is not None:
             samples = [row[0] for row in first.rows]
             mapped = [Value("y", tuple(samples), exact=False)]
-    for name in ("z", "w")[: int(rng.choice([0, 0, 0, 1, 1, 2]))]:
+    for name in ("z", "w")[: int(rng.choice([0, 0, 1, 1, 1, 2]))]:
         mapped.append(draw_mapped(rng, name, shapes, first=False, rough=rough))
     body = draw_body(rng, mapped, opset, rough=rough)
     sources: dict[str, Source] = {}
@@ -124,7 +126,8 @@ def draw_program(seed: int, *, rough: bool = False) -> Program:
     for value in body.mapped:
         if value.name not in sources:
             surplus = 2 if sources and rng.random() < 0.2 else 0
-            sources[value.name] = _draw_source(rng, value, wanted, surplus)
+            drawn = _draw_source(rng, value, wanted, surplus)
+            sources[value.name] = _with_sizes_of_another(rng, value, drawn, body, sources)
     results = tuple(
         result
         for name, samples in zip(body.outputs, zip(*body.rows, strict=True), strict=True)
@@ -163,7 +166,7 @@ def _draw_source(rng: np.random.Generator, value: Value, count: int, surplus: in
         kinds += ["chunks"] if value.rank and 0 not in value.dims else []
     others = [i for i, n in enumerate(value.dims) if n is None]
     if value.rank and len(others) <= 1:
-        kinds += ["sizes"] * 2
+        kinds += ["sizes"] * (6 if others else 2)
     if count and not surplus:
         kinds += ["construct"]
     kind = str(rng.choice(kinds))
@@ -181,6 +184,33 @@ def _draw_source(rng: np.random.Generator, value: Value, count: int, surplus: in
     if declared == "nothing" and kind != "sequence":
         declared = "symbols"
     return Source(kind, axis, declared, run_time, surplus)
+
+
+def _with_sizes_of_another(
+    rng: np.random.Generator,
+    value: Value,
+    drawn: Source,
+    body: Body,
+    sources: Mapping[str, Source],
+) -> Source:
+    """Cut a tensor by the lengths of another input where they are the same, more often than not."""
+    others = [i for i, n in enumerate(value.dims) if n is None]
+    if len(others) != 1:
+        return drawn
+    declared = "symbols" if drawn.declared == "nothing" else drawn.declared
+    for other in body.mapped:
+        source = sources.get(other.name)
+        if source is None or source.kind != "sizes" or source.surplus or source.sizes_of:
+            continue
+        found = Source("sizes", others[0], declared, source.run_time, sizes_of=other.name)
+        if _lengths(other, source) == _lengths(value, found) and rng.random() < 0.7:
+            return found
+    return drawn
+
+
+def _lengths(value: Value, source: Source) -> list[int]:
+    """Return the lengths that a tensor is cut by."""
+    return [s.shape[source.axis] for s in value.samples]
 
 
 def _draw_results(rng: np.random.Generator, name: str, samples: Sequence[Array]) -> list[Result]:

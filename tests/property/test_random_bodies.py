@@ -19,6 +19,14 @@ MANY = range(200, 3000)
 CHUNK = 8
 
 FAMILIES = 18
+RAGGED = (
+    "packed tensor",
+    "cut behind the first axis",
+    "two tensors of one split",
+    "doubly ragged",
+    "zero-length samples",
+    "no samples",
+)
 SELDOM = ("If", "Loop", "NonZero", "Scan", "SequenceMap", "SplitToSequence", "Unique")
 
 
@@ -69,6 +77,7 @@ def test_the_seeds_cover_the_families(covered: dict[str, Counter[str]]) -> None:
         ("shared inputs", ["0", "1", "2"]),
         ("captured inputs", ["0", "1", "2"]),
         ("chained", ["False", "True"]),
+        ("ragged", [*RAGGED]),
         ("source", ["sequence", "rows", "slices", "sizes", "chunks", "construct", "map"]),
         ("result", ["sequence", "stack", "concat", "at", "length"]),
     ],

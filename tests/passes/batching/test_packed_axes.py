@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped, shared
+from passes.fuse import FuseSequenceMapPass
+from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 X = ragged(4)
@@ -137,3 +140,51 @@ DECLINED = {
 def test_what_could_go_wrong_stays_per_sample(name: str) -> None:
     case, op_type = DECLINED[name]
     assert reasons_of(case) == [(op_type, "ragged")]
+
+
+CUT = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[3,T] x, int64[B] n, float[3,3] w) => ({outputs}) {{
+  xs = SplitToSequence <axis = {axis}> (x, n)
+  ys, zs = SequenceMap (xs) <body = b (float[3,N] a) => (float[M,N] r, float[3] s) {{
+    p = MatMul (w, a)
+    t = Softmax <axis = 0> (p)
+    r = Mul (t, a)
+    one = Constant <value_ints = [1]> ()
+    s = ReduceSum <keepdims = 0> (r, one)
+  }}>
+  y = {result} (ys)
+  z = ConcatFromSequence <axis = 0, new_axis = 1> (zs)
+}}"""
+
+
+@pytest.mark.parametrize("sizes", [(), (2,), (0,), (2, 0, 3)], ids=str)
+@pytest.mark.parametrize("axis", [1, -1])
+def test_a_tensor_cut_along_another_axis(axis: int, sizes: tuple[int, ...]) -> None:
+    text = CUT.format(
+        axis=axis,
+        outputs="float[3,M] y, float[B,3] z",
+        result="ConcatFromSequence <axis = -1>",
+    )
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    FuseSequenceMapPass()(model)
+    proto = ir.to_proto(model)
+    assert not {n.op_type for n in proto.graph.node} & {"Loop", "SequenceMap", "SplitToSequence"}
+    x = np.random.default_rng(0).standard_normal((3, sum(sizes))).astype(np.float32)
+    w = np.random.default_rng(1).standard_normal((3, 3)).astype(np.float32)
+    y, z = run_model(proto, {"x": x, "w": w, "n": np.array(sizes, np.int64)})
+    powers = np.exp(w @ x)
+    wanted = powers / powers.sum(0) * x
+    np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-6)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    sums = [wanted[:, end - n : end].sum(1) for end, n in zip(ends, sizes, strict=True)]
+    np.testing.assert_allclose(z, np.reshape(sums, (-1, 3)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_sequence_is_cut_along_the_same_axis() -> None:
+    text = CUT.format(axis=1, outputs="seq(float[3,M]) y, float[B,3] z", result="Identity")
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    FuseSequenceMapPass()(model)
+    proto = ir.to_proto(model)
+    x, w = np.ones((3, 5), np.float32), np.eye(3, dtype=np.float32)
+    y, _ = run_model(proto, {"x": x, "w": w, "n": np.array([2, 0, 3], np.int64)})
+    assert [a.shape for a in y] == [(3, 2), (3, 0), (3, 3)]

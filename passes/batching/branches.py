@@ -150,7 +150,7 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
     builders = [Builder(ctx.builder.origin) for _ in graphs]
     made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
-    if not all(_alike(*pair) or _are_one_shape(*pair) for pair in pairs):
+    if not all(_are_one_shape(*pair) for pair in pairs):
         for builder in builders:
             drop_uses(builder.nodes)
         return None
@@ -172,7 +172,11 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
 
 
 def _are_one_shape(one: Batched, other: Batched) -> bool:
-    if one.is_packed or other.is_packed or one.type.dims is None:
+    """Whether no axis of two results could broadcast: lengths are the same, or known numbers."""
+    if (one.is_packed or other.is_packed) and not _alike(one, other):
         return False
-    same = one.dims == other.type.dims and all(isinstance(d, int) for d in one.dims)
-    return same and isinstance(one.type.type, ir.TensorType)
+    if one.type.dims is None or not isinstance(one.type.type, ir.TensorType):
+        return False
+    skipped = one.axis if one.is_packed else None
+    pairs = [p for i, p in enumerate(zip(one.dims, other.dims, strict=False)) if i != skipped]
+    return one.rank == other.rank and all(isinstance(a, int) and a == b for a, b in pairs)

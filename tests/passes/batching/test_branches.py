@@ -254,7 +254,19 @@ def test_branches_of_different_length(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
 
 
+COLUMNS = _if("a = ReduceMax<keepdims=1>(x, k)", "b = Neg(x)")
+ALONG = "q = Transpose(x) " + _if("a = Concat<axis=0>(q, q)", "b = Neg(q)")
+
+
 def test_different_rows_decline() -> None:
     text = _if("a = Neg(x)", "b = Concat<axis=1>(x, x)")
     case = Case("", text, {"x": mapped((2, 3)), "c": SIDES["all"]})
     assert decline_of(case) == [("If", "control-flow")]
+
+
+@pytest.mark.parametrize("text", [COLUMNS, ALONG], ids=["columns", "rows beside columns"])
+def test_what_would_broadcast_declines(text: str) -> None:
+    operands = {"x": ragged(1), "k": constant(np.array([1])), "c": SIDES["mixed"]}
+    if "Transpose" not in text:
+        operands["x"] = X
+    assert "If" in [op for op, _ in reasons_of(RaggedCase("", text, operands))]

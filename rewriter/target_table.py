@@ -77,12 +77,12 @@ _ROWS = (
     Target("tract", False, False, True, False, None, None, backend="tract"),
     Target("coreml", False, False, False, False, None, None, device="coreml"),
     # These refuse Loop, or Scan with an open number of steps, or get it wrong.
-    _tensors_only("iree"),
-    _tensors_only("jaxonnxruntime"),
+    _tensors_only("iree", "iree"),
+    _tensors_only("jaxonnxruntime", "jaxonnxruntime"),
     _tensors_only("ncnn"),
-    _tensors_only("onnx2torch"),
-    _tensors_only("tinygrad"),
-    _tensors_only("tvm"),
+    _tensors_only("onnx2torch", "onnx2torch"),
+    _tensors_only("tinygrad", "tinygrad"),
+    _tensors_only("tvm", "tvm"),
     _tensors_only("portable", "onnxruntime"),
 )
 TARGETS = {row.name: row for row in _ROWS}

@@ -13,7 +13,17 @@ from onnx.external_data_helper import uses_external_data
 
 from passes.tensors.io import TensorIo
 from rewriter import models, protos
-from rewriter.backends import onnxruntime, openvino, reference, tract
+from rewriter.backends import (
+    iree,
+    jaxonnxruntime,
+    onnx2torch,
+    onnxruntime,
+    openvino,
+    reference,
+    tinygrad,
+    tract,
+    tvm,
+)
 from rewriter.backends.profiling import Placement
 from rewriter.backends.session import BackendError, Session
 from rewriter.feed_checks import check_feeds
@@ -54,14 +64,20 @@ class Backend:
         return not self.missing()
 
 
+_MODULES: dict[str, Any] = {
+    "reference": reference,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "tract": tract,
+    "iree": iree,
+    "tvm": tvm,
+    "jaxonnxruntime": jaxonnxruntime,
+    "onnx2torch": onnx2torch,
+    "tinygrad": tinygrad,
+}
 BACKENDS: dict[str, Backend] = {
-    backend.name: backend
-    for backend in (
-        Backend("reference", reference.DEVICES, reference.missing, reference.open_session),
-        Backend("onnxruntime", onnxruntime.DEVICES, onnxruntime.missing, onnxruntime.open_session),
-        Backend("openvino", openvino.DEVICES, openvino.missing, openvino.open_session),
-        Backend("tract", tract.DEVICES, tract.missing, tract.open_session),
-    )
+    name: Backend(name, module.DEVICES, module.missing, module.open_session)
+    for name, module in _MODULES.items()
 }
 """Every backend that is known, installed or not."""
 

@@ -63,6 +63,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
 
 def _list_backends(console: Console) -> int:
     record = console.record["backends"] = {}
+    width = max(map(len, backends.BACKENDS))
     for backend in backends.BACKENDS.values():
         reason = backend.missing()
         record[backend.name] = {
@@ -70,7 +71,7 @@ def _list_backends(console: Console) -> int:
             "reason": reason,
             "devices": list(backend.devices),
         }
-        console.say(f"{backend.name:<12} {reason or 'on ' + ', '.join(backend.devices)}")
+        console.say(f"{backend.name:<{width}} {reason or 'on ' + ', '.join(backend.devices)}")
     return 0
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 import pytest
 
+from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
 from rewriter.pipeline import explain
@@ -186,12 +188,6 @@ g (float[N,2] x, int64[K] keep) => (float[M,2] y) {
 }"""
 OPTIONAL_OUTPUT = """<ir_version: 9, opset_import: ["" : 18]>
 g (seq(float[N]) xs) => (optional(seq(float[N])) ys) { ys = Optional (xs) }"""
-RAGGED_BODY = """<ir_version: 9, opset_import: ["" : 18]>
-g (seq(float[N]) xs) => (float[M] y) {
-    [map] ys = SequenceMap (xs) <body = b (float[N] p) => (float[K] q)
-        { z = NonZero (p)  f = Cast <to = 1> (z)  q = ReduceSum <keepdims = 0> (f) }>
-    y = ConcatFromSequence <axis = 0> (ys)
-}"""
 
 
 @pytest.mark.parametrize(
@@ -200,7 +196,6 @@ g (seq(float[N]) xs) => (float[M] y) {
         pytest.param(SEQUENCES_INSIDE, {}, id="sequences-inside"),
         pytest.param(OPTIONAL_OUTPUT, {}, id="an-optional"),
         pytest.param(OPTIONAL_OUTPUT, {"uniform": ["xs"]}, id="an-optional-uniform"),
-        pytest.param(RAGGED_BODY, {"uniform": ["xs"]}, id="a-ragged-body-uniform"),
     ],
 )
 def test_no_remedy_is_an_option_that_was_given(text: str, options: dict[str, Any]) -> None:
@@ -210,6 +205,14 @@ def test_no_remedy_is_an_option_that_was_given(text: str, options: dict[str, Any
     told = [line for line in given.to_text().splitlines() if "remedy" in line]
     assert not [line for line in told if "--tensor-io" in line]
     assert not [line for line in told if options and "--uniform" in line]
+
+
+def test_a_reason_names_no_promise_that_was_given() -> None:
+    decision = Decision("map", "SequenceMap", Verdict.EXPANDED, reasons=[Reason(Code.RAGGED)])
+    report = Report([decision], OperatorCounts(), OperatorCounts())
+    assert "promise equal shapes with --uniform" in report.to_text()
+    told = dataclasses.replace(report, spent=("--uniform",)).to_text()
+    assert "remedy: resize the samples to one shape first\n" in told
 
 
 @pytest.mark.parametrize("text", [SEQUENCES_INSIDE, OPTIONAL_OUTPUT])

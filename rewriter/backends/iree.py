@@ -1,0 +1,84 @@
+"""IREE as a backend: the model is compiled for the CPU, then run."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from passes.sequence_operators import SEQUENCE_OPERATORS
+from rewriter.backends.messages import has_module
+from rewriter.backends.ordered import Function, OrderedSession, prepared
+from rewriter.backends.session import BackendError, Session
+
+__all__ = ["DEVICES", "missing", "open_session"]
+
+DEVICES = ("cpu",)
+
+# A Scan of an open number of steps gives one step, and a SequenceLength may be wrong.
+_NEVER = SEQUENCE_OPERATORS | {"Scan"}
+
+
+def missing() -> str:
+    """Return why this backend cannot be used; empty where it can."""
+    if has_module("iree.compiler") and has_module("iree.runtime"):
+        return ""
+    return "iree is not installed; install seqmap[iree]"
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Compile a model.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: Only ``cpu``.
+
+    Raises:
+        BackendError: IREE refuses the model.
+    """
+    if device not in DEVICES:
+        raise BackendError(f"IREE runs on cpu here, not on {device!r}", is_limit=True)
+    return OrderedSession(prepared(model, folder, "IREE", _NEVER), "IREE", _compiled)
+
+
+def _compiled(model: onnx.ModelProto) -> Function:
+    tools = importlib.import_module("iree.compiler.tools")
+    runtime = importlib.import_module("iree.runtime")
+    program = tools.compile_str(
+        _imported(model),
+        input_type="onnx",
+        target_backends=["llvm-cpu"],
+        extra_args=["--iree-llvmcpu-target-cpu=generic"],
+    )
+    entry = runtime.load_vm_flatbuffer(program, driver="local-sync")[_NAME]
+    types = [
+        onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+        for value in model.graph.output
+    ]
+
+    def run(arrays: list[Any]) -> list[Any]:
+        results = entry(*arrays)
+        results = results if isinstance(results, tuple | list) else [results]
+        # Its memory goes with its results, and its integers have no sign of their own.
+        return [np.array(r.to_host()).view(dtype) for r, dtype in zip(results, types, strict=True)]
+
+    return run
+
+
+_NAME = "model"
+
+
+def _imported(model: onnx.ModelProto) -> str:
+    """Return the model as IREE's compiler reads it, its shapes inferred."""
+    importer = importlib.import_module("iree.compiler.extras.onnx_importer")
+    context = importlib.import_module("iree.compiler.ir").Context()
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    inferred.graph.name = _NAME
+    info = importer.ModelInfo(inferred)
+    module = info.create_module(context=context).operation
+    importer.NodeImporter.define_function(info.main_graph, module).import_all()
+    return str(module.get_asm())

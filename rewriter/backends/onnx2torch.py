@@ -1,0 +1,60 @@
+"""PyTorch as a backend, of a model that onnx2torch converts."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from rewriter.backends.messages import has_module
+from rewriter.backends.ordered import Function, OrderedSession, prepared
+from rewriter.backends.session import BackendError, Session
+
+__all__ = ["DEVICES", "missing", "open_session"]
+
+DEVICES = ("cpu", "cuda")
+
+
+def missing() -> str:
+    """Return why this backend cannot be used; empty where it can."""
+    if has_module("onnx2torch") and has_module("torch"):
+        return ""
+    return "onnx2torch is not installed; install seqmap[onnx2torch]"
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Convert a model.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: ``cpu`` or ``cuda``.
+
+    Raises:
+        BackendError: onnx2torch refuses the model, or PyTorch has no such device.
+    """
+    torch = importlib.import_module("torch")
+    if device not in DEVICES or (device == "cuda" and not torch.cuda.is_available()):
+        raise BackendError(f"PyTorch has no device {device!r} here; use cpu", is_limit=True)
+
+    def make(model: onnx.ModelProto) -> Function:
+        return _converted(model, device)
+
+    return OrderedSession(prepared(model, folder, "onnx2torch"), "onnx2torch", make)
+
+
+def _converted(model: onnx.ModelProto, device: str) -> Function:
+    torch = importlib.import_module("torch")
+    module = importlib.import_module("onnx2torch").convert(model).to(device).eval()
+
+    def run(arrays: list[Any]) -> list[Any]:
+        given = [torch.from_numpy(np.array(array)).to(device) for array in arrays]
+        with torch.no_grad():
+            results = module(*given)
+        results = results if isinstance(results, tuple | list) else [results]
+        return [result.cpu().numpy() for result in results]
+
+    return run

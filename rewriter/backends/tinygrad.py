@@ -1,0 +1,67 @@
+"""tinygrad as a backend."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from rewriter.backends.messages import has_module
+from rewriter.backends.ordered import Function, OrderedSession, prepared
+from rewriter.backends.session import BackendError, Session, one_line
+
+__all__ = ["DEVICES", "missing", "open_session"]
+
+# Its CPU needs clang; python runs anywhere, slowly.
+DEVICES = ("cpu", "python", "any other that tinygrad has")
+
+
+def missing() -> str:
+    """Return why this backend cannot be used; empty where it can."""
+    return "" if has_module("tinygrad") else "tinygrad is not installed; install seqmap[tinygrad]"
+
+
+def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+    """Make a model ready; inputs tell the shapes, and what tinygrad lacks shows in a run.
+
+    Args:
+        model: The model.
+        folder: Where its external weights lie.
+        device: ``cpu``, ``python``, ... as tinygrad names its devices.
+
+    Raises:
+        BackendError: tinygrad has no such device, or the model cannot be run on it.
+    """
+    model = prepared(model, folder, "tinygrad")
+    tinygrad = importlib.import_module("tinygrad")
+    name = device.upper()
+    try:
+        tinygrad.Device[name]  # it is opened when it is named
+    except Exception as error:
+        message = f"tinygrad has no device {device!r} here: {one_line(error)}"
+        raise BackendError(message, is_limit=True) from error
+
+    def make(sized: onnx.ModelProto) -> Function:
+        return _made(sized, name)
+
+    return OrderedSession(model, "tinygrad", make, needs="shapes")
+
+
+def _made(model: onnx.ModelProto, device: str) -> Function:
+    tinygrad = importlib.import_module("tinygrad")
+    data = np.frombuffer(model.SerializeToString(), np.uint8)
+
+    def run(arrays: list[Any]) -> list[Any]:
+        with warnings.catch_warnings(), tinygrad.Context(DEV=device):
+            warnings.simplefilter("ignore")
+            given = map(tinygrad.Tensor, arrays)
+            results = runner(dict(zip(runner.graph_inputs, given, strict=True)))
+            return [results[value.name].numpy() for value in model.graph.output]
+
+    with tinygrad.Context(DEV=device):
+        runner = importlib.import_module("tinygrad.nn.onnx").OnnxRunner(tinygrad.Tensor(data))
+    return run

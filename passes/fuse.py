@@ -47,11 +47,32 @@ def record_fusion(
     """Record a planned map; return the nodes, and the pairs of an old value and a new one."""
     site, typings = plan.site, facts.typings
     builder = Builder(site.path)
-    if plan.needs_samples:
-        values = _if_samples(builder, plan, typings, guards)
+    if plan.even is not None:
+        values = _if_even(builder, plan, plan.even, typings, guards)
     else:
-        values = plan.fused[None].write(builder, typings)
+        values = _write_plan(builder, plan, typings, guards)
     return builder, [(r.value, v) for r, v in zip(site.results, values, strict=True)]
+
+
+def _write_plan(
+    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards
+) -> Sequence[ir.Value]:
+    if plan.needs_samples:
+        return _if_samples(builder, plan, typings, guards)
+    return plan.fused[None].write(builder, typings)
+
+
+def _if_even(
+    builder: Builder, plan: FusionPlan, even: FusedBody, typings: Typings, guards: Guards
+) -> Sequence[ir.Value]:
+    """Run the body for slices of one length if they have it, else the one for any."""
+    asked = even.site.even
+    assert asked is not None
+    builder.nodes.extend(asked.builder.nodes)
+    graphs = _graphs(
+        builder, _writes(even, typings), lambda inner: _write_plan(inner, plan, typings, guards)
+    )
+    return _branch(builder, plan.site, typings, asked.holds, graphs)
 
 
 def _answer_lengths(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> None:

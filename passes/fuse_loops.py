@@ -10,7 +10,13 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.fuse import record_fusion
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_as_long, plan_whole
+from passes.fusing.fusion_plan import (
+    FusionPlan,
+    add_even,
+    plan_as_long,
+    plan_whole,
+    reduces_rows,
+)
 from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
 from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
@@ -47,6 +53,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         exact: bool = False,
         auto: bool = False,
         again: bool = False,
+        branches: bool = True,
     ) -> None:
         """Set up the pass.
 
@@ -56,12 +63,14 @@ class ReadLoopsPass(ir.passes.InPlacePass):
                 operator.
             auto: Leave a map alone that only a guard of its elements could fuse.
             again: Look only at Loops that hold or read what a rewrite wrote.
+            branches: Whether there may be an If where nothing needs one.
         """
         super().__init__()
         self._promises = promises or Promises()
         self._exact = exact
         self._auto = auto
         self._again = again
+        self._branches = branches
         self.decisions: list[Decision] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -84,7 +93,13 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         modified = make_names_unique(model)
         for graph, node in loops:
             if facts is None or reads_new_nodes(node):
-                facts = FusionFacts(model, self._promises, exact=self._exact, auto=self._auto)
+                facts = FusionFacts(
+                    model,
+                    self._promises,
+                    exact=self._exact,
+                    auto=self._auto,
+                    branches=self._branches,
+                )
             decision = fuse_loop(node, graph, facts)
             if decision.verdict is Verdict.KEPT:
                 kept[node] = decision
@@ -147,6 +162,8 @@ def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     facts.paths = {**facts.paths, **copies}
     plan = plan_whole(site, facts)
     if isinstance(plan, FusionPlan):
+        if facts.branches and None in plan.fused and reduces_rows(plan):
+            _plan_even(plan, facts)
         return _apply(plan, facts)
     is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
     guarded = _plan_as_long(site, facts) if is_ragged else None
@@ -167,6 +184,25 @@ def _plan_as_long(site: MapSite, facts: FusionFacts) -> FusionPlan | None:
     return plan
 
 
+def _plan_even(plan: FusionPlan, facts: FusionFacts) -> None:
+    """Add what is faster for slices of one length, if the slices can be read so."""
+    site = plan.site
+    try:
+        even = read_loop(
+            site.node,
+            site.graph,
+            site.path,
+            facts.typings,
+            facts.model,
+            facts.opset,
+            is_even=True,
+        )
+    except NotAMapError:
+        return
+    if not add_even(plan, even, facts):
+        discard_body(even)
+
+
 def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     """Put a planned map into the place of its Loop, if its nodes fit the model's opset."""
     site = plan.site
@@ -177,8 +213,9 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     builder.prune([new for _, new in pairs])
     to_opset_form(walk_nodes(builder.nodes), facts.opset)
     misfit = find_misfit(builder.nodes, facts.opset) or _unpadded(site, builder, facts)
-    for one in (site, *(fused.site for fused in plan.fused.values())):
-        discard_body(one)
+    bodies = [*plan.fused.values(), *([] if plan.even is None else [plan.even])]
+    for one in (site, *(fused.site for fused in bodies)):
+        drop_uses(list(one.body))
     if misfit is not None:
         drop_uses(builder.nodes)
         reason = Reason(Code.OPSET, detail=misfit)

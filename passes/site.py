@@ -9,6 +9,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.reading.even import Even
 
 __all__ = [
     "ElementSource",
@@ -114,6 +115,8 @@ class MapSite:
         assumptions: Of a Loop or Scan: what reading it relied on without proof.
         as_long: Of a Loop or Scan: pairs of tensors that must have equally many rows, without
             proof.
+        even: Of a Loop or Scan whose body relies on slices of one length: what tells whether
+            they have it.
     """
 
     node: ir.Node
@@ -129,6 +132,7 @@ class MapSite:
     dialect: str = ""
     assumptions: list[str] = dataclasses.field(default_factory=list)
     as_long: list[tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=list)
+    even: Even | None = None
 
     @property
     def was_loop(self) -> bool:

@@ -49,13 +49,14 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         reason = Reason(Code.STRATEGY)
         return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]
     auto = options.strategy == "auto"
+    branches = options.row.branch
     return [
         InlineMapFunctionsPass(),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto, branches=branches),
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
         FuseSequenceMapPass(promises, exact=options.exact, auto=auto),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True, branches=branches),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
         EliminateSequencesPass(required=options.sequence_free),

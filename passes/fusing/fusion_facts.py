@@ -37,11 +37,18 @@ class FusionFacts:
         promises: What the caller vouches for.
         exact: Keep per-sample what rounding could change by more than rounding.
         auto: Leave a map alone where fusing it gains nothing.
+        branches: Whether there may be an If where nothing needs one.
         paths: Names the nodes for messages.
     """
 
     def __init__(
-        self, model: ir.Model, promises: Promises, *, exact: bool = False, auto: bool = False
+        self,
+        model: ir.Model,
+        promises: Promises,
+        *,
+        exact: bool = False,
+        auto: bool = False,
+        branches: bool = False,
     ) -> None:
         self.model = model
         self.typings = type_both_ways(model, promises)
@@ -49,6 +56,7 @@ class FusionFacts:
         self.promises = promises
         self.exact = exact
         self.auto = auto
+        self.branches = branches
         self.paths: Mapping[ir.Node, str] = node_paths(model)
         self._checked: dict[bool, Typings] = {}
 

@@ -23,7 +23,14 @@ from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
-__all__ = ["FusionPlan", "plan_as_long", "plan_fusion", "plan_whole"]
+__all__ = [
+    "FusionPlan",
+    "add_even",
+    "plan_as_long",
+    "plan_fusion",
+    "plan_whole",
+    "reduces_rows",
+]
 
 
 @dataclasses.dataclass
@@ -37,6 +44,7 @@ class FusionPlan:
         needs_samples: Whether the fused body must not run without samples.
         loop: The last branch, where there are guards.
         decision: The same for the reader.
+        even: A fused body that is faster, where its site says at run time that it may run.
     """
 
     site: MapSite
@@ -45,6 +53,7 @@ class FusionPlan:
     needs_samples: bool
     loop: LoopPlan
     decision: Decision
+    even: FusedBody | None = None
 
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
@@ -146,6 +155,32 @@ def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionP
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
     return FusionPlan(site, fused, [], True, loop, decision)
+
+
+def add_even(plan: FusionPlan, site: MapSite, facts: FusionFacts) -> bool:
+    """Add a faster body to a plan, for slices that turn out to be equally long.
+
+    Args:
+        plan: A map that is fused as a whole; its slices are packed.
+        site: The same map, read as if its slices had one length.
+        facts: What holds for all maps.
+
+    Returns:
+        Whether it was added.
+    """
+    body = walk_site(site, facts, None)
+    if body.needs_loop(facts.typings) or not _is_typed(plan.site, facts):
+        body.discard()
+        return False
+    plan.even = body
+    plan.decision.form = "stacked if all slices are equally long, else packed"
+    return True
+
+
+def reduces_rows(plan: FusionPlan) -> bool:
+    """Whether a fused body sums, or reduces otherwise, over samples of different length."""
+    nodes = [n for stage in plan.fused[None].walk.stages for n in stage.nodes]
+    return sum(node.op_type == "ScatterElements" for node in nodes) > 1
 
 
 def _is_typed(site: MapSite, facts: FusionFacts) -> bool:

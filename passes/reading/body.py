@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY, Builder
+from passes.decisions import Code
 from passes.graphs import (
     captured_values,
     is_default_domain,
@@ -17,7 +18,15 @@ from passes.graphs import (
 from passes.reading.counts import Trips
 from passes.reading.cuts import Cut, find_cuts
 from passes.reading.dialects import name_dialect
-from passes.reading.facts import Kind, LoopFacts, State, why_carried
+from passes.reading.even import Even, entry_of, write_even
+from passes.reading.facts import (
+    Kind,
+    LoopFacts,
+    NotAMapError,
+    State,
+    skip_identities,
+    why_carried,
+)
 from passes.reading.nodes import constant_of, copy_into, passed_on
 from passes.reading.sources import Element, Reads, Window, find_read, positions
 from passes.reading.types import element_type
@@ -30,6 +39,7 @@ __all__ = ["BodyWriter"]
 _INT64 = ir.DataType.INT64
 
 Source = SequenceSource | TensorSource
+Bounds = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
 
 
 class BodyWriter:
@@ -43,6 +53,7 @@ class BodyWriter:
         path: str,
         *,
         as_long: bool = False,
+        is_even: bool = False,
     ) -> None:
         self.facts, self.trips, self.typings, self.path = facts, trips, typings, path
         self.builder = Builder(path)
@@ -53,6 +64,9 @@ class BodyWriter:
         self.found: dict[ir.Node, Element | Window | None] = {}
         self.cuts: dict[ir.Node, Cut] = {}
         self.as_long = as_long
+        self.is_even = is_even
+        self.even: Even | None = None
+        self.unequal: set[Bounds] = set()
         self.states = {state.carried.inner: state for state in facts.states}
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
@@ -79,7 +93,10 @@ class BodyWriter:
         needed = self._needed(outputs)
         self._enter_inputs(needed)
         apart = (n for n in walk_nodes(iteration.body) if n in needed and self._read(n) is None)
-        self.cuts = find_cuts(apart, self.reads, as_long=self.as_long)
+        least = 1 if self.is_even else 2
+        self.cuts = find_cuts(apart, self.reads, as_long=self.as_long, least=least)
+        if self.is_even:
+            self.even = self._write_even()
         self._copy(iteration.body, needed)
         body = self._close(outputs)
         number = IndexSource(self.trips.write, self._number(), self.whole)
@@ -97,6 +114,7 @@ class BodyWriter:
             as_long=list(
                 dict.fromkeys(p for cut in self.cuts.values() for p in cut.unproven(self.reads))
             ),
+            even=self.even,
         )
 
     def _number(self) -> int | None:
@@ -161,11 +179,42 @@ class BodyWriter:
         """Return the branch that an If takes in every iteration, if that is known."""
         if node.op_type != "If" or not is_default_domain(node):
             return None
+        if self.is_even and self._asks_for_rows(node.inputs[0]):
+            return node.attributes["else_branch"].as_graph()
         condition = self.facts.evaluator.number(node.inputs[0])
         if condition is None or condition.number is None:
             return None
         name = "then_branch" if condition.number else "else_branch"
         return node.attributes[name].as_graph()
+
+    def _bounds(self, one: ir.Value | None, other: ir.Value | None) -> Bounds | None:
+        """Return the vectors whose entries two numbers are, and where they begin."""
+        start, end = (entry_of(self.facts.evaluator.number(v)) for v in (one, other))
+        return None if start is None or end is None else (start, end)
+
+    def _asks_for_rows(self, condition: ir.Value | None) -> bool:
+        """Whether a boolean is true exactly if a slice starts where it ends."""
+        node = None if condition is None else skip_identities(condition).producer()
+        if node is None or node.op_type != "Equal" or not is_default_domain(node):
+            return False
+        bounds = self._bounds(*node.inputs)
+        if bounds is not None:
+            self.unequal.add(bounds)
+        return bounds is not None
+
+    def _write_even(self) -> Even | None:
+        """Record whether all Slices have one length, if that makes sense of all of them."""
+        cuts = {id(cut): cut for cut in self.cuts.values()}.values()
+        bounds = {self._bounds(cut.start, cut.end) for cut in cuts}
+        if len(cuts) != 1 or None in bounds or not self.unequal <= bounds:
+            raise NotAMapError(Code.RAGGED, "its slices have several bounds")
+        ((start, end),) = (b for b in bounds if b is not None)
+        (cut,) = cuts
+        outer = Builder(self.path)
+        tensor = next(iter(cut.tensors.values()))
+        even = write_even(outer, start, end, tensor, self.trips.write(outer))
+        self._set(even.length, lambda _: ValueType(ir.TensorType(_INT64), ()))
+        return even
 
     def _enter_inputs(self, needed: set[ir.Value | ir.Node]) -> None:
         iteration = self.facts.iteration
@@ -253,7 +302,10 @@ class BodyWriter:
     def _cut(self, node: ir.Node, cut: Cut) -> ir.Value:
         """Record a read of the rows that several Slices have in common."""
         start, end = (self.values.get(v) or v for v in (cut.start, cut.end))
-        rows = cut.write(self.builder, start, end)
+        if self.even is None:
+            rows = cut.write(self.builder, start, end)
+        else:
+            rows = cut.write_even(self.builder, start, self.even.length)
         return self.builder.op("Gather", [cut.tensors[node], rows], {"axis": 0})
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:

@@ -33,6 +33,14 @@ class Cut:
     tensors: dict[ir.Node, ir.Value] = dataclasses.field(default_factory=dict)
     positions: ir.Value | None = None
 
+    def write_even(self, builder: Builder, start: ir.Value, length: ir.Value) -> ir.Value:
+        """Record ``length`` rows from a start on; later calls return them again."""
+        if self.positions is None:
+            first = builder.op("Cast", [start], {"to": ir.DataType.INT64})
+            rows = builder.op("Range", [builder.scalar(0), length, builder.scalar(1)])
+            self.positions = builder.op("Add", [rows, first])
+        return self.positions
+
     def write(self, builder: Builder, start: ir.Value, end: ir.Value) -> ir.Value:
         """Record the rows between two bounds, as Slice has it; later calls return them again.
 
@@ -56,13 +64,16 @@ class Cut:
         return [(first, o) for o, n in sizes if n is None or size is None or n != size]
 
 
-def find_cuts(nodes: Iterable[ir.Node], reads: Reads, *, as_long: bool) -> dict[ir.Node, Cut]:
-    """Return the Slices that share their bounds with another one.
+def find_cuts(
+    nodes: Iterable[ir.Node], reads: Reads, *, as_long: bool, least: int = 2
+) -> dict[ir.Node, Cut]:
+    """Return the Slices that share their bounds with others.
 
     Args:
         nodes: The nodes of a body, in order.
         reads: What reading by the iteration number depends on.
         as_long: Take tensors that are cut alike as equally long, without proof.
+        least: How many Slices must share their bounds.
     """
     cuts: dict[object, Cut] = {}
     for node in nodes:
@@ -73,7 +84,9 @@ def find_cuts(nodes: Iterable[ir.Node], reads: Reads, *, as_long: bool) -> dict[
         size = None if as_long else size_along(reads.evaluator, tensor, 0) or tensor
         key = _bound(start, reads), _bound(end, reads), size
         cuts.setdefault(key, Cut(start, end)).tensors[node] = tensor
-    return {node: cut for cut in cuts.values() if len(cut.tensors) > 1 for node in cut.tensors}
+    return {
+        node: cut for cut in cuts.values() if len(cut.tensors) >= least for node in cut.tensors
+    }
 
 
 def _bound(value: ir.Value, reads: Reads) -> Linear | ir.Value:

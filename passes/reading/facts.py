@@ -16,7 +16,7 @@ from passes.reading.integers import State as StateAtom
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
-__all__ = ["Kind", "LoopFacts", "NotAMapError", "State", "find_facts"]
+__all__ = ["Kind", "LoopFacts", "NotAMapError", "State", "find_facts", "skip_identities"]
 
 
 class NotAMapError(Exception):

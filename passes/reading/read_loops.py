@@ -31,6 +31,7 @@ def read_loop(
     opset: int,
     *,
     as_long: bool = False,
+    is_even: bool = False,
 ) -> MapSite:
     """Read a Loop or Scan.
 
@@ -47,6 +48,7 @@ def read_loop(
         opset: Version of ONNX's operators.
         as_long: Take tensors that are cut by the same bounds as equally long; the site lists
             those of which that is not proven.
+        is_even: Take slices by entries of a vector as equally long; the site says what tells.
 
     Raises:
         NotAMapError: It is no map.
@@ -58,11 +60,13 @@ def read_loop(
         raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
     facts = find_facts(iteration, typings.proven)
     trips = count_trips(facts, typings.proven)
-    writer = BodyWriter(facts, trips, typings, path, as_long=as_long)
+    writer = BodyWriter(facts, trips, typings, path, as_long=as_long, is_even=is_even)
     try:
         site = writer.write(graph)
     except Exception:
         drop_uses(writer.builder.nodes)
+        if writer.even is not None:
+            drop_uses(writer.even.builder.nodes)
         raise
     try:
         check_range(facts, trips)
@@ -92,3 +96,5 @@ def discard_body(site: MapSite) -> None:
     """Take back every use that the body of a site makes of the model's values."""
     if site.was_loop:
         drop_uses(list(site.body))
+    if site.even is not None:
+        drop_uses(site.even.builder.nodes)

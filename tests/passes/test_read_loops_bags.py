@@ -80,6 +80,31 @@ def test_sums_of_bags(opset: int) -> None:
     assert found.operators["ScatterElements"]
 
 
+@pytest.mark.parametrize("reduction", ["ReduceSum", "ReduceMean", "ReduceMax"])
+def test_bags_of_one_length_are_stacked_at_run_time(reduction: str) -> None:
+    """Of one length, of length 0, overlapping, beyond either end, and of a negative length."""
+    alike = [[0, 2, 4], [1, 3, 5], [0, 0, 0], [6, 6], [4, 2, 0], [-2, 0, 2], [5, 7, 9], [8]]
+    found = prove(bags(reduction), *(feed(n, o) for n in (6, 8) for o in alike), opset=18)
+    assert found.operators["If"]
+    assert "stacked if all slices are equally long" in found.decisions[0].form
+
+
+def test_no_branch_where_none_may_be() -> None:
+    before = model(bags("ReduceSum"))
+    found = read(before, branches=False)
+    assert not found.operators["If"]
+    assert same(before, found.model, *EVEN, *UNEVEN, *EMPTY, *ODD)
+
+
+def test_bags_that_are_not_reduced_need_no_branch() -> None:
+    text = bags("ReduceSum").replace("y = ReduceSum <keepdims = 0> (rows, zero1)", "{}")
+    rest = "p = ReduceSum <keepdims = 0> (a, zero1)  f = Cast <to = 1> (p)  y = Expand (f, four)"
+    before = text.replace("{}", rest).replace(
+        "count = Shape (ids)", "count = Shape (ids)  four = Constant <value_ints = [4]> ()"
+    )
+    assert not prove(before, *EVEN, *UNEVEN).operators["If"]
+
+
 def test_weights_of_another_input_stand_behind_a_guard() -> None:
     """Nothing proves that there are as many weights as ids, so a bag of them may be shorter."""
     found = prove(

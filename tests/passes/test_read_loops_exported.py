@@ -52,6 +52,12 @@ def test_is_loop_free_where_all_elements_have_one_shape(name: str) -> None:
     assert any("promised" in assumption for assumption in report.assumptions)
 
 
+@pytest.mark.parametrize("name", ["ts_embedding_bag_sum", "dy_embedding_bag_sum_offsets"])
+def test_bags_need_no_branch_for_a_target_without_them(name: str) -> None:
+    report = rewriter.explain(load(name), target="portable")
+    assert report.reached
+
+
 def test_weights_of_each_id_stand_behind_a_guard() -> None:
     (decision,) = rewriter.explain(load("ts_embedding_bag_weights")).decisions
     assert decision.verdict is Verdict.GUARDED

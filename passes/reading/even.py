@@ -1,0 +1,85 @@
+"""Slices between neighbouring entries of vectors: whether all are equally long at run time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.reading.integers import TRIP, Entry, Linear
+
+__all__ = ["Even", "entry_of", "write_even"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Even:
+    """What a body relies on that reads slices of one length.
+
+    Attributes:
+        builder: What computes the other two, outside of the body.
+        length: The length of all slices, at least 1: an int64 scalar.
+        holds: Whether they have it, all lie within the tensor, and there are some: a boolean.
+    """
+
+    builder: Builder
+    length: ir.Value
+    holds: ir.Value
+
+
+def entry_of(number: Linear | None) -> tuple[ir.Value, int] | None:
+    """Return a vector and where iteration 0 reads the entry that a number is, None if it is none.
+
+    Each iteration reads the entry behind the one before.
+    """
+    if number is None or number.constant or len(number.terms) != 1:
+        return None
+    ((atom, count),) = number.terms
+    if not isinstance(atom, Entry) or count != 1:
+        return None
+    first = (atom.position - Linear.of(TRIP)).number
+    return None if first is None or first < 0 else (atom.vector, first)
+
+
+def write_even(
+    builder: Builder,
+    start: tuple[ir.Value, int],
+    end: tuple[ir.Value, int],
+    tensor: ir.Value,
+    count: ir.Value,
+) -> Even:
+    """Record whether all slices along the first axis of a tensor have the length of the first.
+
+    Args:
+        builder: Writes the graph around the map.
+        start: A vector, and its entry that the first slice starts at.
+        end: The same for the ends.
+        tensor: What is cut.
+        count: Number of slices, int64 ``[1]``.
+    """
+    zero, one, ints = builder.scalar(0), builder.scalar(1), builder.ints
+    number = builder.op("Squeeze", [count, ints(0)])
+
+    def entries(vector: ir.Value, first: int) -> ir.Value:
+        last = builder.op("Add", [number, builder.scalar(first)]) if first else number
+        places = builder.op("Range", [builder.scalar(first), last, one])
+        found = builder.op("Gather", [vector, places], {"axis": 0})
+        return builder.op("Cast", [found], {"to": ir.DataType.INT64})
+
+    starts, ends = entries(*start), entries(*end)
+    sizes = builder.op("Sub", [ends, starts])
+    first = builder.op("Slice", [sizes, ints(0), ints(1)])
+    least = builder.op("Concat", [first, ints(1)], {"axis": 0})
+    length = builder.op("ReduceMax", [least], {"keepdims": 0})
+    rows = builder.op("Gather", [builder.op("Shape", [tensor]), zero], {"axis": 0})
+    tests = [
+        builder.op("Equal", [sizes, length]),
+        builder.op("GreaterOrEqual", [starts, zero]),
+        builder.op("LessOrEqual", [ends, rows]),
+    ]
+    fits = builder.op("And", [builder.op("And", tests[:2]), tests[2]])
+    good = builder.op(
+        "ReduceSum", [builder.op("Cast", [fits], {"to": ir.DataType.INT64})], {"keepdims": 0}
+    )
+    holds = builder.op("Equal", [good, builder.op("Max", [number, one])])
+    return Even(builder, length, holds)

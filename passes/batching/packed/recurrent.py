@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.padding import padded, unpadded, width_of
 from passes.batching.recurrent import recurrent
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
@@ -40,18 +41,18 @@ def recurrent_rows(
     if ctx.optional(operands, _SEQUENCE_LENS) is not None:
         raise Decline(Code.RAGGED, "it has lengths of its own")
     lengths = x.lengths
-    width = ctx.op("Max", [lengths.longest, ctx.ints(1)])
-    padded = _padded(ctx, x.value, lengths, width)
+    width = width_of(ctx, lengths)
+    rows = padded(ctx, x.value, lengths, width)
     given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
     dims = (None, *x.dims[1:])
-    given[0] = Batched(Layout.STACKED, padded, ValueType(x.type.type, dims))
+    given[0] = Batched(Layout.STACKED, rows, ValueType(x.type.type, dims))
     given[_SEQUENCE_LENS] = _sequence_lens(ctx, x.value, lengths, dims[1])
     outputs: list[Output | None] = []
     for index, out in enumerate(recurrent(ctx, node, given)):
         if out is None:
             outputs.append(None)
         elif index == 0:
-            outputs.append(ctx.packed(_rows(ctx, out.value, lengths, width), lengths))
+            outputs.append(ctx.packed(unpadded(ctx, out.value, lengths, width), lengths))
         else:
             outputs.append(ctx.stacked(_final(ctx, out.value, lengths, x.dtype)))
     return outputs
@@ -66,29 +67,9 @@ def _final(ctx: Context, value: ir.Value, lengths: Lengths, dtype: ir.DataType |
     return ctx.op("Where", [ctx.unsqueeze(has_rows, [1, 2, 3]), value, zero])
 
 
-def _padded(ctx: Context, value: ir.Value, lengths: Lengths, width: ir.Value) -> ir.Value:
-    """Lay samples side by side, ``[B, L, *rest]``, with rows of zeros behind the shorter ones."""
-    row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
-    zeros = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
-    rows = ctx.op("Concat", [value, zeros], {"axis": 0})
-    zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
-    places = ctx.op("Range", [zero, ctx.op("Squeeze", [width, ctx.ints(0)]), one])
-    starts, sizes = (ctx.unsqueeze(v, [1]) for v in (lengths.starts, lengths.value))
-    inside = ctx.op("Less", [places, sizes])
-    where = ctx.op("Where", [inside, ctx.op("Add", [places, starts]), lengths.total])
-    return ctx.op("Gather", [rows, where], {"axis": 0})
-
-
 def _sequence_lens(ctx: Context, x: ir.Value, lengths: Lengths, size: int | str | None) -> Batched:
     numbers = ctx.op("Max", [lengths.value, ctx.ints(1)])
     column = ctx.unsqueeze(ctx.op("Cast", [numbers], {"to": ir.DataType.INT32}), [1])
     target = ctx.op("Concat", [lengths.count, ctx.shape(x, 1, 2)], {"axis": 0})
     value = ctx.op("Expand", [column, target])
     return Batched(Layout.STACKED, value, ValueType(ir.TensorType(ir.DataType.INT32), (size,)))
-
-
-def _rows(ctx: Context, value: ir.Value, lengths: Lengths, width: ir.Value) -> ir.Value:
-    """Cut what lies behind the samples' last rows: ``[B, L, *rest]`` to ``[T, *rest]``."""
-    first = ctx.op("Mul", [lengths.samples, width])
-    where = ctx.op("Add", [first, lengths.positions])
-    return ctx.op("Gather", [ctx.merged(value), where], {"axis": 0})

@@ -202,7 +202,7 @@ def of_images(rank: int) -> Rule:
         data, lengths = packed_data(ctx, operands)
         if data.rank < rank or ctx.attribute(node, "training_mode", 0):
             raise crosses(node.op_type)
-        if any(out.name != "" and out.uses() for out in node.outputs[1:]):
+        if any(out.uses() or out.is_graph_output() for out in node.outputs[1:]):
             raise Decline(Code.NO_RULE, "only its first output is known for images of samples")
         inputs = [None if x is None else x.value for x in operands]
         return same_rows(ctx, node, inputs, lengths)

@@ -23,6 +23,7 @@ from passes.batching.packed import (
     segments,
     shapes,
 )
+from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.row_by_row import (
     along_other_axis,
@@ -106,7 +107,7 @@ register_packed("Clip", rows_as_samples(clip, {1: 0, 2: 0}), since=11)
 register_packed("CastLike", rows_as_samples(cast_like, {1: ANY}), since=15)
 register_packed("SwiGLU", rows_as_samples(same_shape, {}), since=28)
 register_packed("GroupNormalization", rows_as_samples(group_normalization, {1: 1, 2: 1}), since=18)
-register_packed("Attention", rows_as_samples(attention.attention, {3: 3}), since=23)
+register_packed("Attention", attention_rows, since=23, any_axis=True)
 register_packed("LinearAttention", rows_as_samples(attention.linear_attention, {}), since=27)
 register_packed(
     "RotaryEmbedding", rows_as_samples(attention.rotary_embedding, {1: 2, 2: 2}), since=23

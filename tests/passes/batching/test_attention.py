@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import Case, Operand, constant, mapped, prove, shared
+from passes.fuse import FuseSequenceMapPass
+from tests.passes.batching.harness import (
+    Case,
+    Operand,
+    constant,
+    mapped,
+    prove,
+    run_model,
+    shared,
+)
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, ragged_model, reasons_of
 
 N, HEADS, QUERIES, KEYS, SIZE, PAST = 2, 4, 3, 5, 6, 2
 
@@ -222,3 +233,84 @@ CASES += [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
+
+
+W = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+FIRST = constant(np.array([0]))
+SELF = """u = Unsqueeze(x, a) q = MatMul(u, w) n = Neg(u) k = Mul(n, q)
+          t = Attention<q_num_heads = 2, kv_num_heads = 2{}>(q, k, u) y = Squeeze(t, a)"""
+HEADS = """u = Unsqueeze(x, a) h = Reshape(u, s) q = Transpose<perm = [0, 2, 1, 3]>(h) k = Neg(q)
+           t = Attention{}(q, k, q) b = Transpose<perm = [0, 2, 1, 3]>(t) z = Reshape(b, c)
+           y = Squeeze(z, a)"""
+SPLIT = {"s": constant(np.array([1, -1, 2, 4])), "c": constant(np.array([1, -1, 8]))}
+
+
+def of_lengths(name: str, nodes: str, *, opset: int = 24, **operands: Operand) -> RaggedCase:
+    given = {"x": ragged(8, lengths=(2, 1, 3)), "a": FIRST, **operands}
+    return RaggedCase(f"Attention {name}", nodes, given, opset=opset, rtol=1e-4, atol=1e-5)
+
+
+RAGGED = [
+    *(of_lengths(f"at opset {o}", SELF.format(""), opset=o, w=shared(W)) for o in (23, 24)),
+    of_lengths("causal", SELF.format(", is_causal = 1"), w=shared(W)),
+    of_lengths("with a softcap", SELF.format(", softcap = 2.0"), w=shared(W)),
+    of_lengths("of heads", HEADS.format(""), **SPLIT),
+    of_lengths("of heads, causal", HEADS.format("<is_causal = 1, scale = 0.7>"), **SPLIT),
+    of_lengths(
+        "by keys for all",
+        "u = Unsqueeze(x, a) y = Attention<q_num_heads = 2, kv_num_heads = 2>(u, k, v)",
+        k=shared(np.ones((1, 3, 8), np.float32)),
+        v=shared(W[None, :3]),
+    ),
+    of_lengths(
+        "by keys of a sample",
+        "u = Unsqueeze(x, a) y = Attention<q_num_heads = 2, kv_num_heads = 1>(u, k, v)",
+        k=mapped((1, 3, 4)),
+        v=mapped((1, 3, 4), seed=1),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", RAGGED, ids=str)
+def test_sequences_of_different_length(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+def test_padding_keeps_infinities_of_other_samples_out() -> None:
+    first, _, last = (np.ones((n, 8), np.float32) for n in (2, 0, 3))
+    last[:] = np.inf
+    x = Operand("ragged", (first, first[:1], last))
+    prove_ragged(of_lengths("", HEADS.format(""), x=x, **SPLIT), 3)
+
+
+def test_a_sequence_without_rows_stays_without_rows() -> None:
+    """Both engines refuse such a sample alone."""
+    case = of_lengths("", HEADS.format(""), x=ragged(8), **SPLIT)
+    model = ir.from_proto(ragged_model(case, [[x] for x in case.operands["x"].samples]))
+    FuseSequenceMapPass()(model)
+    rows = np.concatenate(case.operands["x"].samples)
+    (got,) = run_model(ir.to_proto(model), {"x_all": rows, "lengths_0": np.array([2, 0, 3])})
+    (want,) = run_model(ir.to_proto(model), {"x_all": rows, "lengths_0": np.array([2, 3])})
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+DECLINED = {
+    "a mask": of_lengths(
+        "",
+        "u = Unsqueeze(x, a) y = Attention<q_num_heads = 2, kv_num_heads = 2>(u, u, u, m)",
+        m=shared(np.ones((1, 1), np.bool_)),
+        x=ragged(8, lengths=(1, 1, 1)),
+    ),
+    "keys only": of_lengths(
+        "",
+        "u = Unsqueeze(x, a) y = Attention<q_num_heads = 2, kv_num_heads = 2>(q, u, u)",
+        q=shared(W[None, :3]),
+        x=ragged(8, lengths=(2, 1, 3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_what_differs_in_length_beside_the_sequence_stays_per_sample(name: str) -> None:
+    assert reasons_of(DECLINED[name]) == [("Attention", "ragged")]

@@ -155,6 +155,12 @@ DECLINED = {
         ),
         [("Add", "ragged")],
     ),
+    "positions of maxima that the body returns": (
+        RaggedCase(
+            "", "m, y = MaxPool<kernel_shape=[2]>(x)", {"x": ragged(1, 4, lengths=(2, 1, 3))}
+        ),
+        [("MaxPool", "no-rule")],
+    ),
     "squeeze without axes": (
         RaggedCase("", "y = Squeeze(x)", {"x": ragged(1, lengths=(2, 3, 3))}),
         [("Squeeze", "ragged")],

@@ -23,7 +23,7 @@ from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
 from passes.names import make_names_unique
 from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
-from passes.prepare import move_initializers
+from passes.prepare import move_initializers, read_moved
 from passes.promises import Promises
 from passes.reading.facts import NotAMapError
 from passes.reading.functions import inline_loops
@@ -221,6 +221,7 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
         reason = Reason(Code.OPSET, detail=misfit)
         return Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is", [reason])
     move_initializers(body, facts.model.graph)
+    read_moved(builder.nodes, facts.model.graph)
     splice(builder, site.node, pairs)
     return plan.decision
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
@@ -10,7 +12,7 @@ from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.sequence_map import is_sequence_map
 
-__all__ = ["move_initializers", "prepare"]
+__all__ = ["move_initializers", "prepare", "read_moved"]
 
 
 def prepare(model: ir.Model, *, opens: bool = False) -> bool:
@@ -46,6 +48,24 @@ def move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
         target.register_initializer(value)
     inner = [move_initializers(g, target) for node in graph for _, g in subgraphs(node)]
     return any(inner) or bool(moved)
+
+
+def read_moved(nodes: Iterable[ir.Node], target: ir.Graph) -> None:
+    """Let nodes that were copied out of a graph read its initializers where they lie now.
+
+    A copy of a graph has copies of its initializers, of the same name and the same tensor.
+
+    Args:
+        nodes: Nodes that may read such copies.
+        target: Where the initializers were moved.
+    """
+    for node in walk_nodes(nodes):
+        for position, value in enumerate(node.inputs):
+            if value is None or not value.is_initializer() or value.name is None:
+                continue
+            moved = target.initializers.get(value.name)
+            if moved is not None and moved.const_value is value.const_value:
+                node.replace_input_with(position, moved)
 
 
 def _let_go(graph: ir.Graph, value: ir.Value) -> None:

@@ -18,6 +18,7 @@ from passes.fusing.guard_choice import (
 )
 from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
+from passes.graphs import walk_nodes
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
@@ -179,7 +180,8 @@ def add_even(plan: FusionPlan, site: MapSite, facts: FusionFacts) -> bool:
 
 def reduces_rows(plan: FusionPlan) -> bool:
     """Whether a fused body sums, or reduces otherwise, over samples of different length."""
-    nodes = [n for stage in plan.fused[None].walk.stages for n in stage.nodes]
+    stages = plan.fused[None].walk.stages
+    nodes = (node for stage in stages for node in walk_nodes(stage.nodes))
     return sum(node.op_type == "ScatterElements" for node in nodes) > 1
 
 

@@ -100,7 +100,7 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
         return None
     evaluator, tensor = reads.evaluator, reads.outside(node.inputs[0])
     bounds = node.inputs[1:3]
-    if any(evaluator.dims(v) != (1,) or evaluator.dtype(v) not in INTEGERS for v in bounds):
+    if not all(_is_one_integer(v, reads) for v in bounds):
         return None
     for value, wanted in zip(node.inputs[3:], (0, 1), strict=False):
         number = None if value is None else evaluator.number(value)
@@ -108,3 +108,11 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
             return None
     is_text = tensor is None or reads.declared.dtype(tensor) in (None, ir.DataType.STRING)
     return None if is_text else tensor
+
+
+def _is_one_integer(value: ir.Value | None, reads: Reads) -> bool:
+    evaluator = reads.evaluator
+    is_one = evaluator.dims(value) == (1,) or (
+        evaluator.rank(value) == 1 and evaluator.number(value) is not None
+    )
+    return is_one and evaluator.dtype(value) in INTEGERS

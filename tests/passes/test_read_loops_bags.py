@@ -188,7 +188,8 @@ def at_run_time(last: bool) -> str:
 
 def test_offsets_at_run_time() -> None:
     some = [f for f in (*EVEN, *UNEVEN, *EMPTY, *ODD) if f["offsets"].size]
-    prove(at_run_time(last=False), *some)
+    found = prove(at_run_time(last=False), *some)
+    assert "stacked if all slices are equally long" in found.decisions[0].form
 
 
 def test_offsets_at_run_time_with_the_end_of_the_last_bag() -> None:

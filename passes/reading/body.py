@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY, Builder
 from passes.decisions import Code
-from passes.graphs import (
-    captured_values,
-    is_default_domain,
-    subgraphs,
-    walk_nodes,
-)
+from passes.graphs import walk_nodes
+from passes.reading.counters import final_values, write_counter
 from passes.reading.counts import Trips
 from passes.reading.cuts import Cut, find_cuts
 from passes.reading.dialects import name_dialect
-from passes.reading.even import Even, entry_of, write_even
-from passes.reading.facts import (
-    Kind,
-    LoopFacts,
-    NotAMapError,
-    State,
-    skip_identities,
-    why_carried,
-)
+from passes.reading.even import Even, write_even
+from passes.reading.facts import Kind, LoopFacts, NotAMapError
+from passes.reading.needs import Needs
 from passes.reading.nodes import constant_of, copy_into, passed_on
-from passes.reading.sources import Element, Reads, Window, find_read, positions
+from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.types import element_type
-from passes.sequence_map import results_of
-from passes.site import IndexSource, MapSite, Result, SequenceSource, TensorSource
+from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.typing.value_types import Typing, Typings, ValueType
 
 __all__ = ["BodyWriter"]
@@ -39,7 +27,6 @@ __all__ = ["BodyWriter"]
 _INT64 = ir.DataType.INT64
 
 Source = SequenceSource | TensorSource
-Bounds = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
 
 
 class BodyWriter:
@@ -60,14 +47,10 @@ class BodyWriter:
         self.values: dict[ir.Value, ir.Value | None] = {}
         self.elements: list[tuple[ir.Value, Source]] = []
         self.whole: Source | None = None
-        self.far = False
-        self.found: dict[ir.Node, Element | Window | None] = {}
         self.cuts: dict[ir.Node, Cut] = {}
         self.as_long = as_long
         self.is_even = is_even
         self.even: Even | None = None
-        self.unequal: set[Bounds] = set()
-        self.states = {state.carried.inner: state for state in facts.states}
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
             facts.evaluator,
@@ -79,6 +62,7 @@ class BodyWriter:
             typings.declared,
             typings.proven,
         )
+        self.needs = Needs(facts, self.reads, typings.declared, is_even=is_even)
         self.index = ir.Value(name=f"{path}/sample")
         self._set(self.index, lambda _: ValueType(ir.TensorType(_INT64), ()))
 
@@ -89,10 +73,12 @@ class BodyWriter:
     def write(self, graph: ir.Graph) -> MapSite:
         """Write the body and return the site."""
         iteration = self.facts.iteration
-        outputs, results = self._wanted(graph)
-        needed = self._needed(outputs)
+        outputs, results = self.needs.wanted(graph)
+        needed = self.needs.needed(outputs)
         self._enter_inputs(needed)
-        apart = (n for n in walk_nodes(iteration.body) if n in needed and self._read(n) is None)
+        apart = (
+            n for n in walk_nodes(iteration.body) if n in needed and self.needs.read(n) is None
+        )
         least = 1 if self.is_even else 2
         self.cuts = find_cuts(apart, self.reads, as_long=self.as_long, least=least)
         if self.is_even:
@@ -108,7 +94,7 @@ class BodyWriter:
             [],
             body,
             results,
-            finals=self._finals(),
+            finals=final_values(self.facts, self.trips, self.typings.proven),
             dialect=name_dialect(self.facts, self.trips),
             assumptions=self._assumptions(),
             as_long=list(
@@ -120,93 +106,11 @@ class BodyWriter:
     def _number(self) -> int | None:
         return self.trips.number.number if self.trips.gate is None else None
 
-    def _wanted(self, graph: ir.Graph) -> tuple[list[ir.Value], list[Result]]:
-        """Return the values of the body that leave the map, and how."""
-        outputs: dict[ir.Value, int] = {}
-        results: list[Result] = []
-        for one in self.facts.iteration.collected:
-            if _is_used(one.result):
-                at = outputs.setdefault(one.inner, len(outputs))
-                results.append(Result(at, "stacked", one.result, one.axis, one.is_reversed))
-        for state in self.facts.states:
-            if not _is_used(state.carried.result):
-                continue
-            if state.kind is Kind.OTHER:
-                raise why_carried(state, None, self.typings.declared)
-            if state.element is not None:
-                at = outputs.setdefault(state.element, len(outputs))
-                results.extend(results_of(at, state.carried.result, graph))
-        return list(outputs), results
-
-    def _needed(self, outputs: list[ir.Value]) -> set[ir.Value | ir.Node]:
-        """Return the nodes of the body that the outputs depend on, and the inputs.
-
-        Raises:
-            NotAMapError: They depend on what an earlier iteration computed.
-        """
-        needed: set[ir.Value | ir.Node] = set()
-        pending: list[tuple[ir.Value, ir.Node | None]] = [(v, None) for v in outputs]
-        while pending:
-            value, reader = pending.pop()
-            if value in needed:
-                continue
-            needed.add(value)
-            state = self.states.get(value)
-            if state is not None and state.kind in (Kind.OTHER, Kind.APPENDED):
-                raise why_carried(state, reader, self.typings.declared)
-            node = value.producer()
-            if node is None or value not in self.facts.inside:
-                continue
-            needed.add(node)
-            pending.extend((v, node) for v in self._dependencies(node))
-        return needed
-
-    def _dependencies(self, node: ir.Node) -> list[ir.Value]:
-        if self._read(node) is not None:
-            return []
-        branch = self._branch(node)
-        if branch is not None:
-            return list(branch.outputs)
-        captured = [v for _, g in subgraphs(node) for v in captured_values(g)]
-        return [v for v in (*node.inputs, *captured) if v is not None]
-
-    def _read(self, node: ir.Node) -> Element | Window | None:
-        if node not in self.found:
-            self.found[node] = find_read(node, self.reads)
-        return self.found[node]
-
-    def _branch(self, node: ir.Node) -> ir.Graph | None:
-        """Return the branch that an If takes in every iteration, if that is known."""
-        if node.op_type != "If" or not is_default_domain(node):
-            return None
-        if self.is_even and self._asks_for_rows(node.inputs[0]):
-            return node.attributes["else_branch"].as_graph()
-        condition = self.facts.evaluator.number(node.inputs[0])
-        if condition is None or condition.number is None:
-            return None
-        name = "then_branch" if condition.number else "else_branch"
-        return node.attributes[name].as_graph()
-
-    def _bounds(self, one: ir.Value | None, other: ir.Value | None) -> Bounds | None:
-        """Return the vectors whose entries two numbers are, and where they begin."""
-        start, end = (entry_of(self.facts.evaluator.number(v)) for v in (one, other))
-        return None if start is None or end is None else (start, end)
-
-    def _asks_for_rows(self, condition: ir.Value | None) -> bool:
-        """Whether a boolean is true exactly if a slice starts where it ends."""
-        node = None if condition is None else skip_identities(condition).producer()
-        if node is None or node.op_type != "Equal" or not is_default_domain(node):
-            return False
-        bounds = self._bounds(*node.inputs)
-        if bounds is not None:
-            self.unequal.add(bounds)
-        return bounds is not None
-
     def _write_even(self) -> Even | None:
         """Record whether all Slices have one length, if that makes sense of all of them."""
         cuts = {id(cut): cut for cut in self.cuts.values()}.values()
-        bounds = {self._bounds(cut.start, cut.end) for cut in cuts}
-        if len(cuts) != 1 or None in bounds or not self.unequal <= bounds:
+        bounds = {self.needs.bounds(cut.start, cut.end) for cut in cuts}
+        if len(cuts) != 1 or None in bounds or not self.needs.unequal <= bounds:
             raise NotAMapError(Code.RAGGED, "its slices have several bounds")
         ((start, end),) = (b for b in bounds if b is not None)
         (cut,) = cuts
@@ -227,42 +131,19 @@ class BodyWriter:
             if state.kind is Kind.INVARIANT:
                 self.values[inner] = state.carried.initial
             elif state.kind is Kind.COUNTER and inner in needed:
-                self.values[inner] = self._counter(state)
+                self.values[inner] = write_counter(
+                    self.builder, self.index, state, self.typings.proven
+                )
         for inner, source in iteration.scanned:
             self.whole = self.whole or source
             if inner in needed:
                 self.values[inner] = self._element(source, inner)
 
-    def _counter(self, state: State) -> ir.Value:
-        """Record a counter as the number of the sample, scaled and shifted."""
-        builder, value = self.builder, self.index
-        if state.step != 1:
-            value = builder.op("Mul", [value, builder.scalar(state.step)])
-        value = builder.op("Add", [value, self._first(builder, state)])
-        return self._like_carried(builder, value, state)
-
-    def _first(self, builder: Builder, state: State) -> ir.Value:
-        if state.first.number is not None:
-            return builder.scalar(state.first.number)
-        whole = builder.op("Cast", [state.carried.initial], {"to": int(_INT64)})
-        return builder.op("Reshape", [whole, builder.ints()])
-
-    def _like_carried(self, builder: Builder, value: ir.Value, state: State) -> ir.Value:
-        """Give a number the element type and rank of a counter."""
-        typing, carried = self.typings.proven, state.carried
-        dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
-        dims = typing.dims(carried.initial)
-        if dims is None:
-            dims = typing.dims(carried.inner)
-        if dtype is not None and dtype != _INT64:
-            value = builder.op("Cast", [value], {"to": int(dtype)})
-        return value if dims == () else builder.op("Reshape", [value, builder.ints(1)])
-
     def _copy(self, graph: ir.Graph, needed: set[ir.Value | ir.Node]) -> None:
         for node in graph:
             if node not in needed:
                 continue
-            read, branch = self._read(node), self._branch(node)
+            read, branch = self.needs.read(node), self.needs.branch(node)
             if isinstance(read, Element):
                 self.values[node.outputs[0]] = self._element(read.source, node.outputs[0])
                 if read.is_whole:
@@ -324,25 +205,6 @@ class BodyWriter:
         inputs = [self.index, *(inner for inner, _ in self.elements)]
         return ir.Graph(inputs, made, nodes=builder.nodes, name="sample")
 
-    def _finals(self) -> Mapping[ir.Value, Callable[[Builder], ir.Value]]:
-        finals: dict[ir.Value, Callable[[Builder], ir.Value]] = {}
-        for state in self.facts.states:
-            if not _is_used(state.carried.result):
-                continue
-            if state.kind is Kind.INVARIANT:
-                finals[state.carried.result] = functools.partial(_initial, state)
-            elif state.kind is Kind.COUNTER:
-                finals[state.carried.result] = functools.partial(self._last, state)
-        return finals
-
-    def _last(self, state: State, builder: Builder) -> ir.Value:
-        """Record the value of a counter behind the last iteration."""
-        count = self.trips.write(builder)
-        grown = builder.op("Mul", [count, builder.ints(state.step)])
-        value = builder.op("Add", [grown, self._first(builder, state)])
-        scalar = builder.op("Reshape", [value, builder.ints()])
-        return self._like_carried(builder, scalar, state)
-
     def _assumptions(self) -> list[str]:
         found = []
         if self.facts.evaluator.through_floats:
@@ -350,16 +212,6 @@ class BodyWriter:
                 f"{self.path}: its counters stay below 2^24, where the floats that it compares "
                 "them as are exact"
             )
-        if any(isinstance(read, Window) and read.is_far for read in self.found.values()) or any(
-            isinstance(read, Element) and read.is_far for read in self.found.values()
-        ):
+        if any(read.is_far for read in self.needs.found):
             found.append(f"{self.path}: no dimension is larger than 10^9")
         return found
-
-
-def _initial(state: State, builder: Builder) -> ir.Value:
-    return state.carried.initial
-
-
-def _is_used(value: ir.Value) -> bool:
-    return bool(value.uses()) or value.is_graph_output()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeAlias
 
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.reading.integers import TRIP, Entry, Linear
 
-__all__ = ["Even", "entry_of", "write_even"]
+__all__ = ["Bounds", "Even", "entry_of", "write_even"]
+
+Bounds: TypeAlias = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
+"""Vectors of the starts and the ends of slices, and their entries for iteration 0."""
 
 
 @dataclasses.dataclass(frozen=True)

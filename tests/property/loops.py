@@ -299,11 +299,67 @@ def _scan(rng: random.Random, miss: str | None) -> Program:
     return Program(f"scan {miss}", text, miss is None, makes, least=1)
 
 
+def _bags(rng: random.Random, miss: str | None) -> Program:
+    """EmbeddingBag: rows between neighbouring offsets, reduced."""
+    body = _Body(rng, None)
+    first, last = ("s", "b0") if miss == "offset" else ("a0", "b0")
+    if miss != "offset":
+        body.lines.append("a0 = Gather <axis = 0> (all, i)")
+    body.lines.append("b0 = Gather <axis = 0> (ends, i)")
+    start, end = (body.add(f"Unsqueeze ({v}, zero1)") for v in (first, last))
+    value = body.add(f"Slice (x, {start}, {end}, zero1)")
+    if rng.random() < 0.4:
+        beside = body.add(f"Slice (beside, {start}, {end}, zero1)")
+        value = body.add(f"Mul ({value}, {beside})")
+    for _ in range(rng.randrange(3)):
+        form = rng.choice(["Relu ({})", "Add ({}, b)", "MatMul ({}, w)", "Mul ({0}, {0})"])
+        value = body.add(form.format(value))
+    keeps = rng.randrange(2)
+    reduction = rng.choice(
+        ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"]
+    )
+    value = body.add(f"{reduction} <keepdims = {keeps}> ({value}, zero1)")
+    if keeps:
+        value = body.add(f"Squeeze ({value}, zero1)")
+    value = body.add(rng.choice(["Relu ({})", "Identity ({})", "Add ({}, b)"]).format(value))
+    body.lines += [f"y = Identity ({value})", "go = Identity (t)"]
+    inner, outer, given = "int64 i, bool c", "bool go", ""
+    if miss == "offset":
+        body.lines.append("s2 = Add (s, b0)")
+        inner, outer, given = f"{inner}, int64 s", f"{outer}, int64 s2", ", zero"
+    loop = _loop(body, inner, f"{outer}, float[{ROW}] y")
+    result = "moved, ys" if miss == "offset" else "ys"
+    lines = [
+        "far = Constant <value = int64[1] {9223372036854775807}> ()",
+        "rows = Slice (shape, zero1, one1)",
+        "all = Concat <axis = 0> (offsets, rows)",
+        "ends = Slice (all, one1, far, zero1)",
+        "size = Size (ends)",
+        "beside = Tanh (x)",
+        f"{result} = Loop {loop} (size, t{given})",
+    ]
+    inputs = f"float[N,{ROW}] x, int64[K] offsets"
+    makes = {**_ROWS, "x": lambda rng, n: _floats(rng, 3 * n, ROW), "offsets": _offsets}
+    text = _model(18, inputs, f"float[M,{ROW}] ys", lines)
+    return Program(f"bags {miss}", text, miss is None, makes)
+
+
+def _offsets(rng: np.random.Generator, bags: int) -> np.ndarray:
+    """Make offsets for ``3 * bags`` rows: even, ascending, or any."""
+    match rng.integers(3):
+        case 0:
+            return np.arange(bags, dtype=np.int64) * 3
+        case 1:
+            return np.sort(rng.integers(0, 3 * bags + 1, bags))
+    return rng.integers(-2, 3 * bags + 2, bags)
+
+
 DIALECTS: dict[str, Callable[[random.Random, str | None], Program]] = {
     "counted": _counted,
     "until": _until,
     "beside": _beside,
     "scan": _scan,
+    "bags": _bags,
 }
 
 MISSES = {
@@ -319,6 +375,7 @@ MISSES = {
     "until": ("early_exit", "unsteady"),
     "beside": ("changes", "recurrence"),
     "scan": ("recurrence",),
+    "bags": ("offset",),
 }
 
 

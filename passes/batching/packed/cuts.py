@@ -12,12 +12,12 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import (
     crosses,
     lengths_of,
-    packed_data,
     rows,
     same_rows,
     sample_axis,
 )
 from passes.batching.packed.segments import spread
+from passes.batching.packed.spans import cut_forwards
 from passes.decisions import Code, Decline
 
 __all__ = ["concat_rows", "slice_rows"]
@@ -25,10 +25,10 @@ __all__ = ["concat_rows", "slice_rows"]
 
 def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Cut axes of the rows, or cut the axis of different lengths by itself, forwards."""
-    data, lengths = packed_data(ctx, operands)
-    begins, ends = (ctx.operand(operands, i, n) for i, n in ((1, "starts"), (2, "ends")))
+    data = ctx.operand(operands, 0, "data")
+    bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
     given, steps = ctx.optional(operands, 3), ctx.constant(ctx.optional(operands, 4))
-    number = begins.dims[0] if begins.rank == 1 else None
+    number = bounds[0].dims[0] if bounds[0].rank == 1 else None
     first_axes = range(number) if isinstance(number, int) else None
     axes = first_axes if given is None else ctx.constant(given)
     if axes is None:
@@ -36,26 +36,13 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     along = [sample_axis(int(a), data.rank) for a in axes]
     if data.axis not in along:
         return rows(ctx, node, operands)
-    if along != [data.axis] or (
-        ctx.optional(operands, 4) is not None and (steps is None or steps[0] != 1)
-    ):
+    is_backwards = ctx.optional(operands, 4) is not None and (steps is None or steps[0] != 1)
+    if along != [data.axis] or is_backwards or any(x.is_packed for x in bounds):
         raise crosses(node.op_type)
-    first, last = (_clamped(ctx, x, lengths) for x in (begins, ends))
-    sizes = ctx.op("Max", [ctx.op("Sub", [last, first]), ctx.builder.scalar(0)])
-    cut = Lengths(ctx.builder, sizes)
-    offset = spread(ctx, ctx.op("Add", [lengths.starts, first]), cut)
-    where = ctx.op("Add", [offset, cut.positions])
-    found = ctx.op("Gather", [data.value, where], {"axis": data.axis})
-    return [ctx.packed(found, cut, data.axis)]
-
-
-def _clamped(ctx: Context, bound: Batched, lengths: Lengths) -> ir.Value:
-    """Return a shared bound of a slice for each sample, int64 ``[B]``."""
-    number = ctx.op("Cast", [bound.value], {"to": ir.DataType.INT64})
-    zero = ctx.builder.scalar(0)
-    wrapped = ctx.op("Add", [number, lengths.value])
-    from_front = ctx.op("Where", [ctx.op("Less", [number, zero]), wrapped, number])
-    return ctx.op("Min", [ctx.op("Max", [from_front, zero]), lengths.value])
+    if data.lengths is None:
+        raise Decline(Code.RAGGED, "its bounds differ in length")
+    lengths = data.lengths
+    return [cut_forwards(ctx, data.value, bounds, lengths.value, lengths.starts, data.axis)]
 
 
 def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -1,0 +1,89 @@
+"""Slices whose bounds differ from sample to sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import Operand, constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+FULL = np.arange(12, dtype=np.float32).reshape(6, 2)
+FRONT = constant(np.array([0]))
+DATA = {
+    "shared": shared(FULL),
+    "stacked": mapped(FULL, -FULL, FULL * 2),
+    "packed": ragged(2, lengths=(4, 0, 6)),
+}
+
+
+def bound(*numbers: int, dtype: Any = np.int64) -> Operand:
+    return mapped(*(np.array([n], dtype) for n in numbers))
+
+
+LOW, HIGH = bound(1, 0, 2), bound(3, 2, 9)
+BOUNDS = {
+    "both": {"s": LOW, "e": HIGH},
+    "ends": {"s": FRONT, "e": HIGH},
+    "starts": {"s": LOW, "e": shared(np.array([4]))},
+    "from the back": {"s": bound(-3, -9, -1), "e": bound(-1, -2, 6)},
+    "that leave nothing": {"s": bound(3, 2, 0), "e": bound(1, 2, 1)},
+    "of int32": {"s": bound(1, 0, 2, dtype=np.int32), "e": bound(3, 1, 5, dtype=np.int32)},
+}
+CASES = [
+    *(
+        RaggedCase(f"{kind} data, {name}", "y = Slice(x, s, e)", {"x": data, **bounds})
+        for kind, data in DATA.items()
+        for name, bounds in BOUNDS.items()
+    ),
+    *(
+        RaggedCase(
+            f"{kind} data, axes and steps",
+            "y = Slice(x, s, e, a, t)",
+            {"x": data, **BOUNDS["both"], "a": FRONT, "t": constant(np.array([1]))},
+        )
+        for kind, data in DATA.items()
+    ),
+    RaggedCase(
+        "packed data, columns",
+        "t = Transpose(x) y = Slice(t, s, e, a) z = ReduceSum<keepdims = 0>(y, a)",
+        {"x": DATA["packed"], **BOUNDS["both"], "a": constant(np.array([1]))},
+        ("y", "z"),
+    ),
+    RaggedCase("stacked numbers", "y = Slice(x, s, e)", {"x": mapped((5,)), **BOUNDS["both"]}),
+    RaggedCase("stacked images", "y = Slice(x, s, e)", {"x": mapped((5, 2, 3)), **BOUNDS["both"]}),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+TWO = {
+    "s": mapped(*(np.array(n) for n in ([0, 0], [1, 0], [0, 1]))),
+    "e": shared(np.array([2, 2])),
+}
+DECLINED = {
+    "two axes": ({"x": DATA["stacked"], **TWO}, "y = Slice(x, s, e)", "data-dependent-shape"),
+    "two axes of packed data": ({"x": DATA["packed"], **TWO}, "y = Slice(x, s, e)", "ragged"),
+    "columns": (
+        {"x": DATA["stacked"], **BOUNDS["both"], "a": constant(np.array([1]))},
+        "y = Slice(x, s, e, a)",
+        "ragged",
+    ),
+    "backwards": (
+        {"x": DATA["packed"], "s": HIGH, "e": LOW, "a": FRONT, "t": constant(np.array([-1]))},
+        "y = Slice(x, s, e, a, t)",
+        "ragged",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_other_slices_stay_per_sample(name: str) -> None:
+    operands, nodes, code = DECLINED[name]
+    assert reasons_of(RaggedCase("", nodes, operands)) == [("Slice", code)]

@@ -124,19 +124,19 @@ class Lengths:
     def samples(self) -> ir.Value:
         """The sample that each row belongs to, int64 ``[T]``.
 
-        A sample starts where the number of starts so far grows; several do where some are empty.
+        That many samples have ended before the row or at it; several end at once where some are
+        empty. The last ones end behind the last row.
         """
         builder = self._builder
         size = builder.op("Add", [self.total, builder.ints(1)])
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [size], {"value": zero})
         ones = builder.op("ConstantOfShape", [self.count], {"value": one})
-        begun = builder.op(
-            "ScatterElements", [none, self.starts, ones], {"axis": 0, "reduction": "add"}
+        ended = builder.op(
+            "ScatterElements", [none, self.ends, ones], {"axis": 0, "reduction": "add"}
         )
-        rows = builder.op("Slice", [begun, builder.ints(0), self.total])
-        number = builder.op("CumSum", [rows, builder.scalar(0)])
-        return builder.op("Sub", [number, builder.scalar(1)])
+        rows = builder.op("Slice", [ended, builder.ints(0), self.total])
+        return builder.op("CumSum", [rows, builder.scalar(0)])
 
     @functools.cached_property
     def positions(self) -> ir.Value:

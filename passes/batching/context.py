@@ -55,6 +55,11 @@ class Surroundings(Protocol):
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """See `Context.lengths_named`."""
 
+    def lengths_by(
+        self, builder: Builder, flags: ir.Value, make: Callable[[], Lengths]
+    ) -> Lengths:
+        """See `Context.lengths_by`."""
+
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `Context.declared_dims`."""
 
@@ -119,6 +124,15 @@ class Context(Operators):
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension of a sample stands for, None if for none."""
         return self._surroundings.lengths_named(dim)
+
+    def lengths_by(self, flags: ir.Value, make: Callable[[], Lengths]) -> Lengths:
+        """Return the lengths of what flags leave of samples: one object for one value.
+
+        Args:
+            flags: Which rows are left.
+            make: Records the lengths where they are asked for the first time.
+        """
+        return self._surroundings.lengths_by(self.builder, flags, make)
 
     def nested(
         self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -13,7 +14,7 @@ from passes.batching.merging import volume
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
 
-__all__ = ["chosen", "non_max_suppression", "range_"]
+__all__ = ["chosen", "non_max_suppression", "of_images", "range_"]
 
 _INT64 = ir.DataType.INT64
 
@@ -41,9 +42,15 @@ def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Seque
         value = ctx.merged(value, data.dims[:1] and (None, *data.dims[1:]))
     every = ctx.merged(flags, (None,))
     kept = ctx.op("Compress", [value, every], {"axis": None if axis is None else 0})
+    left = functools.partial(_counted, ctx, flags)
+    return [ctx.packed(kept, ctx.lengths_by(flags, left))]
+
+
+def _counted(ctx: Context, flags: ir.Value) -> Lengths:
+    """Return how many flags ``bool[B, N]`` of each sample are true."""
     numbers = ctx.op("Cast", [flags], {"to": _INT64})
-    lengths = ctx.op("ReduceSum", [numbers, ctx.ints(1)], {"keepdims": 0})
-    return [ctx.packed(kept, Lengths(ctx.builder, lengths))]
+    total = ctx.op("ReduceSum", [numbers, ctx.ints(1)], {"keepdims": 0})
+    return Lengths(ctx.builder, total)
 
 
 def _cut(ctx: Context, value: ir.Value, other: ir.Value) -> ir.Value:
@@ -54,23 +61,32 @@ def _cut(ctx: Context, value: ir.Value, other: ir.Value) -> ir.Value:
 def non_max_suppression(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
-    """NonMaxSuppression: the images of all samples form one batch.
-
-    The number of the image tells the sample of each row. Rows are put in order of the samples,
-    since no order is promised; those of one sample stay in theirs.
-    """
+    """NonMaxSuppression: the images of all samples form one batch."""
     boxes, scores = (ctx.expanded(ctx.operand(operands, i)) for i in range(2))
     settings = [ctx.require_shared(x, "limits") for x in operands[2:]]
     (new,) = ctx.same(node, [ctx.merged(boxes), ctx.merged(scores), *settings])
-    images = ctx.shape(boxes, 1, 2)
-    numbers = ctx.op("Slice", [new.value, ctx.ints(0), ctx.ints(1), ctx.ints(1)])
+    return [of_images(ctx, new.value, ctx.shape(boxes, 1, 2))]
+
+
+def of_images(ctx: Context, found: ir.Value, images: ir.Value) -> Output:
+    """Return the rows that NonMaxSuppression found, as those of samples.
+
+    The number of the image tells the sample of each row. Rows are put in order of the samples,
+    since no order is promised; those of one sample stay in theirs.
+
+    Args:
+        ctx: The context.
+        found: Numbers of image, class and box, ``[M, 3]``.
+        images: How many images a sample has, int64 ``[1]``.
+    """
+    numbers = ctx.op("Slice", [found, ctx.ints(0), ctx.ints(1), ctx.ints(1)])
     samples = ctx.squeeze(ctx.op("Div", [numbers, images]), [1])
     order = _order(ctx, samples)
-    rows, samples = (ctx.op("Gather", [x, order], {"axis": 0}) for x in (new.value, samples))
+    rows, samples = (ctx.op("Gather", [x, order], {"axis": 0}) for x in (found, samples))
     first = ctx.op("Mul", [ctx.unsqueeze(samples, [1]), images])
     moved = ctx.op("Pad", [first, ctx.ints(0, 0, 0, 2)])
     lengths = Lengths.of_rows(ctx.builder, samples, ctx.batch)
-    return [ctx.packed(ctx.op("Sub", [rows, moved]), lengths)]
+    return ctx.packed(ctx.op("Sub", [rows, moved]), lengths)
 
 
 def _order(ctx: Context, samples: ir.Value) -> ir.Value:

@@ -12,7 +12,7 @@ stage that has all it reads, so that there are as few loops as the dependencies 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -85,6 +85,7 @@ class Walk:
         self._origin = origin
         self._sources: set[ir.Value] = set()
         self._scratch: list[Builder] = []
+        self._by_flags: dict[tuple[Builder, ir.Value], Lengths] = {}
 
     def stage(self, index: int) -> Builder:
         """Return the builder of a stage."""
@@ -149,6 +150,15 @@ class Walk:
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension stands for, None if for none."""
         return self._options.lengths.get(dim) if isinstance(dim, str) else None
+
+    def lengths_by(
+        self, builder: Builder, flags: ir.Value, make: Callable[[], Lengths]
+    ) -> Lengths:
+        """See `passes.batching.context.Context.lengths_by`."""
+        key = builder, flags
+        if key not in self._by_flags:
+            self._by_flags[key] = make()
+        return self._by_flags[key]
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `passes.batching.context.Context.declared_dims`."""
@@ -259,6 +269,9 @@ class Walk:
             for x in self.env.values():
                 if x.lengths is not None:
                     x.lengths.forget(forgotten)
+            for key, lengths in list(self._by_flags.items()):
+                if lengths.value.producer() in forgotten:
+                    del self._by_flags[key]
             for scratch in self._scratch:
                 if scratch is not builder:  # what it had before the mark stays
                     drop_uses(scratch.nodes)

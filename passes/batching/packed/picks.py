@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -153,7 +154,8 @@ def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     assert lengths is not None
     flags = _flag_of_rows(ctx, condition, lengths)
     kept = ctx.op("Compress", [value, flags], {"axis": place})
-    return [ctx.packed(kept, lengths.kept(ctx.builder, flags), place)]
+    left = ctx.lengths_by(flags, functools.partial(lengths.kept, ctx.builder, flags))
+    return [ctx.packed(kept, left, place)]
 
 
 def _flag_of_rows(ctx: Context, condition: Batched, lengths: Lengths) -> ir.Value:

@@ -35,6 +35,7 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
+from passes.batching.packed.suppression import suppression_of_rows
 from passes.batching.table import register_packed
 
 register_packed(
@@ -151,5 +152,6 @@ register_packed("GatherND", picks.gather_nd_rows, since=12, any_axis=True)
 register_packed("GatherElements ScatterElements", picks.element_rows, since=11)
 register_packed("Compress", picks.compress_rows, since=16, any_axis=True)
 register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)
+register_packed("NonMaxSuppression", suppression_of_rows, since=16, any_axis=True)
 register_packed("NonZero", finding.non_zero_rows, since=16)
 register_packed("OneHot", operators.one_hot_rows)

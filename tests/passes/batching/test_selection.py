@@ -36,6 +36,28 @@ def suppress(name: str, inputs: str = "b, s, m, o, t", **changed: Operand) -> Ra
     return RaggedCase(f"NonMaxSuppression {name}", text, used)
 
 
+ROW = constant(np.array([0]))
+DETECTED = {
+    "b": ragged(4, lengths=(7, 0, 4), low=0, high=1),
+    "s": ragged(lengths=(7, 0, 4), low=0, high=1, seed=4),
+    "a": ROW,
+    "c": constant(np.array([0, 1])),
+    "m": COUNT,
+    "o": OVERLAP,
+    "t": constant(np.float32(0.3)),
+}
+
+
+def detect(name: str, settings: str, **changed: Operand) -> RaggedCase:
+    """Suppress boxes ``b`` by scores ``s`` that differ in number."""
+    used = ["b", "s", "a", "c", *settings.split(", ")]
+    operands = {k: v for k, v in {**DETECTED, **changed}.items() if k in used}
+    attributes = "<center_point_box = 1>" if "centres" in name else ""
+    text = "u = Unsqueeze(b, a) w = Unsqueeze(s, c)"
+    nodes = f"{text} y = NonMaxSuppression{attributes}(u, w, {settings})"
+    return RaggedCase(f"NonMaxSuppression of packed boxes {name}", nodes, operands)
+
+
 X = mapped((4, 3))
 FLAGS = numbers([1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 0], dtype=np.bool_)
 MANY = numbers([1, 0, 1, 0, 1, 1, 0], [0] * 7, [1] * 7, dtype=np.bool_)
@@ -85,6 +107,29 @@ CASES = [
     suppress("of shared boxes", b=shared(one(BOXES))),
     suppress("of shared scores", s=shared(one(SCORES)), b=drawn(2, 8, 4, seed=9)),
     suppress("of scores of which some pass", t=constant(np.float32(0.95))),
+    detect("", "m, o, t"),
+    detect("without a threshold", "m, o"),
+    detect("of every box", "m"),
+    detect("of negative scores", "m, o", s=ragged(lengths=(7, 0, 4), low=-3, high=-1)),
+    detect("of centres", "m, o, t"),
+    RaggedCase(
+        "NonMaxSuppression of classes",
+        "u = Unsqueeze(b, a) q = Transpose(s) w = Unsqueeze(q, a)"
+        " y = NonMaxSuppression(u, w, m, o, t)",
+        {**DETECTED, "s": ragged(3, lengths=(7, 0, 4), low=0, high=1), "a": ROW},
+    ),
+    RaggedCase(
+        "NonMaxSuppression after a filter, and the boxes",
+        "f = Greater(s, l) b1 = Compress<axis = 0>(b, f) s1 = Compress<axis = 0>(s, f)"
+        " u = Unsqueeze(b1, a) w = Unsqueeze(s1, c) p = NonMaxSuppression(u, w, m, o, t)"
+        " i = Gather<axis = 1>(p, n) y = Gather(b1, i)",
+        {**DETECTED, "l": constant(np.float32(0.2)), "n": constant(np.array(2))},
+    ),
+    RaggedCase(
+        "Compress twice by one condition",
+        "k = Compress<axis = 0>(x, c) n = Neg(x) l = Compress<axis = 0>(n, c) y = Add(k, l)",
+        {"x": X, "c": FLAGS},
+    ),
     compress("of rows", "<axis = 0>", x=X, c=FLAGS),
     compress("of rows from behind", "<axis = -2>", x=X, c=FLAGS),
     compress("of some rows", "<axis = 0>", x=X, c=numbers([1, 0], [0, 0], [1, 1], dtype=np.bool_)),

@@ -227,6 +227,8 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(ragged.cumulative_products, 1000),
     functools.partial(exported.embedding_bag, 64),
     functools.partial(exported.embedding_bag, 4096),
+    functools.partial(exported.embedding_bag, 64, uneven=True),
+    functools.partial(exported.embedding_bag, 4096, uneven=True),
     functools.partial(exported.scripted_rows, 64),
     functools.partial(exported.scripted_rows, 16384),
     functools.partial(exported.map_fn, 1024),

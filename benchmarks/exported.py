@@ -30,8 +30,13 @@ def _weights(given: onnx.ModelProto, names: Mapping[str, str]) -> dict[str, np.n
     return {own: onnx.numpy_helper.to_array(found[theirs]) for own, theirs in names.items()}
 
 
-def embedding_bag(bags: int) -> Case:
-    """``nn.EmbeddingBag(mode="sum")`` with offsets, scripted: a Loop over bags."""
+def embedding_bag(bags: int, *, uneven: bool = False) -> Case:
+    """``nn.EmbeddingBag(mode="sum")`` with offsets, scripted: a Loop over bags.
+
+    Args:
+        bags: How many bags.
+        uneven: Whether bags hold 10 ids each on average, some of them none.
+    """
     given = _load("ts_embedding_bag_sum")
     weights = _weights(given, {"weight": "weight"})
     hand = """
@@ -55,11 +60,15 @@ def embedding_bag(bags: int) -> Case:
       sums = ConstantOfShape (size)
       y = ScatterElements <axis = 0, reduction = "add"> (sums, where, rows)
     }"""
-    ids = np.random.default_rng(0).integers(0, 50, bags * _IDS_IN_A_BAG)
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 50, bags * _IDS_IN_A_BAG)
     offsets = np.arange(bags, dtype=np.int64) * _IDS_IN_A_BAG
+    if uneven:
+        offsets[1:] = np.sort(rng.integers(0, ids.size + 1, bags - 1))
     by_hand = _renamed(model(hand, weights, opset=17), given)
     feeds = {"ids": ids, "offsets": offsets}
-    return Case(f"EmbeddingBag, scripted, {bags:,} bags of 10", given, by_hand, feeds)
+    sizes = "of different length" if uneven else "of 10"
+    return Case(f"EmbeddingBag, scripted, {bags:,} bags {sizes}", given, by_hand, feeds)
 
 
 def scripted_rows(rows: int) -> Case:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -12,9 +11,10 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.decisions import Decision
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guards import Guards
+from passes.fusing.questions import declared_elements, guard_holds
 from passes.fusing.stack import sample_count
 from passes.graphs import graphs_inside
 from passes.loops.plan import write_results
@@ -24,7 +24,6 @@ from passes.promises import Promises
 from passes.result_types import dims_of_samples
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite, Result, SequenceSource
-from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.typing import Typings
 
@@ -79,7 +78,7 @@ def _answer_lengths(builder: Builder, plan: FusionPlan, typings: Typings, guards
     """Record the lengths of elements that packed bodies ask for, now that these are written."""
     for fused in plan.fused.values():
         for sequence, asked in fused.asked.items():
-            rank = _declared_dims(plan.site, sequence, typings)
+            rank = declared_elements(plan.site, sequence, typings)
             if asked.uses():
                 lengths = guards.lengths(builder, sequence, len(rank or ()))
                 asked.replace_all_uses_with(lengths)
@@ -101,7 +100,7 @@ def _if_samples(
         write = _writes_loop(builder, plan, typings, guards)
         for check, fused in reversed(plan.fused.items()):
             assert check is not None
-            holds = _holds(builder, plan, typings, guards, check)
+            holds = guard_holds(builder, plan, typings, guards, check)
             write = _writes_choice(site, typings, holds, _writes(fused, typings), write)
 
     def write_nothing(inner: Builder) -> Sequence[ir.Value]:
@@ -138,70 +137,6 @@ def _writes_loop(builder: Builder, plan: FusionPlan, typings: Typings, guards: G
     ]
     other = dataclasses.replace(plan.site, elements=elements)
     return lambda inner: write_results(inner, other, typings, plan.loop)
-
-
-def _holds(
-    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards, check: Check
-) -> ir.Value:
-    """Record what a guard asks: a boolean scalar."""
-    site = plan.site
-    if check is Check.SIZES:
-        return _equally_long(builder, plan.fused[check].site.as_long)
-    rows = check is not Check.SHAPES
-    dims = {s: _declared_dims(site, s, typings) for s in plan.guarded}
-    if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
-        dims = {s: known for s, known in dims.items() if known is not None}
-    tests = [
-        guards.is_uniform(builder, s, known, rows=rows and bool(known))
-        for s, known in dims.items()
-    ]
-    tests += _equal_lengths(builder, site, typings)
-    if check is Check.LENGTHS:
-        lengths = [guards.lengths(builder, s, len(known)) for s, known in dims.items() if known]
-        tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
-    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
-def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
-    """Record whether the tensors of each pair have equally many rows: a boolean scalar."""
-    tests = []
-    for pair in pairs:
-        shapes = (builder.op("Shape", [tensor]) for tensor in pair)
-        sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
-        tests.append(builder.op("Equal", sizes))
-    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
-def _all_equal(builder: Builder, one: ir.Value, other: ir.Value) -> ir.Value:
-    """Record whether two vectors of lengths are the same, whatever their sizes are."""
-    sizes = [builder.op("Shape", [v]) for v in (one, other)]
-    least = builder.op("Min", sizes)
-    cut = [builder.op("Slice", [v, builder.ints(0), least]) for v in (one, other)]
-    differs = builder.op("Not", [builder.op("Equal", cut)])
-    count = builder.op("ReduceSum", [builder.op("Cast", [differs], {"to": 7})], {"keepdims": 0})
-    return builder.op("Equal", [count, builder.scalar(0)])
-
-
-def _declared_dims(
-    site: MapSite, sequence: ir.Value, typings: Typings
-) -> tuple[int | str | None, ...] | None:
-    """Return what the body declares of the elements of a sequence."""
-    inner = next(
-        inner
-        for inner, source in site.elements
-        if isinstance(source, SequenceSource) and source.sequence is sequence
-    )
-    return typings.declared.dims(inner)
-
-
-def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:
-    if lengths_are_equal(site, typings.proven):
-        return []
-    counts = [sample_count(builder, source, typings) for _, source in site.elements]
-    return [
-        builder.op("Squeeze", [builder.op("Equal", [counts[0], count]), builder.ints(0)])
-        for count in counts[1:]
-    ]
 
 
 def _graphs(builder: Builder, write_then: Branch, write_else: Branch) -> dict[str, ir.Graph]:

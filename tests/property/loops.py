@@ -344,6 +344,58 @@ def _bags(rng: random.Random, miss: str | None) -> Program:
     return Program(f"bags {miss}", text, miss is None, makes)
 
 
+def _bags_until(rng: random.Random, miss: str | None) -> Program:
+    """EmbeddingBag as PyTorch's default exporter writes it: an If asks for an empty bag."""
+    body = _Body(rng, None)
+    value = body.add("Slice (x, a, d)")
+    for _ in range(rng.randrange(3)):
+        form = rng.choice(["Relu ({})", "Add ({}, b)", "MatMul ({}, w)", "Mul ({0}, {0})"])
+        value = body.add(form.format(value))
+    reduction = rng.choice(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"])
+    value = body.add(f"{reduction} ({value}, zero1)")
+    if rng.random() < 0.5:
+        value = body.add(f"Tanh ({value})")
+    rows = "\n      ".join(body.lines)
+    is_last = rng.random() < 0.5
+    grown = "grown = Add (k, jump)" if miss == "unsteady" else "grown = Add (k, one)"
+    step = f"""<body = step (int64 i, bool c, seq(float[]) s, int64 k)
+      => (bool go, seq(float[]) s2, int64 k2) {{
+      p = Reshape (k, one1)
+      q = Add (p, one1)
+      a = Slice (all, p, q)
+      q2 = Add (q, one1)
+      d = Slice (all, q, q2)
+      none = Equal (a, d)
+      y = If (none) <then_branch = p0 () => (float[1,{ROW}] z) {{ z = Identity (nought) }},
+        else_branch = p1 () => (float[1,{ROW}] {value}) {{
+      {rows}
+      }}>
+      s2 = SequenceInsert (s, y)
+      size = Sub (d, a)
+      some = Max (size, one1)
+      jump = Squeeze (some)
+      {grown}
+      k2 = Identity (grown)
+      go = Less (k2, bags)
+    }}>"""
+    lines = [
+        f"nought = Constant <value = float[1,{ROW}] {{{', '.join(['0'] * ROW)}}}> ()",
+        "many = Size (offsets)",
+        "rows = Slice (shape, zero1, one1)",
+        "bags = Sub (many, one)" if is_last else "bags = Identity (many)",
+        "all = Identity (offsets)" if is_last else "all = Concat <axis = 0> (offsets, rows)",
+        "e = SequenceEmpty <dtype = 1> ()",
+        "more = Less (zero, bags)",
+        f"r, last = Loop {step} (, more, e, zero)",
+        "joined = SequenceInsert (r, nought)",
+        "ys = ConcatFromSequence <axis = 0> (joined)",
+    ]
+    inputs = f"float[N,{ROW}] x, int64[K] offsets"
+    makes = {**_ROWS, "x": lambda rng, n: _floats(rng, 3 * n, ROW), "offsets": _offsets}
+    text = _model(18, inputs, f"float[M,{ROW}] ys", lines)
+    return Program(f"bags_until {miss}", text, miss is None, makes)
+
+
 def _offsets(rng: np.random.Generator, bags: int) -> np.ndarray:
     """Make offsets for ``3 * bags`` rows: even, ascending, or any."""
     match rng.integers(3):
@@ -360,6 +412,7 @@ DIALECTS: dict[str, Callable[[random.Random, str | None], Program]] = {
     "beside": _beside,
     "scan": _scan,
     "bags": _bags,
+    "bags_until": _bags_until,
 }
 
 MISSES = {
@@ -376,6 +429,7 @@ MISSES = {
     "beside": ("changes", "recurrence"),
     "scan": ("recurrence",),
     "bags": ("offset",),
+    "bags_until": ("unsteady",),
 }
 
 

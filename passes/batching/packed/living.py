@@ -16,7 +16,8 @@ from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values, constant_value, subgraphs, walk_nodes
 
-__all__ = ["Living"]
+__all__ = ["Apart", "Living"]
+
 
 class Living:
     """What a body captures, as the samples of one step have it.
@@ -70,7 +71,7 @@ class Living:
                 self._lengths[outside] = Lengths(builder, sizes)
             else:
                 starts = self._team.take(outside.starts)
-                self._lengths[outside] = _Apart(builder, sizes, starts, outside.total)
+                self._lengths[outside] = Apart(builder, sizes, starts, outside.total)
         return self._lengths[outside]
 
     def _of(self, x: Batched) -> Batched:
@@ -108,7 +109,7 @@ def _reads_rows(node: ir.Node, rank: int) -> bool:
     return node.op_type in ("Shape", "Size")
 
 
-class _Apart(Lengths):
+class Apart(Lengths):
     """Lengths of samples whose rows lie in a larger tensor, with rows of others between them."""
 
     def __init__(

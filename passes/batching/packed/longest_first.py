@@ -50,8 +50,12 @@ class LongestFirst:
         parts = ctx.builder.node("Split", [self._order, sizes], {"axis": 0}, outputs=2).outputs
         self.first = (parts[0], parts[1])
         self.trips: ir.Value | None = ctx.op("Squeeze", [lengths.longest, ctx.ints(0)])
-        self.starts = ctx.builder.flag(True)
         self.carried: Sequence[ir.Value] = ()
+        self.noted: Sequence[ir.Value] = ()
+
+    def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
+        """See `Roster`; the number of steps is known."""
+        return builder.flag(True)
 
     def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _Prefix:
         """See `Roster`."""
@@ -67,7 +71,7 @@ class LongestFirst:
             self._sorted[value] = self._ctx.op("Gather", [value, self._order], {"axis": 0})
         return self._sorted[value]
 
-    def finish(self, carried: Sequence[ir.Value]) -> ir.Value:
+    def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
         """See `Roster`; who has fewer steps is done before, and equals keep their order."""
         ctx, lengths = self._ctx, self._lengths
         longer = ctx.op("Add", [lengths.value, ctx.builder.scalar(1)])
@@ -116,10 +120,10 @@ class _Prefix:
         parts = inner.node("Split", [x.value, bounds], {"axis": x.axis}, outputs=2).outputs
         return parts[0], parts[1]
 
-    def condition(self, condition: ir.Value) -> ir.Value:
-        return self._inner.op("Identity", [condition])
-
     def carried(self) -> list[ir.Value]:
+        return []
+
+    def notes(self) -> list[ir.Value]:
         return []
 
     def _first(self, value: ir.Value, count: ir.Value) -> ir.Value:

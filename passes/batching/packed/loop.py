@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.living import Apart
 from passes.batching.packed.longest_first import LongestFirst
 from passes.batching.packed.remaining import Remaining
 from passes.batching.packed.rosters import Roster, Team
@@ -66,7 +67,7 @@ def _roster(
         begins = _one_each(ctx, condition)
     if goes_on and limit is not None and count is not None:
         lengths = None if begins is not None else _lengths_counted(ctx, node)
-        if lengths is None:
+        if lengths is None or isinstance(lengths, Apart):
             none = ctx.builder.scalar(0)
             limit = limit if begins is None else ctx.op("Where", [begins, limit, none])
             lengths = Lengths(ctx.builder, ctx.op("Max", [limit, none]))

@@ -35,31 +35,30 @@ class Remaining:
         first, never = (ctx.squeeze(ctx.op("NonZero", [side]), [0]) for side in sides)
         self.first = (first, never)
         self.trips: ir.Value | None = None
-        self.starts = ctx.op("Greater", [ctx.op("Size", [first]), ctx.builder.scalar(0)])
-        none = [ctx.builder.constant(np.empty(0, np.int64))] * 2
-        notes = [ctx.op("SequenceConstruct", [x]) for x in (never, *none)]
-        self.carried: Sequence[ir.Value] = [first, *notes]
-        for value, note in zip((first, *notes), (False, True, True, True), strict=True):
-            tensor = ir.TensorType(ir.DataType.INT64)
-            value.type = ir.SequenceType(tensor) if note else tensor
-        self._noted: tuple[ir.Value, ir.Value] | None = None
+        first.type = ir.TensorType(ir.DataType.INT64)
+        none = ctx.builder.constant(np.empty(0, np.int64))
+        self.carried: Sequence[ir.Value] = [first]
+        self.noted: Sequence[ir.Value] = [never, none, none]
+        self._rows: tuple[ir.Value, ir.Value] | None = None
+
+    def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
+        """See `Roster`."""
+        return builder.op("Greater", [builder.op("Size", [carried[0]]), builder.scalar(0)])
 
     def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _Chosen:
         """See `Roster`."""
         return _Chosen(inner, step, carried, self._limit)
 
-    def finish(self, carried: Sequence[ir.Value]) -> ir.Value:
+    def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
         """See `Roster`."""
-        order, samples, steps = (
-            self._ctx.op("ConcatFromSequence", [notes], {"axis": 0}) for notes in carried[1:]
-        )
-        self._noted = samples, steps
+        order, samples, steps = noted
+        self._rows = samples, steps
         return inverse_of(self._ctx, order)
 
     def rows(self, mirrored: bool) -> tuple[ir.Value, Lengths]:
         """See `Roster`."""
-        assert self._noted is not None and not mirrored
-        ctx, (samples, steps) = self._ctx, self._noted
+        assert self._rows is not None and not mirrored
+        ctx, (samples, steps) = self._ctx, self._rows
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = ctx.op("ConstantOfShape", [ctx.batch], {"value": zero})
         ones = ctx.op("ConstantOfShape", [ctx.op("Shape", [samples])], {"value": one})
@@ -80,7 +79,7 @@ class _Chosen:
         limit: ir.Value | None,
     ) -> None:
         self._inner, self._step, self._limit = inner, step, limit
-        self._numbers, self._notes = carried[0], carried[1:]
+        self._numbers = carried[0]
         self.batch = inner.op("Shape", [self._numbers])
         self.done = self.batch
         self._sides = (self._numbers, self._numbers)
@@ -107,21 +106,12 @@ class _Chosen:
             kept, gone = (self._inner.op("Gather", [v, rows], {"axis": 0}) for v in self._sides)
         return self._compress(x.value, kept, x.axis), self._compress(x.value, gone, x.axis)
 
-    def condition(self, condition: ir.Value) -> ir.Value:
-        inner = self._inner
-        some = inner.op("Cast", [self._sides[0]], {"to": ir.DataType.INT64})
-        count = inner.op("ReduceSum", [some], {"keepdims": 0})
-        return inner.op("Greater", [count, inner.scalar(0)])
-
     def carried(self) -> list[ir.Value]:
-        inner = self._inner
-        kept, gone = (self._compress(self._numbers, side, 0) for side in self._sides)
-        steps = inner.op("Expand", [self._step, self.batch])
-        notes = [
-            inner.op("SequenceInsert", [sequence, value])
-            for sequence, value in zip(self._notes, (gone, self._numbers, steps), strict=True)
-        ]
-        return [kept, *notes]
+        return [self._compress(self._numbers, self._sides[0], 0)]
+
+    def notes(self) -> list[ir.Value]:
+        done = self._compress(self._numbers, self._sides[1], 0)
+        return [done, self._numbers, self._inner.op("Expand", [self._step, self.batch])]
 
     def _compress(self, value: ir.Value, side: ir.Value, axis: int) -> ir.Value:
         return self._inner.op("Compress", [value, side], {"axis": axis})

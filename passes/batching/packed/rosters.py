@@ -34,11 +34,11 @@ class Team(Protocol):
     def split(self, x: Batched) -> tuple[ir.Value, ir.Value]:
         """Return what of a stacked or packed value goes on, and what is done."""
 
-    def condition(self, condition: ir.Value) -> ir.Value:
-        """Return whether there is a further step."""
-
     def carried(self) -> list[ir.Value]:
         """Return what the loop carries on for the roster."""
+
+    def notes(self) -> list[ir.Value]:
+        """Return what is noted of the step."""
 
 
 class Roster(Protocol):
@@ -46,21 +46,28 @@ class Roster(Protocol):
 
     Attributes:
         trips: Limit of the loop's steps, None for none.
-        starts: Whether there is a first step, bool.
         first: The samples that have a first step, and those that have none.
         carried: What the loop carries for the roster at first.
+        noted: What is noted before the first step.
     """
 
     trips: ir.Value | None
-    starts: ir.Value
     first: tuple[ir.Value, ir.Value]
     carried: Sequence[ir.Value]
+    noted: Sequence[ir.Value]
+
+    def goes_on(self, builder: Builder, carried: Sequence[ir.Value]) -> ir.Value:
+        """Return whether there is a further step, by what is carried."""
 
     def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> Team:
         """Record who takes part in a step."""
 
-    def finish(self, carried: Sequence[ir.Value]) -> ir.Value:
-        """Return where each sample stands in the order in which they were done, ``[B]``."""
+    def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
+        """Return where each sample stands in the order in which they were done, ``[B]``.
+
+        Args:
+            noted: All that was noted, one step behind the other.
+        """
 
     def rows(self, mirrored: bool) -> tuple[ir.Value, Lengths]:
         """Return where rows lie among those that the steps yield, and the samples' lengths.

@@ -11,10 +11,11 @@ import onnx_ir as ir
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.collecting import Collecting, Number, collect
 from passes.batching.packed.living import Living
 from passes.batching.packed.rosters import Roster, Team
 from passes.batching.packed.some_samples import SomeSamples, inverse_of
-from passes.builder import BATCHED_KEY, Builder, drop_uses, tensor_value
+from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline
 
 __all__ = ["Body", "run_steps"]
@@ -68,16 +69,16 @@ class _Run:
 
     Attributes:
         builder: Its nodes.
-        own: The inputs of the loop: number of the step, condition, what the roster carries.
-        states: Its inputs that are states.
+        number: The number of the step.
+        inputs: What the loop carries: for the roster, and the states.
         team: The samples of the step.
         local: Their context.
         outputs: What the body yields.
     """
 
     builder: Builder
-    own: list[ir.Value]
-    states: list[ir.Value]
+    number: Number
+    inputs: list[ir.Value]
     team: Team
     local: Context
     outputs: list[Batched]
@@ -100,21 +101,18 @@ class _Writer:
         """Record the loop and return its results."""
         ctx, roster = self.ctx, self.roster
         run = self._settled()
-        ended = [self._at_first(i, roster.first[1], expand=True) for i in self.states]
         begun = [self._at_first(i, roster.first[0]) for i in range(len(self.layouts))]
-        sequences = [ctx.op("SequenceConstruct", [value]) for value in ended]
-        sequences += [ctx.op("SequenceConstruct", [ctx.builder.constant(a)]) for a in self.empty]
         collected = [
-            ir.Value(name="collected", type=ir.SequenceType(ir.TensorType(dtype)))
-            for dtype in self._collected_types()
+            *roster.noted,
+            *(self._at_first(i, roster.first[1], expand=True) for i in self.states),
+            *(ctx.builder.constant(a) for a in self.empty),
         ]
-        graph = ctx.builder.subgraph(
-            "steps", [*run.own, *run.states, *collected], lambda b: self._close(b, run, collected)
+        dtypes = [ir.DataType.INT64] * len(roster.noted) + self._collected_types()
+        loop = Collecting(
+            roster.trips, run.number, run.inputs, lambda b: self._close(b, run), roster.goes_on
         )
-        inputs = [roster.trips, roster.starts, *roster.carried, *begun, *sequences]
-        loop = ctx.builder.node("Loop", inputs, {"body": graph}, outputs=len(inputs) - 2)
-        loop.metadata_props[BATCHED_KEY] = ctx.builder.origin
-        return self._results(loop.outputs)
+        carried = [*roster.carried, *begun]
+        return self._results(collect(ctx.builder, loop, carried, collected, dtypes))
 
     def _settled(self) -> _Run:
         """Record the step once each state has the layout that the body gives it."""
@@ -132,11 +130,11 @@ class _Writer:
 
     def _run(self) -> _Run:
         inner = Builder(self.ctx.builder.origin)
-        step = tensor_value("step", ir.DataType.INT64, [])
-        condition = tensor_value("go", ir.DataType.BOOL, [])
+        number = Number()
         carried = [ir.Value(name="carried", type=value.type) for value in self.roster.carried]
         states = [self._input(i) for i in range(len(self.layouts))]
         try:
+            step = number.record(inner)
             team = self.roster.team(inner, step, carried)
             local = self.ctx.with_batch(inner, team.batch)
             living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
@@ -152,7 +150,7 @@ class _Writer:
         except Decline:
             drop_uses(inner.nodes)
             raise
-        return _Run(inner, [step, condition, *carried], states, team, local, outputs)
+        return _Run(inner, number, [*carried, *states], team, local, outputs)
 
     def _packed_states(self) -> list[Lengths]:
         return [x.lengths for x in self.body.initial if x.lengths is not None]
@@ -191,13 +189,9 @@ class _Writer:
             *(ir.DataType.from_numpy(a.dtype) for a in self.empty),
         ]
 
-    def _close(
-        self, inner: Builder, run: _Run, collected: Sequence[ir.Value]
-    ) -> Sequence[ir.Value]:
-        """Record what a step hands on."""
-        inner.nodes.extend(run.builder.nodes)
+    def _close(self, inner: Builder, run: _Run) -> tuple[list[ir.Value], list[ir.Value]]:
+        """Record what a step hands on, and what is collected of it."""
         builder, local, leading = run.builder, run.local, self.body.leading
-        mark = len(builder.nodes)
         run.team.part(self._go_on(local, run.outputs[0]) if self.body.condition else None)
         kept, done = [], []
         for i, layout in enumerate(self.layouts):
@@ -211,19 +205,12 @@ class _Writer:
             kept.append(parts[0])
             done += [parts[1]] if i in self.states else []
         yielded = [local.expanded(run.outputs[leading + i]) for i in self.rows]
-        insertions = [
-            builder.op("SequenceInsert", [sequence, value])
-            for sequence, value in zip(collected, [*done, *yielded], strict=True)
-        ]
-        for new, sequence in zip(insertions, collected, strict=True):
-            new.type = sequence.type
-        goes_on = run.team.condition(run.own[1])
-        goes_on.type, goes_on.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape([])
         carried = run.team.carried()
-        for value, own in zip(carried, run.own[2:], strict=True):
+        for value, own in zip(carried, run.inputs, strict=False):
             value.type = own.type
-        inner.nodes.extend(builder.nodes[mark:])
-        return [goes_on, *carried, *kept, *insertions]
+        notes = run.team.notes()
+        inner.nodes.extend(builder.nodes)
+        return [*carried, *kept], [*notes, *done, *yielded]
 
     def _go_on(self, local: Context, x: Batched) -> ir.Value:
         value = local.expanded(x)
@@ -231,16 +218,16 @@ class _Writer:
 
     def _results(self, values: Sequence[ir.Value]) -> list[Output | None]:
         ctx, body, roster = self.ctx, self.body, self.roster
-        own, count = len(roster.carried), len(self.layouts)
-        place = roster.finish(values[:own])
+        count, noted = len(self.layouts), len(roster.noted)
+        place = roster.finish(values[:noted])
         back = SomeSamples(ctx, place)
-        collected = iter(values[own + count :])
+        collected = iter(values[noted:])
         outputs: list[Output | None] = [None] * len(self.node.outputs)
         for i in self.states:
             x = dataclasses.replace(
                 body.initial[i],
                 layout=Layout.PACKED if body.initial[i].is_packed else Layout.STACKED,
-                value=ctx.op("ConcatFromSequence", [next(collected)], {"axis": 0}),
+                value=next(collected),
             )
             if x.lengths is not None:
                 sizes = ctx.op("Gather", [x.lengths.value, inverse_of(ctx, place)], {"axis": 0})
@@ -257,8 +244,8 @@ class _Writer:
             if mirrored not in found:
                 found[mirrored] = roster.rows(mirrored)
             where, lengths = found[mirrored]
-            steps = ctx.op("ConcatFromSequence", [next(collected)], {"axis": 0})
-            outputs[i] = ctx.packed(ctx.op("Gather", [steps, where], {"axis": 0}), lengths)
+            rows = ctx.op("Gather", [next(collected), where], {"axis": 0})
+            outputs[i] = ctx.packed(rows, lengths)
         return outputs
 
 

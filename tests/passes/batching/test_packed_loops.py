@@ -10,6 +10,7 @@ import pytest
 from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
+LEVELS = 2  # A loop of blocks of steps.
 X, Z = ragged(2), ragged(2, seed=1)
 OTHER = ragged(2, lengths=(1, 4, 2), seed=2)
 ZERO = constant(np.array([0.5, -1], np.float32))
@@ -79,6 +80,12 @@ KNOWN = [
     ),
     _case("counts of samples", _loop(COUNTED), n=_counts(2, 0, 3), m=mapped((2,))),
     _case("one below no steps", _loop(COUNTED), n=_counts(2, -4, 3), m=mapped((2,))),
+    _case(
+        "more steps than a block has",
+        _loop("c2 = Identity(c) f = Cast<to = 1>(i) s2 = Add(s, f) o = Mul(s2, m)"),
+        n=_counts(70, 130, 64),
+        m=mapped((2,)),
+    ),
     _case("no step of any sample", _loop(COUNTED), ("e",), n=_counts(0, 0, 0), m=mapped((2,))),
     _case(
         "counts of one element",
@@ -169,10 +176,12 @@ KNOWN = [
         "a loop of each sample in the steps",
         f"{LENGTH} "
         + _loop(
-            "c2 = Identity(c) r = Gather(x, i) s2 = Loop(i, t, s) <body = b1 (int64 j, bool d, "
-            "float[2] u) => (bool d2, float[2] u2) { d2 = Identity(d) q = Gather(x, j) "
-            "u2 = Add(u, q) }> o = Mul(s2, r)"
+            "c2 = Identity(c) r = Gather(x, i) s3, w = Loop(n, t, s) <body = b1 (int64 j, bool d, "
+            "float[2] u) => (bool d2, float[2] u2, float[2] w2) { d2 = Identity(d) "
+            "q = Gather(x, j) u2 = Add(u, q) w2 = Mul(u2, r) }> "
+            "v = ReduceSum<keepdims = 0>(w, first) s2 = Add(s, v) o = Mul(s2, r)"
         ),
+        first=constant(np.array([0])),
     ),
 ]
 
@@ -189,6 +198,11 @@ ENDING = [
     _case("ends by itself, or by a count", _loop(HALVED), z=LARGE, n=_counts(3, 2, 0), **HALF),
     _case(
         "ends by itself, or by one count", _loop(HALVED), z=LARGE, n=shared(np.array(3)), **HALF
+    ),
+    _case(
+        "ends after more steps than a block has",
+        _loop("c2 = Less(i, last) f = Cast<to = 1>(i) s2 = Add(s, f) o = Neg(s2)", count=""),
+        last=_counts(70, 2, 127),
     ),
     _case("not all begin", _loop(HALVED, count="", go="g"), z=LARGE, g=FLAGS, **HALF),
     _case("last states alone", _loop(HALVED, count=""), ("e",), z=LARGE, **HALF),
@@ -252,13 +266,13 @@ TOGETHER = [
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", KNOWN, ids=str)
 def test_steps_of_samples(case: RaggedCase, batch: int) -> None:
-    prove_ragged(case, batch, inside=case.nodes.count("Loop("))
+    prove_ragged(case, batch, inside=LEVELS * case.nodes.count("Loop("))
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", ENDING, ids=str)
 def test_samples_that_end_by_themselves(case: RaggedCase, batch: int) -> None:
-    prove_ragged(case, batch, inside=1)
+    prove_ragged(case, batch, inside=LEVELS)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])

@@ -47,6 +47,27 @@ SCANS = [
         ("e", "y"),
     ),
     RaggedCase(
+        "all rows in every step",
+        "e, y = Scan<body = b (float[2] s, float[2] r) => (float[2] n, float[2] o) { d = Sub(w, r) q = ReduceMax<keepdims=0>(d, k) n = Add(s, q) o = Neg(q) }, num_scan_inputs = 1>(z, x)",
+        {
+            "x": X,
+            "z": ZERO,
+            "w": ragged(2, lengths=(1, 2, 4), seed=6),
+            "k": constant(np.array([0])),
+        },
+        ("e", "y"),
+    ),
+    RaggedCase(
+        "rows by positions that are scanned",
+        "e, y = Scan<body = b (float[2] s, int64 p) => (float[2] n, float[2] o) { q = Gather(w, p) n = Add(s, q) o = Mul(n, q) }, num_scan_inputs = 1>(z, i)",
+        {
+            "i": Operand("ragged", tuple(np.array(v, np.int64) for v in ([1, 0, 1], [], [2, -1]))),
+            "z": ZERO,
+            "w": ragged(2, lengths=(2, 0, 3), seed=6),
+        },
+        ("e", "y"),
+    ),
+    RaggedCase(
         "a body that fails on padding",
         "e, y = Scan<body = b (int64[2] s, int64[2] r) => (int64[2] n, int64[2] o) { n = Add(s, r) o = Div(s, r) }, num_scan_inputs = 1>(i, x)",
         {"x": ragged(2, dtype=np.int64, low=1, high=9), "i": constant(np.array([40, 50]))},
@@ -136,7 +157,7 @@ def test_recurrent_network_equals_the_body_run_alone(case: RaggedCase, batch: in
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", SCANS, ids=str)
 def test_scan_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
-    prove_ragged(case, batch, inside=1)
+    prove_ragged(case, batch, inside=2)
 
 
 CONSTANT_LENGTHS = """<ir_version: 9, opset_import: ["" : 18]>

@@ -75,8 +75,13 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the Loops of a model, those inside of others first."""
-        modified = not self._again and inline_loops(model, self._fuse)
-        return ir.passes.PassResult(model, self._fuse(model) or modified)
+        if self._again:
+            return ir.passes.PassResult(model, self._fuse(model))
+        inlined, left = inline_loops(model, self._fuse)
+        in_functions = [decision for decision in self.decisions if decision.path in left]
+        fused = self._fuse(model)
+        self.decisions += in_functions
+        return ir.passes.PassResult(model, fused or inlined)
 
     def _fuse(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
-from passes.graphs import walk_nodes
+from passes.graphs import node_paths, walk_nodes
 from passes.inline import functions_holding, inline_functions
 from passes.reading.iterations import is_iteration
 
@@ -16,7 +16,7 @@ __all__ = ["inline_loops"]
 _NAME_KEY = "seqmap.loop"
 
 
-def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> bool:
+def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> tuple[bool, set[str]]:
     """Inline the functions of which a Loop or Scan is fused, and those that call them.
 
     A function knows neither its types nor who calls it, so that its Loops are read where it is
@@ -27,11 +27,12 @@ def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> bool:
         fuse: Fuses the Loops and Scans of a model that stand in no function.
 
     Returns:
-        Whether a function was inlined.
+        Whether a function was inlined; and the paths, as ``fuse`` met them, of the Loops and
+        Scans of the functions that stay.
     """
     holding = functions_holding(model, is_iteration)
     if not holding:
-        return False
+        return False, set()
     trial = model.clone()
     for name, node in _named_loops(trial):
         node.metadata_props[_NAME_KEY] = name
@@ -44,7 +45,10 @@ def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> bool:
     chosen = functions_holding(model, wanted.__contains__)
     if chosen:
         inline_functions(model, chosen)
-    return bool(chosen)
+    left = {name for name, _ in _named_loops(model)}
+    paths = node_paths(trial)
+    nodes = walk_nodes(trial.graph)
+    return bool(chosen), {paths[n] for n in nodes if n.metadata_props.get(_NAME_KEY) in left}
 
 
 def _named_loops(model: ir.Model) -> Iterator[tuple[str, ir.Node]]:

@@ -78,11 +78,12 @@ def test_a_function_of_a_recurrence_stays() -> None:
     found = read(before)
     assert [function.name for function in found.model.functions] == ["sums"]
     assert found.operators["Loop"] == 1
+    assert found.codes == ["recurrence"]
     assert same(before, found.model, *FEEDS) == len(FEEDS)
 
 
 def test_a_model_of_which_nothing_is_fused_stays_as_it_is() -> None:
     before = parsed("ys = own.sums (x)", SUMMED)
     found = read(before)
-    assert not found.decisions
+    assert found.codes == ["recurrence"]
     assert [node.op_type for node in found.model.graph.node] == ["sums"]

@@ -74,6 +74,79 @@ def _input(name: str, type_: onnx.TypeProto) -> onnx.ValueInfoProto:
     return onnx.ValueInfoProto(name=name, type=type_)
 
 
+def parts(p: Pool) -> None:
+    """If of each sample whose branches can fail, or yield rows in different number."""
+    x = p.pick("f", lambda v: v.rank >= 1 and v.dtype == np.float32)
+    y = p.pick("f", lambda v: v.dtype == x.dtype and v.rank == x.rank)
+    flags = [v for v in p.values if v.kind == "b" and v.varies and v.rank == 0]
+    if flags and p.chance(0.5):
+        flag = p.choose(flags)
+    else:
+        size = p.one("Size", [p.pick("f", lambda v: v.exact)])
+        flag = p.one("Less", [size, p.constant(p.number(1, 5), np.int64)])
+    bounds = [p.ints(n) for n in (0, p.number(0, 2), p.choose([0, -1]))]
+    graphs = [_part(p, p.choose([x, y]), bounds) for _ in range(2)]
+    captures = [x, y, *bounds]
+    p.add("If", [flag], captures=captures, then_branch=graphs[0], else_branch=graphs[1])
+
+
+def _part(p: Pool, x: Value, bounds: Sequence[Value]) -> onnx.GraphProto:
+    """Return a branch that reads a value; it may fail for samples that do not take it."""
+    out, more = p.fresh("b"), p.fresh("b")
+    first, end, at = (v.name for v in bounds)
+    kind = p.choose(["Neg", "Identity", "Slice", "Gather", "Concat", "Relu", "Sum"])
+    nodes = {
+        "Slice": [helper.make_node("Slice", [x.name, first, end, first], [out])],
+        "Gather": [helper.make_node("Gather", [x.name, at], [out], axis=0)],
+        "Concat": [helper.make_node("Concat", [x.name, x.name], [out], axis=0)],
+        "Sum": [
+            helper.make_node("ReduceSum", [x.name, first], [more], keepdims=1),
+            helper.make_node("Add", [x.name, more], [out]),
+        ],
+    }.get(kind, [helper.make_node(kind, [x.name], [out])])
+    return _graph(nodes, "part", [], [(out, None)])
+
+
+def steps(p: Pool) -> None:
+    """Loop over the rows of a value by their numbers; it may end early."""
+    x = p.pick("f", lambda v: v.rank >= 1 and v.dtype == np.float32 and None not in v.dims[1:])
+    if p.opset < 13:
+        raise Skip
+    if p.chance(0.7):
+        count = p.one("Gather", [p.one("Shape", [x]), p.constant(0, np.int64)], axis=0)
+    else:
+        count = p.pick("i", lambda v: v.rank == 0 and v.dtype == np.int64)
+    start = p.one("ReduceSum", [x, p.ints(0)], keepdims=0)
+    other = p.pick("f", lambda v: v.dtype == x.dtype and v.rank == 0) if p.chance(0.2) else None
+    bound = p.constant(p.number(0, 6), np.float32)
+    i, go, state, row, new, out, total, go_on = (p.fresh("l") for _ in range(8))
+    nodes = [
+        helper.make_node("Gather", [x.name, i], [row], axis=0),
+        helper.make_node(p.choose(["Add", "Max", "Sub"]), [state, row], [new]),
+        helper.make_node("Mul", [row, other.name], [out])
+        if other is not None
+        else helper.make_node(p.choose(["Identity", "Neg", "Abs"]), [p.choose([new, row])], [out]),
+    ]
+    if p.chance(0.4):
+        nodes.append(helper.make_node("ReduceSum", [new], [total], keepdims=0))
+        nodes.append(helper.make_node("Less", [total, bound.name], [go_on]))
+    else:
+        nodes.append(helper.make_node("Identity", [go], [go_on]))
+    flag = helper.make_tensor_type_proto(9, [])
+    # With no steps, onnxruntime yields 0 for a dimension that the body does not declare.
+    kept = helper.make_tensor_type_proto(1, x.dims[1:])
+    body = _graph(
+        nodes,
+        "body",
+        [_input(i, helper.make_tensor_type_proto(7, [])), _input(go, flag), _input(state, kept)],
+        [(go_on, flag), (new, kept), (out, kept)],
+    )
+    captures = [v for v in (x, other, bound) if v is not None]
+    p.add(
+        "Loop", [count, p.constant(True, np.bool_), start], outputs=2, captures=captures, body=body
+    )
+
+
 def loop(p: Pool) -> None:
     """Loop that carries a value and collects scan outputs; trips shared or per sample."""
     x = p.pick("f", lambda v: v.dtype == np.float32)
@@ -188,4 +261,4 @@ def sequences(p: Pool) -> None:
     p.add_all(nodes, [*captures, *constants], [out])
 
 
-MOVES = [(6, branches), (4, loop), (4, scan), (4, sequences)]
+MOVES = [(6, branches), (4, parts), (4, loop), (5, steps), (4, scan), (4, sequences)]

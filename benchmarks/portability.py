@@ -16,6 +16,7 @@ import importlib.metadata
 import pathlib
 import pickle
 import platform
+import re
 import subprocess
 import sys
 import threading
@@ -31,7 +32,6 @@ from rewriter import models, pipeline, protos
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.compare import compare
 from rewriter.feeds import FeedMaker, check_feeds, read_feeds
-from rewriter.targets import TARGETS, ignored
 from rewriter.tensor_io import outputs_as_lists
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -39,7 +39,8 @@ RESULTS = pathlib.Path(__file__).with_name("PORTABILITY.md")
 FOLDERS = ("text", "exported")
 PATIENCE = 60.0
 RTOL, ATOL = 1e-3, 1e-4
-_PACKAGES = {"reference": "onnx"}
+_PACKAGES = {"reference": "onnx", "iree": "iree-base-compiler", "tvm": "apache-tvm"}
+_WIDTH = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Row:
         after: The rewritten one.
         feeds: Inputs, sequences as lists.
         right: What engines that know better give; any of them will do.
-        notes: What is known to go wrong on a backend.
+        why: What keeps it from being portable; empty where it is.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Row:
     after: bytes
     feeds: dict[str, Any]
     right: list[dict[str, Any]]
-    notes: tuple[str, ...]
+    why: str
 
 
 def main() -> None:
@@ -100,18 +101,20 @@ def _report(only: str) -> Iterator[str]:
     workers = {name: _Worker(name) for name in names}
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
     total = 0
-    notes = []
+    forms, reasons = [], []
     for row in _rows(only):
         if isinstance(row, str):
-            notes.append(f"- {row}: no inputs are known that all its forms accept")
+            forms.append(f"- {row}: no inputs are known that all its forms accept")
             continue
-        notes += [f"- {row.name}: {note}" for note in row.notes]
+        forms += [f"- {row.name}: {row.why}"] * bool(row.why)
         cells = []
         for name, worker in workers.items():
-            pair = [worker.ask(data, row) for data in (row.before, row.after)]
-            for side, verdict in zip(("before", "after"), pair, strict=True):
-                counts[name, side, verdict] += 1
-            cells.append(" / ".join(pair))
+            (before, _), (after, reason) = (worker.ask(m, row) for m in (row.before, row.after))
+            counts[name, "before", before] += 1
+            counts[name, "after", after] += 1
+            cells.append(f"{before} / {after}")
+            if after != "right":
+                reasons.append(f"| {row.name} | {name} | {after} | {reason} |")
         total += 1
         yield f"| {row.name} | {row.form} | {' | '.join(cells)} |"
     for worker in workers.values():
@@ -122,7 +125,15 @@ def _report(only: str) -> Iterator[str]:
     for name in names:
         yield f"| {name} | {counts[name, 'before', 'right']} | {counts[name, 'after', 'right']} |"
     yield ""
-    yield from notes
+    yield "What keeps a model from the form `portable`:"
+    yield ""
+    yield from forms
+    yield ""
+    yield "What backends say of a rewritten model that they do not run right:"
+    yield ""
+    yield "| model | backend | | |"
+    yield "| --- | --- | --- | --- |"
+    yield from reasons
 
 
 def _version(backend: str) -> str:
@@ -139,7 +150,7 @@ def _rows(only: str) -> Iterator[Row | str]:
 
 def _row(path: pathlib.Path) -> Row | None:
     before = models.load(path)
-    after, form = _rewritten(before)
+    after, form, why = _rewritten(before)
     feeds = _feeds(path, before, after)
     if feeds is None:
         return None
@@ -151,11 +162,11 @@ def _row(path: pathlib.Path) -> Row | None:
         except BackendError:
             continue
     data = [protos.to_proto(model).SerializeToString() for model in (before, after)]
-    notes = [note for name in BACKENDS if name in TARGETS for note in ignored(after, name)]
-    return Row(path.name, form, *data, feeds, right, tuple(notes)) if right else None
+    return Row(path.name, form, *data, feeds, right, why) if right else None
 
 
-def _rewritten(before: ir.Model) -> tuple[ir.Model, str]:
+def _rewritten(before: ir.Model) -> tuple[ir.Model, str, str]:
+    """Return what becomes of a model, its form, and what keeps it from being portable."""
     inputs = before.graph.inputs
     uniform = [v.name for v in inputs if isinstance(v.type, ir.SequenceType) and v.name]
     tries = (
@@ -163,10 +174,12 @@ def _rewritten(before: ir.Model) -> tuple[ir.Model, str]:
         ("tensors", {"tensor_io": True, "uniform": uniform}),
         ("sequences", {"uniform": uniform}),
     )
+    why = ""
     for form, options in tries:
         try:
             result = pipeline.rewrite(before, **options)  # type: ignore[arg-type]
-        except pipeline.TargetError:
+        except pipeline.TargetError as error:
+            why = why or error.report.unreached[0].reason
             continue
         assert isinstance(result.model, ir.Model)
         left = result.report.after
@@ -174,7 +187,7 @@ def _rewritten(before: ir.Model) -> tuple[ir.Model, str]:
         parts += [f"{left.sequences} sequence operators"] * bool(left.sequences)
         if not parts and form == "tensors":
             parts = ["an If"]
-        return result.model, "portable" if form == "portable" else ", ".join(parts)
+        return result.model, "portable" if form == "portable" else ", ".join(parts), why
     raise RewriteError("the model cannot be rewritten at all")
 
 
@@ -209,8 +222,8 @@ class _Worker:
         self._backend = backend
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, model: bytes, row: Row) -> str:
-        """Return what becomes of a model."""
+    def ask(self, model: bytes, row: Row) -> tuple[str, str]:
+        """Return what becomes of a model, and why."""
         if self._process is None:
             words = [sys.executable, "-m", "benchmarks.portability", "--worker", self._backend]
             self._process = subprocess.Popen(
@@ -234,10 +247,12 @@ class _Worker:
         try:
             pickle.dump((model, row.feeds, row.right), process.stdin)
             process.stdin.flush()
-            return str(pickle.load(process.stdout))
+            answer: tuple[str, str] = pickle.load(process.stdout)
         except (EOFError, OSError, pickle.UnpicklingError):
             self.stop()
-            return "hangs" if late.is_set() else "crash"
+            return ("hangs" if late.is_set() else "crash"), ""
+        else:
+            return answer
         finally:
             timer.cancel()
 
@@ -269,18 +284,26 @@ def _work(backend: str) -> None:
 
 def _verdict(
     backend: str, model: onnx.ModelProto, feeds: dict[str, Any], right: Iterable[dict[str, Any]]
-) -> str:
+) -> tuple[str, str]:
     try:
         session = open_session(model, backend)
-    except BackendError:
-        return "refused"
+    except BackendError as error:
+        return "refused", _short(error)
     try:
         outputs = session.run(feeds)
     except BackendError as error:
-        return "refused" if error.is_limit else "fails"
+        return ("refused" if error.is_limit else "fails"), _short(error)
     found = outputs_as_lists(TensorIo.read(protos.from_proto(model)), outputs)
-    same = any(compare(one, found, RTOL, ATOL).equal for one in right)
-    return "right" if same else "wrong"
+    differences = [compare(one, found, RTOL, ATOL) for one in right]
+    if any(difference.equal for difference in differences):
+        return "right", ""
+    return "wrong", differences[0].message
+
+
+def _short(error: BackendError) -> str:
+    """Return a message for a cell of a table, without the places of temporary files."""
+    text = re.sub(r"/tmp/\S+|<stdin>:\S+", "", str(error)).replace("|", "/")
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
 
 
 if __name__ == "__main__":

@@ -2,59 +2,82 @@
 
 from __future__ import annotations
 
+import functools
+
+import onnx
 import onnx_ir as ir
 
+from passes.batching.opening import open_functions
 from passes.builder import Builder
-from passes.graphs import all_graphs, default_opset, is_default_domain
+from passes.graphs import all_graphs, default_opset, is_default_domain, walk_nodes
 from passes.names import make_names_unique
+from passes.plain_forms import FORMS
 from passes.splice import splice
-from passes.typing import Typing, type_values
+from passes.typing import type_values
 
 __all__ = ["OldFormsPass"]
 
+# What came with a later opset is opened where it is defined by older operators.
+_KNOWN_OPSET = 17
+
 
 class OldFormsPass(ir.passes.InPlacePass):
-    """Give every Split of known sizes its ``split`` input in place of ``num_outputs``.
+    """Write what has an equal older or plainer form in that form.
 
-    The attribute is new in opset 18; frontends that stop at opset 13 take the sizes as an input.
-    A Split of an open dimension stays: its sizes are computed by the operator itself.
+    1. A function of the model is opened, and an operator that came after opset 17 and is
+       defined as a function.
+    2. Operators of `passes.plain_forms.FORMS` take the forms that stand there.
+    3. Opsets of domains that no node uses are not imported.
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
+        modified = open_functions(model, [model.graph], stays=_is_old)
         found = [
-            (graph, node)
+            (node, FORMS[node.domain, node.op_type])
             for graph in all_graphs(model)
             for node in graph
-            if node.op_type == "Split" and is_default_domain(node) and _has_no_sizes(node)
+            if (node.domain, node.op_type) in FORMS
         ]
-        if not found or default_opset(model) < 13:
-            return ir.passes.PassResult(model, False)
-        typing = type_values(model)
-        changed = [_give_sizes(node, typing) for _, node in found]
-        if any(changed):
+        if found and default_opset(model) >= 13:
+            typing = type_values(model)
+            # Constants last: what they are replaced by is not typed.
+            for node, form in sorted(found, key=lambda pair: pair[0].op_type == "Constant"):
+                if node.graph is None:
+                    continue
+                builder = Builder(node.name or node.op_type)
+                new = form(node, typing, builder)
+                if new is None:
+                    continue
+                for made in builder.nodes:
+                    made.metadata_props.update(node.metadata_props)
+                splice(builder, node, zip(node.outputs, new, strict=True))
+                modified = True
+        modified |= _drop_imports(model)
+        if modified:
             make_names_unique(model)
-        return ir.passes.PassResult(model, any(changed))
+        return ir.passes.PassResult(model, modified)
 
 
-def _has_no_sizes(node: ir.Node) -> bool:
-    return len(node.inputs) < 2 or node.inputs[1] is None
+def _is_old(node: ir.Node) -> bool:
+    return is_default_domain(node) and node.op_type not in _new_operators()
 
 
-def _give_sizes(node: ir.Node, typing: Typing) -> bool:
-    data = node.inputs[0]
-    dims = None if data is None else typing.dims(data)
-    axis = node.attributes.get_int("axis", 0) or 0
-    if data is None or dims is None or not -len(dims) <= axis < len(dims):
-        return False
-    size = dims[axis]
-    if not isinstance(size, int):
-        return False
-    count = len(node.outputs)
-    step = -(-size // count)
-    sizes = [max(0, min(step, size - step * i)) for i in range(count)]
-    builder = Builder(node.name or "Split")
-    made = builder.node("Split", [data, builder.ints(*sizes)], {"axis": axis}, outputs=count)
-    made.metadata_props.update(node.metadata_props)
-    splice(builder, node, zip(node.outputs, made.outputs, strict=True))
-    return True
+@functools.cache
+def _new_operators() -> frozenset[str]:
+    """Return the operators whose first version is newer than what old frontends know."""
+    first: dict[str, int] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            version = schema.since_version
+            first[schema.name] = min(version, first.get(schema.name, version))
+    return frozenset(name for name, version in first.items() if version > _KNOWN_OPSET)
+
+
+def _drop_imports(model: ir.Model) -> bool:
+    used = {node.domain for graph in all_graphs(model) for node in walk_nodes(graph)}
+    used |= {domain for domain, _, _ in model.functions}
+    unused = [d for d in model.opset_imports if d not in ("", "ai.onnx", *used)]
+    for domain in unused:
+        del model.opset_imports[domain]
+    return bool(unused)

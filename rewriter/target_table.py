@@ -26,7 +26,7 @@ class Target:
         device: The device of that backend.
         sequence_io: Whether inputs and outputs may be sequences.
         old_forms: Whether operators are written in the forms that old frontends know.
-        ignores: Pairs of operator and attribute that it takes no notice of: results differ.
+        ignores: Pairs of operator and attribute that it takes no notice of.
     """
 
     name: str
@@ -74,7 +74,15 @@ _ROWS = (
         ignores=(("Resize", "antialias"),),
     ),
     # tract imports Scan, but does not return from optimising one with a MatMul in its body.
-    Target("tract", False, False, True, False, None, None, backend="tract"),
+    Target(
+        "tract",
+        False,
+        False,
+        True,
+        False,
+        backend="tract",
+        ignores=(("Resize", "antialias"),),
+    ),
     Target("coreml", False, False, False, False, None, None, device="coreml"),
     # These refuse Loop, or Scan with an open number of steps, or get it wrong.
     _tensors_only("iree", "iree"),

@@ -24,7 +24,6 @@ __all__ = [
     "TargetError",
     "check_target",
     "find_target",
-    "ignored",
     "version_warnings",
 ]
 
@@ -89,6 +88,7 @@ def check_target(
         *(_stuck(one) for one in stuck),
         *_interface(model, row, required, {(one.side, one.name) for one in stuck}),
         *_nodes(model, row, required, decisions),
+        *_ignored(model, row),
     ]
     if left:
         left += [Unreached("", "", problem, _CONVERT) for problem in _versions(model, row)]
@@ -96,26 +96,30 @@ def check_target(
 
 
 def version_warnings(model: ir.Model, target: str) -> list[str]:
-    """Say what is amiss although the target takes the model.
-
-    It declares a newer opset or IR version than the target accepts, or an attribute that the
-    target takes no notice of.
+    """Say where the model declares a newer opset or IR version than the target accepts.
 
     Raises:
         RewriteError: There is no such target.
     """
-    versions = [f"{problem}; {_CONVERT}" for problem in _versions(model, find_target(target))]
-    return [*versions, *ignored(model, target)]
+    return [f"{problem}; {_CONVERT}" for problem in _versions(model, find_target(target))]
 
 
-def ignored(model: ir.Model, target: str) -> Iterator[str]:
-    """Say which attributes of the model's nodes a target takes no notice of."""
-    row = find_target(target)
+def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
+    """List the attributes of nodes that a target takes no notice of."""
     for node, path in node_paths(model).items() if row.ignores else ():
         for op_type, name in row.ignores:
-            is_it = node.op_type == op_type and is_default_domain(node)
-            if is_it and node.attributes.get_int(name):
-                yield f"{path}: {row.name} ignores '{name}' of {op_type} and computes without"
+            if (
+                node.op_type == op_type
+                and is_default_domain(node)
+                and node.attributes.get_int(name)
+            ):
+                reason = f"{row.name} takes no notice of '{name}' and computes without it"
+                others = [t.name for t in TARGETS.values() if not t.ignores and t.backend]
+                remedy = (
+                    f"leave '{name}' out where the model is made; or choose another target: "
+                    f"{', '.join(others)}"
+                )
+                yield Unreached(path, op_type, reason, remedy)
 
 
 _CONVERT = "convert the model to an older version before it is deployed"

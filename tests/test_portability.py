@@ -33,7 +33,7 @@ def test_verdicts(text: str, right: list, verdict: str) -> None:
     model = onnx.parser.parse_model(
         f'<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[N] y) {{ {text} }}'
     )
-    assert _verdict("reference", model, FEEDS, right) == verdict
+    assert _verdict("reference", model, FEEDS, right)[0] == verdict
 
 
 def test_what_is_refused() -> None:
@@ -41,22 +41,22 @@ def test_what_is_refused() -> None:
         '<ir_version: 8, opset_import: ["" : 17, "com.example" : 1]>'
         "g (float[2] x) => (float[2] y) { y = com.example.Unheard (x) }"
     )
-    assert _verdict("onnxruntime", model, FEEDS, [RIGHT]) == "refused"
+    assert _verdict("onnxruntime", model, FEEDS, [RIGHT])[0] == "refused"
 
 
 def row(data: bytes) -> Row:
-    return Row("relu", "portable", data, data, FEEDS, [RIGHT], ())
+    return Row("relu", "portable", data, data, FEEDS, [RIGHT], "")
 
 
 def test_a_worker_that_dies_costs_one_cell() -> None:
     data = RELU.SerializeToString()
     worker = _Worker("reference")
     try:
-        assert worker.ask(data, row(data)) == "right"
+        assert worker.ask(data, row(data)) == ("right", "")
         worker._process.kill()
         worker._process.wait()
-        assert worker.ask(data, row(data)) == "crash"
-        assert worker.ask(data, row(data)) == "right"
+        assert worker.ask(data, row(data)) == ("crash", "")
+        assert worker.ask(data, row(data)) == ("right", "")
     finally:
         worker.stop()
 
@@ -66,7 +66,7 @@ def test_a_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     data = RELU.SerializeToString()
     worker = _Worker("reference")
     try:
-        assert worker.ask(data, row(data)) == "hangs"
+        assert worker.ask(data, row(data)) == ("hangs", "")
     finally:
         worker.stop()
 
@@ -81,4 +81,11 @@ def test_the_matrix_names_every_model() -> None:
 
 def test_the_form_that_a_model_takes() -> None:
     path = pathlib.Path(ROOT / "models" / "text" / "chain.onnxtxt")
-    assert _rewritten(models.load(path))[1] == "portable"
+    assert _rewritten(models.load(path))[1:] == ("portable", "")
+
+
+def test_what_is_not_portable_says_why() -> None:
+    path = pathlib.Path(ROOT / "models" / "exported" / "ts_rnn_negative.onnx")
+    _, form, why = _rewritten(models.load(path))
+    assert form == "1 loops"
+    assert "target portable rules out Loop" in why

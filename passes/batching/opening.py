@@ -24,7 +24,11 @@ assert rules
 _Id = ir.OperatorIdentifier
 
 
-def open_functions(model: ir.Model, bodies: Iterable[ir.Graph]) -> bool:
+def open_functions(
+    model: ir.Model,
+    bodies: Iterable[ir.Graph],
+    stays: Callable[[ir.Node], bool] | None = None,
+) -> bool:
     """Open the calls of functions in bodies, and in what these hold, where there is no rule.
 
     1. A function of the model, or an operator that its definition gives as a function.
@@ -34,11 +38,12 @@ def open_functions(model: ir.Model, bodies: Iterable[ir.Graph]) -> bool:
     Args:
         model: The model.
         bodies: Graphs of the model.
+        stays: Tells which nodes are not opened, in place of whether there is a rule.
 
     Returns:
         Whether a call was opened.
     """
-    opener = _Opener(model)
+    opener = _Opener(model, stays)
     for body in bodies:
         opener.open_nodes(list(body), frozenset())
     opener.drop_unused()
@@ -52,7 +57,8 @@ class _Opener:
         opened: The functions of which calls were opened.
     """
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, stays: Callable[[ir.Node], bool] | None = None) -> None:
+        self._stays = stays or self._has_rule
         self.opened: set[_Id] = set()
         self._model = model
         self._opset = default_opset(model)
@@ -68,7 +74,7 @@ class _Opener:
         for node in nodes:
             for _, inner in subgraphs(node):
                 self.open_nodes(list(inner), above)
-            if node.op_identifier() in above or table.find(node, self._opset) is not None:
+            if node.op_identifier() in above or self._stays(node):
                 continue
             function = self._function(node)
             if function is None or not self._may_open(node, function):
@@ -79,6 +85,9 @@ class _Opener:
             new = _replace(node, function)
             self._typing = None
             self.open_nodes(new, above | {identifier})
+
+    def _has_rule(self, node: ir.Node) -> bool:
+        return table.find(node, self._opset) is not None
 
     def drop_unused(self) -> None:
         """Forget the opened functions of the model that nothing calls any more."""
@@ -203,7 +212,10 @@ def _replace(node: ir.Node, function: ir.Function) -> list[ir.Node]:
             new.append(copied)
             value = copied.outputs[0]
         value.type, value.shape = value.type or old.type, value.shape or old.shape
+        is_output, name = old.is_graph_output(), old.name
         old.replace_all_uses_with(value, replace_graph_outputs=True)
+        if is_output:
+            old.name, value.name, value.type, value.shape = None, name, old.type, old.shape
     graph.remove(node, safe=True)
     return new
 

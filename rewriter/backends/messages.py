@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx
@@ -10,8 +11,9 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 
 from rewriter.backends.session import BackendError, one_line
 from rewriter.protos import all_tensors
+from rewriter.target_table import find_target
 
-__all__ = ["has_module", "refuse_sequences", "with_weights"]
+__all__ = ["has_module", "refuse_ignored", "refuse_sequences", "with_weights"]
 
 
 def has_module(name: str) -> bool:
@@ -42,6 +44,29 @@ def with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto
         message = f"the weights in {folder} cannot be read: {one_line(error)}"
         raise BackendError(message, is_limit=True) from error
     return loaded
+
+
+def refuse_ignored(model: onnx.ModelProto, target: str) -> None:
+    """Refuse a model with an attribute that the target takes no notice of.
+
+    Raises:
+        BackendError: The results would be others.
+    """
+    for node in _nodes(model.graph.node):
+        for op_type, name in find_target(target).ignores:
+            if node.op_type == op_type and any(a.name == name and a.i for a in node.attribute):
+                raise BackendError(
+                    f"{target} takes no notice of {name!r} of {op_type} and would give other "
+                    "results",
+                    is_limit=True,
+                )
+
+
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g.node)
 
 
 def refuse_sequences(model: onnx.ModelProto, runtime: str) -> None:

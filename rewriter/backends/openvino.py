@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from rewriter.backends import isolated
-from rewriter.backends.messages import has_module, refuse_sequences, with_weights
+from rewriter.backends.messages import has_module, refuse_ignored, refuse_sequences, with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -39,6 +39,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
         BackendError: OpenVINO refuses the model, or has no such device.
     """
     refuse_sequences(model, "OpenVINO")
+    refuse_ignored(model, "openvino")
     session = _open_here(model, folder, device)
     if _appends_in_loop(model.graph.node):
         return _ApartSession(model, folder, device)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module, refuse_sequences, with_weights
+from rewriter.backends.messages import has_module, refuse_ignored, refuse_sequences, with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -48,6 +48,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     if device not in DEVICES:
         raise BackendError(f"tract runs on cpu here, not on {device!r}", is_limit=True)
     refuse_sequences(model, "tract")
+    refuse_ignored(model, "tract")
     if _scans_with_matmul(model.graph.node):
         raise BackendError(
             "tract does not return from optimising a Scan with a MatMul in its body",

@@ -5,10 +5,11 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import constant_value
+from passes.graphs import all_graphs, constant_value
 from passes.old_forms import OldFormsPass
 from rewriter.backends import run
 from rewriter.checking import check
+from rewriter.validation import validate
 
 
 def split(opset: int, dims: str, attributes: str, count: int) -> onnx.ModelProto:
@@ -65,3 +66,149 @@ def test_in_a_body() -> None:
     check(model)
     x = np.float32([1, 2, 3, 4])
     assert run(model, {"x": x, "c": np.array(False)})["y"].tolist() == [3, 4]
+
+
+def rewritten(signature: str, body: str, opset: int = 18, domains: str = "") -> ir.Model:
+    """Return the model in old forms; what it computes is compared on drawn inputs."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}{domains}]> g {signature} {{ {body} }}'
+    )
+    after = ir.from_proto(model)
+    assert OldFormsPass()(after).modified
+    check(after)
+    found = validate(model, after)
+    assert found.ok, found.summary
+    assert not OldFormsPass()(after).modified
+    return after
+
+
+def operators(model: ir.Model) -> list[str]:
+    return [node.op_type for graph in all_graphs(model) for node in graph]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "dtype", "dims", "value"),
+    [
+        ("value_int = 3", "int64", "", 3),
+        ("value_ints = [3, 0]", "int64", "2", [3, 0]),
+        ("value_float = 0.5", "float", "", 0.5),
+        ("value_floats = [1.5]", "float", "1", [1.5]),
+        ('value_string = "a"', "string", "", "a"),
+        ('value_strings = ["a", "b"]', "string", "2", ["a", "b"]),
+    ],
+)
+def test_constants_are_tensors(attribute: str, dtype: str, dims: str, value: object) -> None:
+    after = rewritten(f"() => ({dtype}[{dims}] y)", f"y = Constant <{attribute}> ()")
+    (node,) = after.graph
+    assert list(node.attributes) == ["value"]
+    assert node.attributes["value"].as_tensor().numpy().tolist() in (
+        value,
+        np.array(value, "S").tolist(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "left"),
+    [
+        pytest.param(
+            "(float[N,4] x) => (float[M,2] y)",
+            "s = Constant <value = int64[2] {-1, 2}> () y = Reshape <allowzero = 1> (x, s)",
+            ["Constant", "Reshape"],
+            id="no zero is asked for",
+        ),
+        pytest.param(
+            "(float[N,3,4] x) => (int64 y)",
+            "s = Shape <end = 2> (x) y = ReduceProd <keepdims = 0> (s)",
+            ["Shape", "Constant", "Constant", "Gather", "Gather", "Mul"],
+            id="product of two sizes",
+        ),
+        pytest.param(
+            "(float[N,3,4] x) => (int64[1] y)",
+            "s = Shape (x) a = Constant <value = int64[1] {-1}> () y = ReduceProd (s, a)",
+            ["Shape", *["Constant"] * 3, *["Gather"] * 3, "Mul", "Mul"],
+            id="product of three sizes as a vector",
+        ),
+        pytest.param(
+            "(float[N,2] x) => (float[M,2] y)",
+            "s = ReduceSum <keepdims = 0> (x, a) z = Constant <value = float {0}> ()"
+            "c = Greater (s, z) y = Compress <axis = 0> (x, c)",
+            None,
+            id="Compress along an axis",
+        ),
+        pytest.param(
+            "(float[2,2] x, bool[K] c) => (float[M] y)",
+            "y = Compress (x, c)",
+            ["Constant", "Reshape", "NonZero", "Reshape", "Gather"],
+            id="Compress of all numbers",
+        ),
+    ],
+)
+def test_plain_forms(signature: str, body: str, left: list[str] | None) -> None:
+    if "(x, a)" in body:
+        body = f"a = Constant <value = int64[1] {{1}}> () {body}"
+    after = rewritten(signature, body)
+    assert left is None or sorted(operators(after)) == sorted(left)
+    assert not {"ReduceProd", "Compress"} & set(operators(after))
+    assert not [node for node in after.graph if "allowzero" in node.attributes]
+
+
+@pytest.mark.parametrize("dims", ["5", "3,5", "2,3,5"])
+def test_features_are_gathered(dims: str) -> None:
+    rank = dims.count(",") + 1
+    out = ",".join(["?"] * max(2, rank))
+    after = rewritten(
+        f"(float[{dims}] x) => (float[{out}] y)",
+        "i = Constant <value = int64[2] {4, 0}> () y = ai.onnx.ml.ArrayFeatureExtractor (x, i)",
+        domains=', "ai.onnx.ml" : 3',
+    )
+    assert "ArrayFeatureExtractor" not in operators(after)
+    assert list(after.opset_imports) == [""]
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "opset", "gone"),
+    [
+        (
+            "(float[N,4] x, float[4] g) => (float[N,4] y)",
+            "y = RMSNormalization <axis = -1> (x, g)",
+            23,
+            "RMSNormalization",
+        ),
+        ("(float[N] x) => (float[N] y)", "y = Mish (x)", 18, "Mish"),
+        (
+            "(float[5,6] x) => (float[3,7] y)",
+            "s = Constant <value = int64[2] {3, 7}> () y = CenterCropPad (x, s)",
+            18,
+            "CenterCropPad",
+        ),
+        ("(float[N] x) => (float[N] y)", "y = local.f (x)", 18, "f"),
+    ],
+)
+def test_new_functions_are_opened(signature: str, body: str, opset: int, gone: str) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}, "local" : 1]> g {signature} {{ {body} }}'
+        f'<domain: "local", opset_import: ["" : {opset}]> f (a) => (b) {{ b = Abs (a) }}'
+    )
+    after = ir.from_proto(model)
+    assert OldFormsPass()(after).modified
+    check(after)
+    assert gone not in operators(after)
+    assert [v.name for v in after.graph.outputs] == ["y"]
+    found = validate(model, after)
+    assert found.ok, found.summary
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = Constant <value = int64[2] {0, 4}> () y = Reshape <allowzero = 1> (x, s)",
+        "y = LeakyRelu (x)",
+        "a = Constant <value = int64[1] {1}> () y = ReduceProd <keepdims = 1> (x, a)",
+        "y = HardSwish (x)",
+    ],
+)
+def test_what_is_old_stays(body: str) -> None:
+    model = ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["" : 18]> g (float[N,4] x) => (float[M,K] y) {{ {body} }}'
+    )
+    assert not OldFormsPass()(model).modified

@@ -9,7 +9,7 @@ import pytest
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
-from rewriter.backends import BACKENDS
+from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.pipeline import explain
 from rewriter.remedies import still_open
 from rewriter.report import OperatorCounts, Report, Unreached
@@ -301,17 +301,23 @@ def test_a_newer_version_alone_is_a_warning() -> None:
     assert version_warnings(model("plain"), "onnxruntime") == []
 
 
-def test_what_a_target_takes_no_notice_of_is_a_warning() -> None:
+@pytest.mark.parametrize("target", ["openvino", "tract"])
+def test_what_a_target_takes_no_notice_of_is_refused(target: str) -> None:
+    if reason := BACKENDS[target].missing():
+        pytest.skip(reason)
     text = """<ir_version: 8, opset_import: ["" : 18]>
     g (float[12] x) => (float[6] y, float[6] z) {
         s = Constant <value_ints = [6]> ()
         [smooth] y = Resize <mode = "linear", antialias = 1> (x, , , s)
         [plain] z = Resize <mode = "linear"> (x, , , s) }"""
     resize = ir.from_onnx_text(text)
-    assert version_warnings(resize, "onnxruntime") == []
-    assert version_warnings(resize, "openvino") == [
-        "smooth: openvino ignores 'antialias' of Resize and computes without"
-    ]
+    assert check_target(resize, "onnxruntime") == []
+    (left,) = check_target(resize, target)
+    assert (left.node, left.op_type) == ("smooth", "Resize")
+    assert left.reason == f"{target} takes no notice of 'antialias' and computes without it"
+    assert left.remedy.startswith("leave 'antialias' out where the model is made; or choose")
+    with pytest.raises(BackendError, match="takes no notice of 'antialias' of Resize"):
+        open_session(resize, target)
 
 
 def test_a_newer_version_beside_something_else_is_listed() -> None:

@@ -46,6 +46,9 @@ def segment(
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
+    ScatterND would add whole rows and be faster, but the threads of onnxruntime then lose some
+    of those that go to one place.
+
     Args:
         ctx: The context.
         value: The rows.

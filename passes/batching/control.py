@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -63,13 +64,18 @@ def _shape(x: Batched, layout: Layout) -> ir.Shape | None:
 
 
 def _batch_body(
-    ctx: Context, graph: ir.Graph, forms: Sequence[_Form], extra: Mapping[ir.Value, Batched]
+    ctx: Context,
+    graph: ir.Graph,
+    forms: Sequence[_Form],
+    extra: Mapping[ir.Value, Batched],
+    rounding: Sequence[bool],
 ) -> _Body:
     """Batch a body whose inputs are held in given forms."""
     builder = Builder(ctx.builder.origin)
     inputs, bindings = [], dict(extra)
-    for value, form in zip(graph.inputs, forms, strict=True):
-        x = Batched(form.layout, value, ctx.type_of(value), lengths=form.lengths)
+    for value, form, rounds in zip(graph.inputs, forms, rounding, strict=True):
+        known = ctx.type_of(value)
+        x = Batched(form.layout, value, known, rounding=rounds, lengths=form.lengths)
         new = _new_input(value, x)
         inputs.append(new)
         bindings[value] = dataclasses.replace(x, value=new)
@@ -84,6 +90,7 @@ def _fixpoint(
     scans: Sequence[_Form],
     fixed_out: int,
     extra: Mapping[ir.Value, Batched],
+    rounding: bool,
 ) -> _Body:
     """Batch a body until each state has the layout that the body gives it.
 
@@ -91,7 +98,9 @@ def _fixpoint(
     rounds as there are states are needed.
     """
     while True:
-        body = _batch_body(ctx, graph, [*fixed_in, *states, *scans], extra)
+        forms = [*fixed_in, *states, *scans]
+        rounds = [rounding and position >= len(fixed_in) for position in range(len(forms))]
+        body = _batch_body(ctx, graph, forms, extra, rounds)
         outs = body.outputs[fixed_out : fixed_out + len(states)]
         grown = [_joined(x, was) for x, was in zip(outs, states, strict=True)]
         if grown == states:
@@ -163,7 +172,8 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if any(x is not None and not x.is_shared for x in (count, condition)):
         return loop_of_samples(ctx, node, operands)
     states = [_STACKED if _is_empty_sequence(x) else _form(x) for x in initial]
-    body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {})
+    rounding = carries_rounding(ctx, node, operands)
+    body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {}, rounding)
     if not body.outputs[0].is_shared:
         drop_uses(body.builder.nodes)
         return loop_of_samples(ctx, node, operands)
@@ -222,7 +232,9 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     initial, scanned = given[: len(given) - number], given[len(given) - number :]
     states = [_form(x) for x in initial]
     layouts = [x.layout for x in scanned]
-    body = _fixpoint(surroundings, graph, [], states, [_form(x) for x in scanned], 0, extra)
+    rounding = carries_rounding(ctx, node, operands)
+    rows = [_form(x) for x in scanned]
+    body = _fixpoint(surroundings, graph, [], states, rows, 0, extra, rounding)
     steps = body.outputs[len(states) :]
     if any(x.is_packed for x in steps):
         raise Decline(Code.RAGGED, "what its body yields differs in length")

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Rule
 from passes.decisions import Code
-from passes.graphs import walk_nodes
+from passes.graphs import subgraphs, walk_nodes
 
 __all__ = [
     "Never",
@@ -24,6 +24,7 @@ __all__ = [
     "find_packed",
     "has_packed_rule",
     "may_draw",
+    "may_round_inside",
     "never",
     "opened",
     "register",
@@ -262,6 +263,16 @@ def may_draw(node: ir.Node, opset: int) -> bool:
         ):
             return True
     return False
+
+
+def may_round_inside(node: ir.Node, opset: int) -> bool:
+    """Whether batching a node in the graphs that a node owns may change results by rounding."""
+    inner = (n for _, graph in subgraphs(node) for n in walk_nodes(graph))
+    return any(
+        isinstance(said, Row | PackedRow) and said.rounding
+        for n in inner
+        for said in (find(n, opset), find_packed(n, opset))
+    )
 
 
 def rows() -> Iterator[Row | Never | Opened]:

@@ -241,7 +241,8 @@ class Walk:
             raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")
         if isinstance(said, table.Never):
             raise Decline(said.code, said.reason)
-        rule, rounds = said.rule, said.rounding
+        rule = said.rule
+        rounds = said.rounding or table.may_round_inside(node, self._options.opset)
         if any(self._will_be_packed(x) for x in operands):
             packed = table.find_packed(node, self._options.opset)
             if packed is None:

@@ -40,6 +40,21 @@ BODIES = {
         y = If (flag) <
           then_branch = then () => (p) { p = Floor (l) },
           else_branch = else () => (q) { q = Ceil (l) }>""",
+    "behind a branch for each sample": """
+        k = ReduceMax <keepdims = 0> (e)
+        g = Greater (k, two_of_float)
+        a = If (g) <
+          then_branch = then () => (p) { p = Atan (e) },
+          else_branch = else () => (q) { q = Neg (e) }>
+        l = Mul (a, large)
+        y = Cast <to = 7> (l)""",
+    "in the next step of a loop": """
+        last, y = Loop (two, , e) <body = steps (int64 i, bool c, float[17] s) =>
+            (bool d, float[17] t, int64[17] o) {
+          d = Identity (c)
+          t = Atan (s)
+          l = Mul (s, large)
+          o = Cast <to = 7> (l) }>""",
     "in front of a branch for each sample": """
         a = Atan (e)
         l = Mul (a, large)
@@ -68,6 +83,7 @@ def model_of(body: str) -> onnx.ModelProto:
         "flag": np.array(True),
         "one": np.ones(1, np.float32),
         "two": np.array(2, np.int64),
+        "two_of_float": np.array(2, np.float32),
     }
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 18]>'
@@ -105,7 +121,14 @@ def test_exact_keeps_the_bits(body: str) -> None:
     assert [a.tobytes() for a in batched] == [a.tobytes() for a in alone]
 
 
-@pytest.mark.parametrize("name", ["a function of numbers in front of Cast"])
+FLIPPING = [
+    "a function of numbers in front of Cast",
+    "behind a branch for each sample",
+    "in the next step of a loop",
+]
+
+
+@pytest.mark.parametrize("name", FLIPPING)
 def test_without_exact_they_flip(name: str) -> None:
     """Should this fail, onnxruntime rounds alike and the test above shows nothing."""
     model = model_of(BODIES[name])

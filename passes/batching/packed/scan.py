@@ -51,7 +51,8 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
             first = team.take(ends if way and ends is not None else lengths.starts)
             where = local.op("Sub" if way else "Add", [first, step])
             row = local.op("Gather", [x.value, where], {"axis": 0})
-            found[value] = Batched(Layout.STACKED, row, ctx.type_of(value))
+            known = ctx.type_of(value)
+            found[value] = Batched(Layout.STACKED, row, known, rounding=x.rounding)
         return found
 
     count = len(graph.outputs) - len(initial)

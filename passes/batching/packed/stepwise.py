@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -87,6 +88,7 @@ class _Run:
 class _Writer:
     def __init__(self, ctx: Context, node: ir.Node, body: Body, roster: Roster) -> None:
         self.ctx, self.node, self.body, self.roster = ctx, node, body, roster
+        self.rounding = carries_rounding(ctx, node, body.initial)
         self.layouts = [x.layout for x in body.initial]
         for x in body.initial:
             if not isinstance(x.type.type, ir.TensorType) or x.axis:
@@ -144,7 +146,10 @@ class _Writer:
                 self.body.states, self.body.initial, self.layouts, states, strict=True
             ):
                 lengths = living.lengths(x.lengths) if x.lengths is not None else None
-                bindings[own] = Batched(layout, value, self.ctx.type_of(own), lengths=lengths)
+                known = self.ctx.type_of(own)
+                bindings[own] = Batched(
+                    layout, value, known, rounding=self.rounding, lengths=lengths
+                )
             outputs = local.nested(self.body.graph, bindings, inner)
             self._require_rows(outputs, [bindings[own] for own in self.body.states])
         except Decline:

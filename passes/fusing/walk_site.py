@@ -28,6 +28,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
     packed: dict[ir.Value, Packed] = {}
     asked: dict[ir.Value, ir.Value] = {}
     known: dict[ir.Value, Lengths] = {}
+    cut: dict[Lengths, Lengths] = {}
     needs_samples = False
 
     def ask_lengths(sequence: ir.Value) -> ir.Value:
@@ -53,7 +54,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
                 known |= {source.sequence: next(iter(known.values()))} if known else {}
             packed[inner] = pack(prelude, source, typings, ask_lengths, known)
             if not is_as_long:
-                packed[inner] = _cut_packed(prelude, packed[inner], batch)
+                packed[inner] = _cut_packed(prelude, packed[inner], batch, cut)
             needs_samples |= is_sequence
     view = facts.checked_typings(check, site)
     options = WalkOptions(
@@ -78,10 +79,21 @@ def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
     return builder.op("Reshape", [rows, target], {"allowzero": 1})
 
 
-def _cut_packed(builder: Builder, source: Packed, batch: ir.Value) -> Packed:
-    """Cut surplus samples off a second source; fewer samples are an error."""
-    sizes = builder.op("Slice", [source.lengths.value, builder.ints(0), batch])
-    kept = Lengths(builder, builder.op("Reshape", [sizes, batch], {"allowzero": 1}))
-    axis = builder.ints(source.axis)
+def _cut_packed(
+    builder: Builder, source: Packed, batch: ir.Value, known: dict[Lengths, Lengths]
+) -> Packed:
+    """Cut surplus samples off a second source; fewer samples are an error.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        source: The source.
+        batch: Number of samples, int64 ``[1]``.
+        known: Lengths that were cut before: what was packed alike stays so.
+    """
+    if source.lengths not in known:
+        sizes = builder.op("Slice", [source.lengths.value, builder.ints(0), batch])
+        sizes = builder.op("Reshape", [sizes, batch], {"allowzero": 1})
+        known[source.lengths] = Lengths(builder, sizes)
+    kept, axis = known[source.lengths], builder.ints(source.axis)
     value = builder.op("Slice", [source.value, builder.ints(0), kept.total, axis])
     return Packed(value, kept, source.axis)

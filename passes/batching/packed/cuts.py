@@ -17,17 +17,17 @@ from passes.batching.packed.row_by_row import (
     sample_axis,
 )
 from passes.batching.packed.segments import spread
-from passes.batching.packed.spans import cut_forwards
+from passes.batching.packed.spans import cut
 from passes.decisions import Code, Decline
 
 __all__ = ["concat_rows", "slice_rows"]
 
 
 def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Cut axes of the rows, or cut the axis of different lengths by itself, forwards."""
+    """Cut axes of the rows, or the axis of different lengths, or both."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
-    given, steps = ctx.optional(operands, 3), ctx.constant(ctx.optional(operands, 4))
+    given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
     number = bounds[0].dims[0] if bounds[0].rank == 1 else None
     first_axes = range(number) if isinstance(number, int) else None
     axes = first_axes if given is None else ctx.constant(given)
@@ -36,13 +36,26 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     along = [sample_axis(int(a), data.rank) for a in axes]
     if data.axis not in along:
         return rows(ctx, node, operands)
-    is_backwards = ctx.optional(operands, 4) is not None and (steps is None or steps[0] != 1)
-    if along != [data.axis] or is_backwards or any(x.is_packed for x in bounds):
-        raise crosses(node.op_type)
-    if data.lengths is None:
-        raise Decline(Code.RAGGED, "its bounds differ in length")
-    lengths = data.lengths
-    return [cut_forwards(ctx, data.value, bounds, lengths.value, lengths.starts, data.axis)]
+    by = [1] * len(along) if steps is None else _numbers(ctx, steps)
+    if by is None or data.lengths is None or any(x.is_packed for x in bounds):
+        raise Decline(Code.RAGGED, "its bounds or steps differ in length, or are not known")
+    value, place = data.value, along.index(data.axis)
+    if len(along) > 1:
+        begins, ends = (_numbers(ctx, x) for x in bounds)
+        if begins is None or ends is None:
+            raise crosses(node.op_type)
+        others = [i for i in range(len(along)) if i != place]
+        columns = [ctx.ints(*(x[i] for i in others)) for x in (begins, ends, along, by)]
+        value = ctx.op("Slice", [value, *columns])
+        bounds = [ctx.typed(ctx.ints(x[place]), ir.DataType.INT64, 1) for x in (begins, ends)]
+    sizes, starts = data.lengths.value, data.lengths.starts
+    return [cut(ctx, value, bounds, sizes, starts, data.axis, by[place])]
+
+
+def _numbers(ctx: Context, operand: Batched) -> list[int] | None:
+    """Return a constant vector, None if it is not known."""
+    known = ctx.constant(operand)
+    return None if known is None else [int(n) for n in known.reshape(-1)]
 
 
 def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

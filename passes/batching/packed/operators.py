@@ -69,11 +69,11 @@ def quantization_rows(
 
 
 def one_hot_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The new axis goes behind the first."""
-    data, _ = packed_data(ctx, operands)
-    if sample_axis(int(ctx.attribute(node, "axis", -1)), data.rank + 1) == 0:
-        raise Decline(Code.RAGGED, "it moves the axis that differs in length")
-    return rows(ctx, node, operands)
+    """The new axis goes before that of different lengths, or behind it."""
+    data, lengths = packed_data(ctx, operands)
+    new = sample_axis(int(ctx.attribute(node, "axis", -1)), data.rank + 1)
+    inputs = [None if x is None else x.value for x in operands]
+    return same_rows(ctx, node, inputs, lengths, axis=data.axis + (new <= data.axis))
 
 
 def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -23,7 +23,13 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 
-__all__ = ["compress_rows", "element_rows", "gather_nd_rows", "gather_rows"]
+__all__ = [
+    "compress_rows",
+    "element_rows",
+    "gather_nd_rows",
+    "gather_rows",
+    "scatter_nd_rows",
+]
 
 
 def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -112,28 +118,55 @@ def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
         if not (data.is_packed and positions.is_packed) or data.axis or positions.axis:
             raise crosses(node.op_type)
         return same_rows(ctx, node, inputs, lengths_of(operands))
-    last = positions.rank - 1
-    if data.axis or (positions.is_packed and positions.axis == last):
+    if data.axis or (positions.is_packed and positions.axis == positions.rank - 1):
         raise crosses(node.op_type)
     if data.is_shared:
         return same_rows(ctx, node, inputs, lengths_of(operands), axis=positions.axis)
+    table, where = _full_positions(ctx, data, positions)
+    return [_like_positions(ctx, ctx.op("GatherND", [table, where]), positions)]
+
+
+def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir.Value, ir.Value]:
+    """Return the rows of all samples, and coordinates of which the first is one of these."""
     where = positions.value if positions.is_packed else ctx.expanded(positions)
-    along = ctx.ints(last if positions.is_packed else last + 1)
+    along = ctx.ints(positions.rank - 1 + (not positions.is_packed))
     first = ctx.op("Slice", [where, ctx.ints(0), ctx.ints(1), along])
     rest = ctx.op("Slice", [where, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max), along])
     table, row = _looked_up(ctx, data, positions, first)
-    full = ctx.op("Concat", [row, rest], {"axis": -1})
-    return [_like_positions(ctx, ctx.op("GatherND", [table, full]), positions)]
+    return table, ctx.op("Concat", [row, rest], {"axis": -1})
+
+
+def scatter_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Updates of packed data, or packed updates of stacked data."""
+    data, positions, updates = (ctx.operand(operands, i) for i in range(3))
+    if data.is_shared or updates.lengths is not positions.lengths:
+        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+    table, where = _full_positions(ctx, data, positions)
+    values = updates.value if updates.is_packed else ctx.expanded(updates)
+    (new,) = ctx.same(node, [table, where, values])
+    if data.lengths is not None:
+        return [ctx.packed(new.value, data.lengths)]
+    return [ctx.stacked(ctx.unmerged(new.value, data.value, data.dims))]
 
 
 def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """GatherElements and ScatterElements along an axis of the rows, all operands packed alike."""
-    given = [x for x in operands if x is not None]
+    """GatherElements and ScatterElements: all operands have rows of their own.
+
+    Along an axis of the rows, all are packed alike. Along that of different lengths, what is read
+    may differ from what it is read by.
+    """
+    given = [ctx.operand(operands, i) for i in range(len(operands))]
+    data, positions = given[:2]
     if not all(x.is_packed for x in given):
         raise Decline(Code.RAGGED, "its operands differ in length from each other")
-    if sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank) == 0:
-        raise crosses(node.op_type)
-    return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+    if sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank):
+        return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+    if any(x.lengths is not positions.lengths for x in given[1:]):
+        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+    table, where = _looked_up(ctx, data, positions, positions.value)
+    lengths = positions.lengths if len(given) == 2 else data.lengths
+    assert lengths is not None
+    return same_rows(ctx, node, [table, where, *(x.value for x in given[2:])], lengths)
 
 
 def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -31,6 +31,12 @@ POINTS = ragged(3, dtype=np.int64, low=0, high=5.9)
 CACHE = np.linspace(-1, 1, 12, dtype=np.float32).reshape(6, 2)
 PLACES = ragged(2, dtype=np.int64, low=0, high=1.9)
 TWO = np.array([1.5, 0.5], np.float32)
+SAME = Operand(
+    "ragged",
+    tuple(
+        np.array(i) for i in ([[1, 0], [0, 1]], np.zeros((0, 2), int), [[2, -1], [0, 0], [1, 1]])
+    ),
+)
 FILTERS = np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 2, 2)
 BYTE_FILTERS = np.arange(24, dtype=np.uint8).reshape(3, 2, 2, 2)
 BYTE_MATRIX = np.arange(12, dtype=np.uint8).reshape(4, 3)
@@ -141,6 +147,48 @@ CASES = [
     ),
     made("NegativeLogLikelihoodLoss", '<reduction = "none">', x=ragged(3), t=CLASSES),
     made("NegativeLogLikelihoodLoss", '<reduction = "sum">', x=ragged(3), t=CLASSES),
+    made(
+        "GatherElements",
+        "<axis = 0>",
+        x=ragged(4, lengths=(3, 1, 4)),
+        i=ragged(2, lengths=(2, 0, 5), dtype=np.int64, low=-0.9, high=0.9),
+    ),
+    made("GatherElements", "<axis = 0>", x=X, i=SAME),
+    made("ScatterElements", "<axis = 0>", x=X, i=SAME, u=ragged(2, seed=5)),
+    made(
+        "ScatterElements",
+        '<axis = -2, reduction = "add">',
+        x=ragged(4, lengths=(3, 1, 4)),
+        i=ragged(2, lengths=(2, 0, 5), dtype=np.int64, low=-0.9, high=0.9),
+        u=ragged(2, lengths=(2, 0, 5), seed=5),
+    ),
+    made(
+        "ScatterND",
+        '<reduction = "add">',
+        x=ragged(4, lengths=(3, 1, 4)),
+        i=ragged(1, lengths=(2, 0, 5), dtype=np.int64, low=-0.9, high=0.9),
+        u=ragged(4, lengths=(2, 0, 5), seed=5),
+    ),
+    made(
+        "ScatterND",
+        x=ragged(4, lengths=(3, 2, 4)),
+        i=mapped(*(np.array([[n % 2, 1], [-1, 3]]) for n in range(3))),
+        u=mapped((2,)),
+    ),
+    made(
+        "ScatterND",
+        '<reduction = "max">',
+        x=mapped((3, 4)),
+        i=ragged(1, dtype=np.int64, low=-2.9, high=2.9),
+        u=ragged(4, seed=5),
+    ),
+    made(
+        "OneHot",
+        "<axis = 0>",
+        x=CLASSES,
+        d=constant(np.array(3)),
+        v=constant(np.array([0.0, 1.0], np.float32)),
+    ),
     made("GatherND", t=shared(np.arange(8).reshape(2, 2, 2)), i=PLACES),
     made("GatherND", "<batch_dims = 1>", x=X, i=ragged(1, dtype=np.int64, low=0, high=3.9)),
 ]

@@ -57,6 +57,48 @@ CASES = [
 ]
 
 
+STEPS = {
+    "of two": (0, 9, 2),
+    "of three from the back": (-1, -9, -3),
+    "reversed": (-1, -(2**62), -1),
+    "reversed in part": (9, 1, -1),
+    "reversed, of two": (2, 0, -2),
+}
+
+
+def steps(name: str, kind: str) -> RaggedCase:
+    begin, end, step = (constant(np.array([n])) for n in STEPS[name])
+    operands = {"x": DATA[kind], "s": begin, "e": end, "a": FRONT, "t": step}
+    if kind != "packed":
+        operands["e"] = bound(*([5, 6, 3] if STEPS[name][2] > 0 else [-5, -4, -6]))
+    return RaggedCase(f"{kind} data, {name}", "y = Slice(x, s, e, a, t)", operands)
+
+
+CASES += [
+    *(steps(name, kind) for name in STEPS for kind in ("packed", "stacked")),
+    RaggedCase(
+        "packed data, two axes",
+        "y = Slice(x, s, e)",
+        {
+            "x": ragged(4, lengths=(4, 0, 6)),
+            "s": constant(np.array([1, 1])),
+            "e": constant(np.array([9, -1])),
+        },
+    ),
+    RaggedCase(
+        "packed data, two axes and steps",
+        "y = Slice(x, s, e, a, t)",
+        {
+            "x": ragged(4, lengths=(4, 0, 6)),
+            "s": constant(np.array([-1, 0])),
+            "e": constant(np.array([0, 9])),
+            "a": constant(np.array([1, 0])),
+            "t": constant(np.array([-2, 2])),
+        },
+    ),
+]
+
+
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
@@ -75,8 +117,8 @@ DECLINED = {
         "y = Slice(x, s, e, a)",
         "ragged",
     ),
-    "backwards": (
-        {"x": DATA["packed"], "s": HIGH, "e": LOW, "a": FRONT, "t": constant(np.array([-1]))},
+    "by a step that is not known": (
+        {"x": DATA["packed"], "s": LOW, "e": HIGH, "a": FRONT, "t": shared(np.array([1]))},
         "y = Slice(x, s, e, a, t)",
         "ragged",
     ),

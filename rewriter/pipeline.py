@@ -13,7 +13,7 @@ from passes.decisions import Decision, Verdict
 from passes.graphs import node_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
-from passes.unread import drop_initializers, read_initializers
+from passes.unread import drop_initializers, unread_initializers
 from rewriter.checking import check
 from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
@@ -132,11 +132,12 @@ def _run(
     model = taken.model
     options.check_names(model)
     spent = options.spent(model)
-    before, initializers = count_operators(model), read_initializers(model)
+    before, unread = count_operators(model), unread_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
     refused: list[Refusal] = []
     assumptions: list[str] = []
+    warnings: list[str] = []
     for one in passes_for(options, model):
         start = time.perf_counter()
         result = one(model)
@@ -147,16 +148,17 @@ def _run(
             d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
             for d in getattr(one, "decisions", ())
         )
+        warnings.extend(getattr(one, "warnings", ()))
         name = type(one).__name__
         logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
         if on_pass is not None:
             on_pass(name, model)
     make_names_unique(model)
-    drop_initializers(model, initializers)
+    drop_initializers(model, unread)
     decisions = _final(decisions, model)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
-    warnings = [*version_warnings(model, target), *_check(model, taken.original)]
+    warnings += [*version_warnings(model, target), *_check(model, taken.original)]
     return Report(
         decisions=tuple(decisions),
         before=before,

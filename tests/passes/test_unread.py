@@ -20,6 +20,12 @@ GRAPHS = {
             {LOOP} m = Neg (n) }}""",
         {"n"},
     ),
+    "read in the body only, where it stands": (
+        """g (float[3,2] w) => (float[3,2] y) <int64 n = {3}, bool go = {1}> {
+            y = Loop (n, go) <body = b (int64 i, bool g) => (bool h, float[2] r) <int64 zero = {0}> {
+                h = Identity (g)  j = Add (i, zero)  r = Gather (w, j) }> }""",
+        set(),
+    ),
     "an input of the graph too": (
         f"g (float[3,2] w, int64 n) => (float[3,2] y) <int64 n = {{3}}, bool go = {{1}}> {{ {LOOP} }}",
         {"n"},

@@ -256,8 +256,8 @@ def walk_body(
 def _is_in_place(result: Result, x: Batched) -> bool:
     """Whether a result is made of packed samples without taking them apart."""
     if result.kind == "concatenated":
-        rank = 1 if x.type.dims is None else len(x.type.dims)
-        return result.axis in (x.axis, x.axis - rank)
+        dims = x.type.dims
+        return result.axis == x.axis or (dims is not None and result.axis == x.axis - len(dims))
     return result.kind == "sequence"
 
 

@@ -13,6 +13,7 @@ from passes.graphs import all_graphs, default_opset, is_default_domain, node_pat
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
+from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import MAKERS, KnownSequences, maker
 from passes.sequences.reads import READERS, SequenceReader
 from passes.sequences.yielded import yield_tensors
@@ -38,6 +39,9 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
 
     Sequences that are inputs or outputs of the model, and all others of which too little is
     known, stay.
+
+    Attributes:
+        warnings: What it costs that no sequence may be left.
     """
 
     def __init__(self, *, required: bool = False) -> None:
@@ -49,9 +53,11 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
         """
         super().__init__()
         self._required = required
+        self.warnings: list[str] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Eliminate what can be eliminated."""
+        self.warnings = []
         if not _hold_sequences(model):
             return ir.passes.PassResult(model, False)
         modified = InlineMapFunctionsPass()(model).modified
@@ -60,6 +66,13 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
             modified = True
         if modified:
             make_names_unique(model)
+        self.warnings = [
+            f"{path}: since no sequence may be left, each iteration copies what was appended so "
+            "far, in quadratic time; where that is too slow, choose a target that has sequences, "
+            "or compute all elements at once where the model is made"
+            for node, path in node_paths(model).items()
+            if GROWS_KEY in node.metadata_props
+        ]
         return ir.passes.PassResult(model, modified)
 
 

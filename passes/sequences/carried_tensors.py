@@ -12,7 +12,10 @@ from passes.sequences.known import KnownSequences
 from passes.splice import remove_dead
 from passes.typing.value_types import Typing
 
-__all__ = ["carry_joined"]
+__all__ = ["GROWS_KEY", "carry_joined"]
+
+GROWS_KEY = "seqmap.grows"
+"""Metadata of a Concat by which each iteration of a Loop copies what the ones before it made."""
 
 
 def carry_joined(
@@ -55,6 +58,7 @@ def carry_joined(
         [ir.AttrInt64("axis", axis)],
         name=f"{append.insert.name or 'appended'}/Concat",
     )
+    joined.metadata_props[GROWS_KEY] = ""
     joined.outputs[0].type, joined.outputs[0].shape = carried.type, carried.shape
     body.append(joined)
     body.outputs[1 + append.state] = joined.outputs[0]

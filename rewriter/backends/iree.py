@@ -18,8 +18,8 @@ __all__ = ["DEVICES", "missing", "open_session"]
 
 DEVICES = ("cpu",)
 
-# A Scan of an open number of steps gives one step, and a SequenceLength may be wrong.
-_NEVER = SEQUENCE_OPERATORS | {"Scan"}
+# An open Scan gives one step; a SequenceLength and what an If yields may be wrong.
+_NEVER = SEQUENCE_OPERATORS | {"If", "Scan"}
 
 
 def missing() -> str:

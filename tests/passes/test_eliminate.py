@@ -453,6 +453,11 @@ def test_a_loop_may_carry_what_is_joined_where_no_sequence_is_allowed(case: str)
     assert sequences(prove(before, feeds)) == sequences(before)
     after = eliminate(before, required=True)
     assert (sequences(after) == 0) == is_free
+    grown = ir.from_proto(before)
+    one = EliminateSequencesPass(required=True)
+    one(grown)
+    assert len(one.warnings) == is_free
+    assert all("in quadratic time" in warning for warning in one.warnings)
     for rows in (4, 1, 0):
         is_defined = rows > 0 or case != "from nothing"
         prove(before, {**feeds, "x": matrix(rows, 3)}, after=after, defined=is_defined)

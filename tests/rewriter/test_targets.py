@@ -8,7 +8,9 @@ import onnx_ir as ir
 import pytest
 
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
+from rewriter import pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.pipeline import explain
 from rewriter.remedies import still_open
@@ -361,3 +363,18 @@ def test_target_error_names_the_first_and_counts_the_others() -> None:
         "rules out SplitToSequence (and 1 more, see the report); remedy: use --tensor-io, or "
         "stack or concatenate the elements in the model"
     )
+
+
+def test_what_it_costs_to_have_no_sequence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[N,3] x, int64 n, bool go) => (float[M,3] y) {
+        first = SequenceConstruct (x)
+        [each] s = Loop (n, go, first) <body = b (int64 i, bool c, seq(float[K,3]) a) =>
+            (bool d, seq(float[L,3]) r) { d = Identity (c)
+            zero = Constant <value = int64[1] {0}> ()  end = Unsqueeze (i, zero)
+            part = Slice (x, zero, end, zero)  r = SequenceInsert (a, part) }>
+        y = ConcatFromSequence <axis = 0> (s) }"""
+    monkeypatch.setattr(pipeline, "passes_for", lambda *_: [EliminateSequencesPass(required=True)])
+    (warning,) = explain(onnx.parser.parse_model(text), target="openvino").warnings
+    assert warning.startswith("each/")
+    assert "in quadratic time" in warning

@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped, shared
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.names import make_names_unique
+from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 LEVELS = 2  # A loop of blocks of steps.
@@ -310,3 +315,26 @@ DECLINED = [
 @pytest.mark.parametrize("case", DECLINED, ids=str)
 def test_declines(case: RaggedCase) -> None:
     assert "Loop" in [op for op, _ in reasons_of(case)]
+
+
+LAST_AXIS = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[T,2] x, int64[B] n) => (float[P,Q] y) <int64 two = {2}> {
+  xs = SplitToSequence <axis = 0> (x, n)
+  ys = SequenceMap (xs) <body = b (s) => (r) {
+    e = Loop (two, , s) <body = steps (int64 i, bool c, float[N,2] u) => (bool d, float[N,2] v) {
+      d = Identity (c)
+      v = Mul (u, s) }>
+    r = Neg (e) }>
+  y = ConcatFromSequence <axis = -1> (ys)
+}"""
+
+
+def test_states_of_unknown_rank_are_joined_along_their_last_axis() -> None:
+    """Inference tells no rank of what a Loop carries."""
+    model = ir.from_proto(onnx.parser.parse_model(LAST_AXIS))
+    FuseSequenceMapPass()(model)
+    ExpandSequenceMapPass()(model)
+    make_names_unique(model)
+    rows = np.arange(12, dtype=np.float32).reshape(6, 2)
+    (got,) = run_model(ir.to_proto(model), {"x": rows, "n": np.array([3, 3])})
+    np.testing.assert_array_equal(got, -(np.concatenate([rows[:3], rows[3:]], axis=1) ** 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnxruntime
 import pytest
 
 from rewriter.backends import BACKENDS
@@ -46,3 +47,13 @@ def test_where_nodes_ran_is_told_of_a_device(tmp_path: Path, capsys: Capture) ->
     printed = capsys.readouterr().out
     assert "on CPUExecutionProvider: " in printed
     assert "copies: 0 to the device, 0 to the host" in printed
+
+
+def test_a_device_that_is_not_there_is_an_error(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    path = write(tmp_path / "rows.onnx", ROWS)
+    assert seqmap("run", path, "--device", "cuda") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "has no CUDAExecutionProvider: install onnxruntime-gpu in place of" in line

@@ -16,6 +16,7 @@ from passes.batching.packed.loop import loop_of_samples
 from passes.builder import BATCHED_KEY, Builder, drop_uses
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values
+from passes.typing import ValueType
 
 __all__ = ["loop", "scan"]
 
@@ -177,7 +178,8 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if not body.outputs[0].is_shared:
         drop_uses(body.builder.nodes)
         return loop_of_samples(ctx, node, operands)
-    steps = body.outputs[1 + len(states) :]
+    yields = zip(body.outputs, graph.outputs, strict=True)
+    steps = [_as_declared(ctx, x, value) for x, value in yields][1 + len(states) :]
     used = [out.uses() or out.is_graph_output() for out in node.outputs[len(states) :]]
     kept = [x for x, is_used in zip(steps, used, strict=True) if is_used]
     if any(x.is_packed for x in kept):
@@ -200,6 +202,12 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     ]
     yielded = zip(new.outputs[len(states) :], kept, strict=True)
     return outputs + [_steps_behind(ctx, *next(yielded)) if is_used else None for is_used in used]
+
+
+def _as_declared(ctx: Context, x: Batched, value: ir.Value) -> Batched:
+    """Return a scan output with its declared dimensions: they show where there are no steps."""
+    dims = ctx.declared_dims(value)
+    return x if dims is None else dataclasses.replace(x, type=ValueType(x.type.type, dims))
 
 
 def _steps_behind(ctx: Context, value: ir.Value, x: Batched) -> Output:

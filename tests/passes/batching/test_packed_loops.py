@@ -268,6 +268,30 @@ TOGETHER = [
 ]
 
 
+NO_STEPS = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[B,P,Q] x, int64 n) => (float[B,R,S] y) <bool t = {1}, int64[1] zero = {0}> {
+  xs = SplitToSequence <axis = 0, keepdims = 0> (x)
+  ys = SequenceMap (xs) <body = b (s) => (r) {
+    w = ReduceSum <keepdims = 0> (s, zero)
+    e, r = Loop (n, t, w) <body = steps (int64 i, bool c, float[2] u) =>
+        (bool d, float[2] v, float[2] o) {
+      d = Identity (c)
+      v = Add (u, w)
+      o = Neg (v) }> }>
+  y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)
+}"""
+
+
+def test_without_steps_declared_dimensions_are_those_of_the_body() -> None:
+    model = ir.from_proto(onnx.parser.parse_model(NO_STEPS))
+    FuseSequenceMapPass()(model)
+    ExpandSequenceMapPass()(model)
+    make_names_unique(model)
+    feeds = {"x": np.ones((4, 3, 2), np.float32), "n": np.array(0)}
+    (got,) = run_model(ir.to_proto(model), feeds)
+    assert got.shape == (4, 0, 2)
+
+
 @pytest.mark.parametrize("batch", [0, 1, 3])
 @pytest.mark.parametrize("case", KNOWN, ids=str)
 def test_steps_of_samples(case: RaggedCase, batch: int) -> None:

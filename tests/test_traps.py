@@ -359,6 +359,13 @@ class TestOnnxruntimeOperators:
         )
         assert y.tolist() == [["c", ""], ["a", ""]]
 
+    def test_clip_of_a_relu_of_doubles(self):
+        text = """g (double[N] x) => (double[N] y) {
+            r = Relu(x) lo = Constant<value = double {0.5}>() hi = Constant<value = double {2}>()
+            y = Clip(r, lo, hi) }"""
+        with pytest.raises(Exception, match="FuseReluClip"):
+            session(text)
+
     def test_resize_to_sizes_of_unknown_number(self):
         text = """g (float[A, B, C, D] x, int64[N] s) => (float[A, B, E, F] y)
             { y = Resize<mode = "linear">(x, , , s) }"""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.graphs import constant_value, is_default_domain
+from passes.graphs import constant_value, is_default_domain, subgraphs
 from passes.typing import Typing, ValueType
 
 __all__ = ["cannot_fail", "is_total"]
@@ -84,6 +84,10 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
         return False
     if is_total(node, 1 << 20, typing.__getitem__):
         return True
+    if node.op_type == "If":
+        return _is_one_flag(node, typing) and all(
+            cannot_fail(inner, typing) for _, graph in subgraphs(node) for inner in graph
+        )
     known = [typing.rank(v) is not None for v in (*node.inputs, *node.outputs) if v is not None]
     if node.op_type in _BY_TYPE:
         return all(known)
@@ -95,6 +99,11 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     if node.op_type == "Gather" and static:
         return _is_in_range(node, typing)
     return False
+
+
+def _is_one_flag(node: ir.Node, typing: Typing) -> bool:
+    condition = node.inputs[0]
+    return condition is not None and typing.static_dims(condition) in ((), (1,))
 
 
 def _is_in_range(node: ir.Node, typing: Typing) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,7 @@ def _judge_feed(
         if settled is not None and result.output not in settled and result.kind != "length":
             samples, actual = _blank(samples), _blank(actual)
         detail = _difference(result, samples, actual, like, tolerance)
-        if detail:
+        if detail and not (_has_loops(program) and _forgets(result, samples, actual)):
             return "wrong", f"result {index} ({result.kind}): {detail}"
     return "right", ""
 
@@ -180,6 +180,30 @@ def _difference(
     return compare_values(want, actual, "it", *tolerance).message
 
 
+def _has_loops(program: Program) -> bool:
+    return any(node.op_type in LOOPS for node in _nodes(program.body.nodes))
+
+
+def _forgets(result: Result, samples: list[Array], actual: Any) -> bool:
+    """Whether results without elements differ in dimensions that are forgotten, and are 0.
+
+    A Loop of no trips yields none for each dimension that nothing tells.
+    """
+    if result.kind == "stack":
+        samples = [np.stack(samples, result.axis)] if samples else []
+    if result.kind == "at" and samples:
+        samples = [samples[result.axis]]
+    if result.kind == "concat" or not samples:
+        return False
+    found = actual if isinstance(actual, list) else [actual]
+    return len(found) == len(samples) and all(
+        want.size == 0 == have.size
+        and want.ndim == have.ndim
+        and all(h in (w, 0) for w, h in zip(want.shape, have.shape, strict=True))
+        for want, have in zip(samples, found, strict=True)
+    )
+
+
 class Engine:
     """Runs a rewritten model on onnxruntime, or on the evaluator where that refuses it."""
 
@@ -223,12 +247,12 @@ def _form(before: onnx.ModelProto, after: onnx.ModelProto, verdicts: Sequence[st
 
 
 def _loops(graph: onnx.GraphProto) -> Counter[str]:
-    return Counter(n.op_type for n in _nodes(graph) if n.op_type in LOOPS)
+    return Counter(n.op_type for n in _nodes(graph.node) if n.op_type in LOOPS)
 
 
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
+def _nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
         yield node
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from _nodes(attribute.g)
+                yield from _nodes(attribute.g.node)

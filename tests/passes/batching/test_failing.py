@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.batching.failing import is_total
-from passes.typing import ValueType
+from passes.batching.failing import cannot_fail, is_total
+from passes.typing import ValueType, type_values
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float f, int64 i, string s) => (float y)
@@ -52,3 +52,22 @@ def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
     assert is_total(node, 18, lambda v: (types | known).get(v, unknown)) is total
     if node.op_type in ("Div", "Mod", "Cast", "CastLike", "Slice", "ReduceSum"):
         assert not is_total(node, 18, lambda _: unknown)
+
+
+@pytest.mark.parametrize(
+    ("condition", "branch", "safe"),
+    [
+        ("bool", "r = Neg (f)", True),
+        ("bool[N]", "r = Neg (f)", False),
+        ("bool", "r = Gather (f, i)", False),
+    ],
+)
+def test_a_branch_may_run_if_both_of_its_graphs_may(
+    condition: str, branch: str, safe: bool
+) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g ({condition} c, float[M] f, int64[K] i) => (float[P] y) {{
+            y = If (c) <then_branch = a () => (float[P] r) {{ {branch} }},
+                        else_branch = b () => (float[P] s) {{ s = Exp (f) }}> }}""")
+    (node,) = model.graph
+    assert cannot_fail(node, type_values(model, proven=True)) is safe

@@ -144,6 +144,26 @@ class Equal(Operator):
         return (np.asarray(np.equal(a, b)),)
 
 
+class ReduceMean(Operator):
+    """The mean; of no numbers, for which the specification has none, it is 0 as in onnxruntime."""
+
+    def _run(
+        self,
+        data: np.ndarray,
+        axes: np.ndarray | None = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> tuple[Value, ...]:
+        axes = getattr(self, "axes", None) if axes is None else axes  # opset 17 has an attribute
+        chosen = () if axes is None else tuple(int(axis) for axis in np.reshape(axes, -1))
+        if not chosen and noop_with_empty_axes:
+            return (data,)
+        over = chosen or tuple(range(data.ndim))
+        is_empty = any(data.shape[axis] == 0 for axis in over)
+        mean = np.sum if is_empty else np.mean
+        return (np.asarray(mean(data, axis=over, keepdims=bool(keepdims), dtype=data.dtype)),)
+
+
 class If(ControlFlow):
     """One of two bodies."""
 
@@ -171,4 +191,5 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     Identity,
     Equal,
     If,
+    ReduceMean,
 )

@@ -15,6 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.loader import load_model_tests
 
 from passes.errors import RewriteError
+from rewriter.backends import open_session
 from rewriter.reference import EvaluationError, ReferenceEvaluator
 
 
@@ -898,6 +899,29 @@ def test_a_result_left_out_is_not_an_input_left_out():
     x = f32([[-9]], [[9]])
     feeds = {"x": x, "w": f32([[1], [1], [1], [1]]), "r": f32([[1], [1], [1], [1]]), "top": f32(2)}
     assert_same(ReferenceEvaluator(model).run(None, feeds), [f32([[-9]], [[2]])])
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [([0], (0, 3)), ([1], (2, 0)), ([-1], (2, 3)), ([0, 1], (2, 3)), (None, (2, 3))],
+)
+def test_means(axes: list[int] | None, shape: tuple[int, ...], keepdims: int, opset: int) -> None:
+    attribute = f"axes = {axes}, " if axes and opset < 18 else ""
+    given = "" if axes is None or opset < 18 else ", k"
+    model = parse(
+        f"""g (float[N, M] x) => (float[] y) {{
+            k = Constant<value_ints = {axes or [0]}>()
+            y = ReduceMean<{attribute}keepdims = {keepdims}>(x{given}) }}""",
+        opset,
+    )
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    (actual,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (expected,) = open_session(model).run({"x": x}).values()
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_strings_of_both_kinds_are_compared():

@@ -359,6 +359,15 @@ class TestOnnxruntimeOperators:
         )
         assert y.tolist() == [["c", ""], ["a", ""]]
 
+    def test_expand_to_a_constant_0(self):
+        (y,) = ort(
+            """g (float[A] x) => (float[C, D] y) {
+                k = Constant<value_ints = [1]>() s = Constant<value_ints = [0]>()
+                u = Unsqueeze(x, k) e = Expand(u, s) y = Neg(e) }""",
+            x=np.zeros(5, np.float32),
+        )
+        assert y.shape == (5, 1)  # (5, 0) is right
+
     def test_clip_of_a_relu_of_doubles(self):
         text = """g (double[N] x) => (double[N] y) {
             r = Relu(x) lo = Constant<value = double {0.5}>() hi = Constant<value = double {2}>()

@@ -149,6 +149,12 @@ SIZES = [
     ),
     case("expand a scalar", "y = Expand(x, s)", SCALAR, s=constant(ints(2, 3))),
     case("expand to nothing", "y = Expand(x, s)", ROW, s=constant(ints(0, 1, 1))),
+    case("expand to nothing within", "z = Expand(x, s) y = Neg(z)", SCALAR, s=constant(ints(0))),
+    case(
+        "expand to nothing, by a shape that a runtime computes ahead",
+        "e = Constant<value = int64[0] {}>() s = Shape(e) z = Expand(x, s) y = Neg(z)",
+        SCALAR,
+    ),
     *both_ways("tile", "y = Tile(x, n)", n=constant(ints(1, 2, 3))),
     *both_ways("tile run-time", "y = Tile(x, n)", n=shared(ints(2, 1, 0))),
     *both_ways("concat", "y = Concat<axis = 0>(x, z)", z=mapped((5, 3, 4), seed=1)),

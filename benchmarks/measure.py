@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Mapping
@@ -75,8 +76,11 @@ def measure(
         if share[label] == rounds:
             for _ in range(3):
                 _once(sessions[label], feeds)
+    order, draw = list(sessions), random.Random(0)
     for turn in range(rounds):
-        for label, session in sessions.items():
+        draw.shuffle(order)  # a long run slows down what comes next
+        for label in order:
+            session = sessions[label]
             if share[label] == rounds:
                 _once(session, feeds)  # what ran before it leaves the caches to itself
             if turn < share[label]:

@@ -112,10 +112,17 @@ def _benchmarks() -> str:
     return _table(titles, [tuple(row[i] for i in wanted) for row in rows])
 
 
+def _portability() -> str:
+    text = (ROOT / "benchmarks" / "PORTABILITY.md").read_text("utf-8")
+    (table,) = re.findall(r"^\| of \d+ models right .*?(?=\n\n)", text, re.DOTALL | re.MULTILINE)
+    return str(table)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "explain": _explain,
     "options": _options,
     "benchmarks": _benchmarks,
+    "portability": _portability,
     "tolerances": _tolerances,
     "targets": _targets,
     "codes": _codes,

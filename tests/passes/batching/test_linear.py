@@ -218,6 +218,28 @@ def test_quantized_product_equals_the_body_run_alone(case: Case, batch: int) -> 
     prove(case, batch)
 
 
+TURNED = [
+    Case(
+        f"MatMul of {name} and a shared matrix",
+        f"t = Transpose<perm = [1, 0]>(a) {between} d = MatMul({left}, b) y = Neg(d)",
+        {"a": mapped((3, 2)), "b": kind(B.first)},
+        symbolic=symbolic,
+    )
+    for name, between, left in (
+        ("a transposed matrix", "", "t"),
+        ("a transposed matrix, cast", "c = Cast<to = 1>(t)", "c"),
+    )
+    for kind in (shared, constant)
+    for symbolic in (False, True)
+]
+
+
+@BATCHES
+@pytest.mark.parametrize("case", TURNED, ids=str)
+def test_products_of_transposed_matrices(case: Case, batch: int) -> None:
+    prove(case, batch)
+
+
 OLD = [
     matmul(("mapped", "shared"), ((2, 3), (3, 4)), opset=10),
     matmul(("mapped", "mapped"), ((3,), (3,)), opset=12),

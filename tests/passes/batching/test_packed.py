@@ -66,6 +66,11 @@ MATRICES = [
     RaggedCase("matmul", "y = MatMul(x, w)", {"x": X, "w": W}),
     RaggedCase("matmul rank 3", "y = MatMul(x, w)", {"x": ragged(2, 4), "w": W}),
     RaggedCase(
+        "matmul of transposed matrices",
+        "t = Transpose<perm = [0, 2, 1]>(x) p = MatMul(t, w) y = Neg(p)",
+        {"x": ragged(4, 2), "w": W},
+    ),
+    RaggedCase(
         "matmul vector",
         "y = MatMul(x, w)",
         {"x": ragged(4, lengths=(2, 1, 3)), "w": shared(np.ones(4, np.float32))},

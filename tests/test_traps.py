@@ -359,6 +359,14 @@ class TestOnnxruntimeOperators:
         )
         assert y.tolist() == [["c", ""], ["a", ""]]
 
+    def test_product_of_a_transpose_and_a_shared_matrix_without_samples(self):
+        text = """g (float[B, 3, 2] x, float[3, 4] w) => (float[B, 2, 4] y) {
+            t = Transpose<perm = [0, 2, 1]>(x) p = MatMul(t, w) y = Neg(p) }"""
+        w = np.ones((3, 4), np.float32)
+        assert ort(text, x=np.ones((1, 3, 2), np.float32), w=w)[0].shape == (1, 2, 4)
+        with pytest.raises(Exception, match="cannot broadcast"):
+            ort(text, x=np.ones((0, 3, 2), np.float32), w=w)
+
     def test_expand_to_a_constant_0(self):
         (y,) = ort(
             """g (float[A] x) => (float[C, D] y) {

@@ -62,7 +62,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     loop = plan_loop(site, facts.typings)
     unproven = unproven_sequences(site, facts)
     plain = walk_site(site, facts, None)
-    found = walk_behind_guards(site, facts, plain) if unproven else {}
+    found = walk_behind_guards(site, facts) if unproven else {}
     fused, notes = choose_guards(site, facts, plain, found)
     for body in (plain, *found.values()):
         if body not in fused.values():
@@ -109,7 +109,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
-        found = walk_behind_guards(site, facts, plain) if asks else {}
+        found = walk_behind_guards(site, facts) if asks else {}
         fused, notes = choose_guards(site, facts, plain, {} if facts.auto else found)
         kept.reasons.extend(notes)
         if facts.auto and not all(body.needs_loop(facts.typings) for body in found.values()):

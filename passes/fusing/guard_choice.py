@@ -29,9 +29,7 @@ def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     return list(found)
 
 
-def walk_behind_guards(
-    site: MapSite, facts: FusionFacts, plain: FusedBody
-) -> dict[Check, FusedBody]:
+def walk_behind_guards(site: MapSite, facts: FusionFacts) -> dict[Check, FusedBody]:
     """Walk over a body behind every guard that could help.
 
     All of them ask for equal lengths, which sources of two known lengths never have.

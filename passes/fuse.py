@@ -178,7 +178,12 @@ def _nothing(builder: Builder, site: MapSite, result: Result, typings: Typings) 
     known = dims_of_samples(value, [result], typings)
     dims = [d if isinstance(d, int) else 0 for d in known or ()]
     if result.kind == "stacked":
-        dims.insert(result.axis % (len(dims) + 1), 0)
+        axis = result.axis % (len(dims) + 1)
+        dims.insert(axis, 0)
+        declared = typings.declared.dims(result.value) or ()
+        if len(declared) == len(dims):
+            dims = [o if isinstance(o, int) else d for d, o in zip(dims, declared, strict=True)]
+            dims[axis] = 0
     elif dims:
         dims[result.axis % len(dims)] = 0
     else:

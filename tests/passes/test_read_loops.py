@@ -355,6 +355,21 @@ def test_elements_of_a_promised_sequence() -> None:
     assert same(model(text), read(model(text)).model, *feeds, *ragged) > 4
 
 
+def test_no_rows_of_as_many_columns_as_the_loop_declares() -> None:
+    """The sequence says nothing of them, and the body of the Loop does."""
+    text = """g (seq(float[N,K]) xs) => (float[B,3,K] ys) {
+        t = Constant <value = bool {1}> ()
+        n = SequenceLength (xs)
+        ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float[3,K] y) {
+            e = SequenceAt (xs, i)
+            y = Exp (e)
+            go = Identity (t)
+        }>
+    }"""
+    feeds = [{"xs": [rows(3, 4, seed=i) for i in range(n)]} for n in COUNTS]
+    prove(text, *feeds, uniform=frozenset({"xs"}))
+
+
 def test_two_promised_sequences_of_different_length() -> None:
     text = """g (seq(float[4]) xs, seq(float[4]) zs) => (float[M,4] ys) {
         t = Constant <value = bool {1}> ()

@@ -154,6 +154,11 @@ _SCRIPTED_BAG: dict[str, Any] = {
     "output_names": ["y"],
     "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}},
 }
+_SCRIPTED_WEIGHTS: dict[str, Any] = {
+    "input_names": ["ids", "offsets", "weights"],
+    "output_names": ["y"],
+    "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}, "weights": {0: "W"}},
+}
 
 # name -> module, example arguments, keyword arguments of torch.onnx.export
 DYNAMO: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
@@ -197,11 +202,12 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
     "ts_embedding_bag_weights": (
         WeightedBags(),
         (_IDS, _OFFSETS, _WEIGHTS),
-        {
-            "input_names": ["ids", "offsets", "weights"],
-            "output_names": ["y"],
-            "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}, "weights": {0: "W"}},
-        },
+        _SCRIPTED_WEIGHTS,
+    ),
+    "ts_embedding_bag_weights_scripted": (
+        WeightedBags(),
+        (_IDS, _OFFSETS, _WEIGHTS),
+        _SCRIPTED_WEIGHTS,
     ),
     "ts_listcomp_relu": (
         ListComprehension(),
@@ -236,6 +242,7 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
+# A trace knows that the weights are as many as the ids; a script asks, outside of the Loop.
 TRACED = ("ts_embedding_bag_weights",)
 
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import is_default_domain
+from passes.reading.choices import find_choice
 from passes.reading.facts import skip_identities
 from passes.reading.integer_reads import INTEGERS, size_along
 from passes.reading.integers import Linear
@@ -56,6 +57,21 @@ class Cut:
             self.positions = builder.op("Slice", [rows, start, end, builder.ints(0)])
         return self.positions
 
+    def take_choices(self, reads: Reads) -> None:
+        """Read what an If yields where tensors are equally long, instead of what it yields.
+
+        Only where it asks about tensors that are cut here, which are taken as equally long.
+        """
+        choices = {node: find_choice(tensor, reads) for node, tensor in self.tensors.items()}
+        plain = [tensor for node, tensor in self.tensors.items() if choices[node] is None]
+        for node, choice in choices.items():
+            if choice is None:
+                continue
+            tensors = (choice.tensor, *plain)
+            sizes = {size_along(reads.evaluator, tensor, 0) for tensor in tensors}
+            if choice.numbers <= sizes:
+                self.tensors[node] = choice.tensor
+
     def unproven(self, reads: Reads) -> list[tuple[ir.Value, ir.Value]]:
         """Return the pairs of tensors of which nothing proves that they are equally long."""
         first, *others = dict.fromkeys(self.tensors.values())
@@ -84,6 +100,9 @@ def find_cuts(
         size = None if as_long else size_along(reads.evaluator, tensor, 0) or tensor
         key = _bound(start, reads), _bound(end, reads), size
         cuts.setdefault(key, Cut(start, end)).tensors[node] = tensor
+    if as_long:
+        for cut in cuts.values():
+            cut.take_choices(reads)
     return {
         node: cut for cut in cuts.values() if len(cut.tensors) >= least for node in cut.tensors
     }
@@ -99,6 +118,9 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
     if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 3:
         return None
     evaluator, tensor = reads.evaluator, reads.outside(node.inputs[0])
+    choice = None if tensor is None else find_choice(tensor, reads)
+    if choice is not None and choice.is_certain:
+        tensor = choice.tensor
     bounds = node.inputs[1:3]
     if not all(_is_one_integer(v, reads) for v in bounds):
         return None

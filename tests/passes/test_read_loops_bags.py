@@ -135,6 +135,74 @@ def test_weights_that_come_from_the_ids() -> None:
     assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
 
 
+NOTHING = "none () => (float k) { k = Constant <value = float {0}> () }"
+TWENTY = "none () => (float[20] k) { k = ConstantOfShape <value = float[1] {2}> (twenty) }"
+WEIGHTS = "same () => (float[T] z) { z = Identity (u) }"
+UNEQUAL = "e = Equal (many, weights)  d = Not (e)  asked = Cast <to = 9> (d)"
+
+
+def chosen_weights(
+    ask: str = UNEQUAL, then: str = NOTHING, other: str = WEIGHTS, inputs: str = "float[T] u"
+) -> str:
+    """Return bags with the weights that TorchScript's exporter chooses by their number."""
+    choice = f"""many = Shape (ids)  weights = Shape (u)
+        twenty = Constant <value = int64[1] {{20}}> ()
+        {ask}
+        chosen = If (asked) <then_branch = {then}, else_branch = {other}>
+        count = Shape (ids)"""
+    text = bags("ReduceSum", weighted=True).replace("count = Shape (ids)", choice)
+    return text.replace("Slice (u,", "Slice (chosen,").replace("float[T] u", inputs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        chosen_weights(),
+        chosen_weights("asked = Equal (weights, many)", WEIGHTS, NOTHING),
+        chosen_weights("p = Size (u)  q = Size (ids)  e = Equal (p, q)  asked = Not (e)"),
+        chosen_weights(then=TWENTY),
+        chosen_weights(other="same () => (float[T] z) { z0 = Identity (u)  z = Identity (z0) }"),
+    ],
+    ids=["exported", "without_not", "sizes", "other_weights", "twice_passed_on"],
+)
+def test_weights_chosen_by_their_number(text: str) -> None:
+    """What the If asks is what the guard asks, so the fused body reads the weights themselves."""
+    found = prove(text, *EVEN, *UNEVEN, *EMPTY, *ODD, opset=18, loops=1)
+    assert [d.form for d in found.decisions] == ["If on equally long tensors"]
+    feeds = [{**f, "u": rows(n)} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD) for n in (0, 1, 7)]
+    assert same(model(text, opset=18), found.model, *feeds) >= (30 if TWENTY in text else 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        chosen_weights(then=WEIGHTS, other=NOTHING),
+        chosen_weights("o = Shape (offsets)  e = Equal (o, weights)  asked = Not (e)"),
+        chosen_weights("o = Shape (offsets)  e = Equal (o, many)  asked = Not (e)"),
+        chosen_weights("asked = Less (many, weights)"),
+        chosen_weights(other="twice () => (float[T] z) { z = Add (u, u) }"),
+        chosen_weights(other="own () => (float[1] z) <float[1] z0 = {1}> { z = Identity (z0) }"),
+        chosen_weights(inputs="float[T,1] u", other=WEIGHTS.replace("[T]", "[T,1]")),
+    ],
+    ids=["swapped", "other_size", "other_sizes", "less", "changed", "initializer", "rank_2"],
+)
+def test_weights_chosen_in_another_way(text: str) -> None:
+    before = model(text, opset=18)
+    found = read(before)
+    one_each = rows(9, 1) if "float[T,1] u" in text else rows(9)
+    assert found.loops == 1
+    assert [d.verdict for d in found.decisions] == [Verdict.KEPT]
+    same(before, found.model, *({**f, "u": one_each} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD)))
+
+
+def test_weights_chosen_by_a_number_that_is_known() -> None:
+    """Floats made of the ids are as many by proof, so the If needs no guard."""
+    made = "made = Cast <to = 1> (ids)  own = Shape (made)  e = Equal (own, many)  asked = Not (e)"
+    text = chosen_weights(made, other=WEIGHTS.replace("(u)", "(made)"))
+    found = prove(text, *EVEN, *UNEVEN, *EMPTY, *ODD, opset=18)
+    assert [d.verdict for d in found.decisions] == [Verdict.FUSED]
+
+
 def test_means_of_bags() -> None:
     prove(bags("ReduceMean"), *EVEN, *UNEVEN, *EMPTY, opset=18)
 

@@ -58,8 +58,9 @@ def test_bags_need_no_branch_for_a_target_without_them(name: str) -> None:
     assert report.reached
 
 
-def test_weights_of_each_id_stand_behind_a_guard() -> None:
-    (decision,) = rewriter.explain(load("ts_embedding_bag_weights")).decisions
+@pytest.mark.parametrize("name", ["ts_embedding_bag_weights", "ts_embedding_bag_weights_scripted"])
+def test_weights_of_each_id_stand_behind_a_guard(name: str) -> None:
+    (decision,) = rewriter.explain(load(name)).decisions
     assert decision.verdict is Verdict.GUARDED
 
 

@@ -195,39 +195,33 @@ def conditions(
             return None if None in parts else list(dict.fromkeys(found))
         case "Cast" | "Unsqueeze" | "Squeeze" | "Reshape":
             return conditions(evaluator, node.inputs[0], always)
-        case "Less":
-            return _difference(evaluator, node, 1, 0, 0)
-        case "LessOrEqual":
-            return _difference(evaluator, node, 1, 0, 1)
-        case "Greater":
-            return _difference(evaluator, node, 0, 1, 0)
-        case "GreaterOrEqual":
-            return _difference(evaluator, node, 0, 1, 1)
-        case "Not":
-            return _negated(evaluator, node)
-    return None
+        case "Not" if node.inputs[0] is not None:
+            inner = skip_identities(node.inputs[0]).producer()
+            if inner is None or not is_default_domain(inner):
+                return None
+            return _difference(evaluator, inner, _OPPOSITES.get(inner.op_type))
+    return _difference(evaluator, node, node.op_type)
 
 
-def _negated(evaluator: Evaluator, node: ir.Node) -> list[Linear] | None:
-    inner = None if node.inputs[0] is None else skip_identities(node.inputs[0]).producer()
-    if inner is None or not is_default_domain(inner):
-        return None
-    match inner.op_type:
-        case "Less":
-            return _difference(evaluator, inner, 0, 1, 1)
-        case "LessOrEqual":
-            return _difference(evaluator, inner, 0, 1, 0)
-        case "Greater":
-            return _difference(evaluator, inner, 1, 0, 1)
-        case "GreaterOrEqual":
-            return _difference(evaluator, inner, 1, 0, 0)
-    return None
+_COMPARISONS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (0, 0), "GreaterOrEqual": (0, 1)}
+"""Which operand of a comparison is the greater one, and 1 if it may be equal to the other."""
+
+_OPPOSITES = {
+    "Less": "GreaterOrEqual",
+    "LessOrEqual": "Greater",
+    "Greater": "LessOrEqual",
+    "GreaterOrEqual": "Less",
+}
 
 
 def _difference(
-    evaluator: Evaluator, node: ir.Node, more: int, less: int, extra: int
+    evaluator: Evaluator, node: ir.Node, comparison: str | None
 ) -> list[Linear] | None:
-    a, b = (evaluator.number(node.inputs[i]) for i in (more, less))
+    """Return numbers that are positive exactly if the operands of a node compare so."""
+    if comparison not in _COMPARISONS:
+        return None
+    greater, extra = _COMPARISONS[comparison]
+    a, b = (evaluator.number(node.inputs[i]) for i in (greater, 1 - greater))
     if a is None or b is None:
         return None
     difference = a - b + extra

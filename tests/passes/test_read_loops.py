@@ -159,14 +159,20 @@ def until(less: str, *, start: str = "zero", step: str = "one", first: str = "t"
     }}"""
 
 
+def until_not(ends: str, **options: str) -> str:
+    """Return a graph whose Loop ends where a comparison holds."""
+    return until("Not (q)", **options).replace("go = Not", f"q = {ends}\n            go = Not")
+
+
 ENDS = {
     "less": (until("Less (k2, n)"), (1, 2, 5)),
     "less_or_equal": (until("LessOrEqual (k2, n)", start="one"), (1, 2, 5)),
     "greater": (until("Greater (n, k2)"), (1, 2, 5)),
-    "not_greater_or_equal": (
-        until("Not (q)").replace("go = Not", "q = GreaterOrEqual (k2, n)\n go = Not"),
-        (1, 2, 5),
-    ),
+    "greater_or_equal": (until("GreaterOrEqual (n, k2)", start="one"), (1, 2, 5)),
+    "not_greater_or_equal": (until_not("GreaterOrEqual (k2, n)"), (1, 2, 5)),
+    "not_greater": (until_not("Greater (k2, n)", start="one"), (1, 2, 5)),
+    "not_less_or_equal": (until_not("LessOrEqual (n, k2)"), (1, 2, 5)),
+    "not_less": (until_not("Less (n, k2)", start="one"), (1, 2, 5)),
     "tested_before": (until("Less (k2, n)", first="Less (zero, n)"), COUNTS),
     "tested_before_otherwise": (until("Less (k2, n)", first="Greater (n, zero)"), COUNTS),
     "another_test_before": (until("Less (k2, n)", first="Less (two, n)"), COUNTS),

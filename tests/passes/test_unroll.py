@@ -16,6 +16,7 @@ from passes.unroll import MOST_NODES, UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
 from rewriter.compare import compare
 from rewriter.report import count_operators
+from tests.passes.invariants import apply
 from tests.passes.sequence_chains import Chain
 
 MODELS = pathlib.Path(__file__).parents[2] / "models"
@@ -40,22 +41,10 @@ def unroll(
     before: onnx.ModelProto, *, is_fused: bool = False
 ) -> tuple[onnx.ModelProto, list[str]]:
     """Run the pass, check what holds of every model that it gives, and return its decisions."""
-    made = []
-    for _ in range(2):
-        model = ir.from_proto(before)
-        one = UnrollSequenceMapPass(is_fused=is_fused)
-        modified = one(model).modified
-        made.append(ir.to_proto(model))
-    assert made[0] == made[1], "a second run on the same model gives another one"
-    assert modified or not one.decisions
-    decisions = [f"{d.path}: {d.form}" for d in one.decisions]
-    assert all(d.verdict is Verdict.UNROLLED for d in one.decisions)
-    again = UnrollSequenceMapPass(is_fused=is_fused)
-    assert not again(model).modified
-    assert again.decisions == []
-    assert ir.to_proto(model) == made[0], "a second pass changes the model"
-    onnx.checker.check_model(made[0], full_check=True)
-    return made[0], decisions
+    applied = apply(before, lambda: UnrollSequenceMapPass(is_fused=is_fused))
+    assert all(d.verdict is Verdict.UNROLLED for d in applied.first.decisions)
+    assert applied.again.decisions == []
+    return applied.model, [f"{d.path}: {d.form}" for d in applied.first.decisions]
 
 
 def maps(model: onnx.ModelProto) -> int:

@@ -24,11 +24,6 @@ from tests.rewriter.cli_models import (
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    return write(tmp_path / "rows.onnx", ROWS)
-
-
 GARBAGE = b"\x08\x08\xffnot a model at all" * 20
 BODY_MISMATCH = RAGGED.replace("(float[L] p) =>", "(float[L] p, float[L] r) =>")
 NOT_A_SEQUENCE = (

@@ -26,16 +26,6 @@ from tests.rewriter.cli_models import (
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    return write(tmp_path / "rows.onnx", ROWS)
-
-
-@pytest.fixture
-def ragged(tmp_path: Path) -> Path:
-    return write(tmp_path / "ragged.onnx", RAGGED)
-
-
 class TestExplain:
     @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
     @pytest.mark.parametrize("text", [ROWS, RAGGED], ids=["rows", "ragged"])

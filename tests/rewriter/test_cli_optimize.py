@@ -31,16 +31,6 @@ from tests.rewriter.cli_models import (
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    return write(tmp_path / "rows.onnx", ROWS)
-
-
-@pytest.fixture
-def ragged(tmp_path: Path) -> Path:
-    return write(tmp_path / "ragged.onnx", RAGGED)
-
-
 class TestOptimize:
     @pytest.mark.parametrize("text", [ROWS, RAGGED, PLAIN], ids=["rows", "ragged", "plain"])
     @pytest.mark.parametrize("suffix", [".onnx", ".onnxtxt"])

@@ -12,7 +12,7 @@ import pytest
 
 from rewriter import backends, cli, pipeline, validation
 from rewriter.backends import BackendError
-from tests.rewriter.cli_models import HEADER, ROWS, last_line, seqmap, write
+from tests.rewriter.cli_models import HEADER, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,11 +50,6 @@ class Stop(Exception):
 
 def stop(*given: Any, **named: Any) -> None:
     raise Stop(*given, **named)
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Path:
-    return write(tmp_path / "rows.onnx", ROWS)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -201,7 +201,12 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
     """
 
     def __init__(
-        self, promises: Promises | None = None, *, exact: bool = False, auto: bool = False
+        self,
+        promises: Promises | None = None,
+        *,
+        exact: bool = False,
+        auto: bool = False,
+        lacks: Collection[str] = (),
     ) -> None:
         """Set up the pass.
 
@@ -210,11 +215,13 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             exact: Keep per-sample what batching could change by rounding before a discrete
                 operator.
             auto: Leave a map alone where fusing it gains nothing.
+            lacks: Operators that the target does not have.
         """
         super().__init__()
         self._promises = promises or Promises()
         self._exact = exact
         self._auto = auto
+        self._lacks = lacks
         self.decisions: list[Decision] = []
         self.declined: dict[str, Decision] = {}
 
@@ -246,4 +253,6 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         return ir.passes.PassResult(model, modified)
 
     def _facts(self, model: ir.Model) -> FusionFacts:
-        return FusionFacts(model, self._promises, exact=self._exact, auto=self._auto)
+        return FusionFacts(
+            model, self._promises, exact=self._exact, auto=self._auto, lacks=self._lacks
+        )

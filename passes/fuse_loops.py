@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx_ir as ir
 
 from passes.batching.reshaping import PADDED
@@ -53,7 +55,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         exact: bool = False,
         auto: bool = False,
         again: bool = False,
-        branches: bool = True,
+        lacks: Collection[str] = (),
     ) -> None:
         """Set up the pass.
 
@@ -63,14 +65,14 @@ class ReadLoopsPass(ir.passes.InPlacePass):
                 operator.
             auto: Leave a map alone that only a guard of its elements could fuse.
             again: Look only at Loops that hold or read what a rewrite wrote.
-            branches: Whether there may be an If where nothing needs one.
+            lacks: Operators that the target does not have.
         """
         super().__init__()
         self._promises = promises or Promises()
         self._exact = exact
         self._auto = auto
         self._again = again
-        self._branches = branches
+        self._lacks = lacks
         self.decisions: list[Decision] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -103,7 +105,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
                     self._promises,
                     exact=self._exact,
                     auto=self._auto,
-                    branches=self._branches,
+                    lacks=self._lacks,
                 )
             decision = fuse_loop(node, graph, facts)
             if decision.verdict is Verdict.KEPT:
@@ -167,7 +169,7 @@ def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     facts.paths = {**facts.paths, **copies}
     plan = plan_whole(site, facts)
     if isinstance(plan, FusionPlan):
-        if facts.branches and None in plan.fused and reduces_rows(plan):
+        if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
             _plan_even(plan, facts)
         return _apply(plan, facts)
     is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)

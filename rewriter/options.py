@@ -63,6 +63,11 @@ class Options:
         """Whether no sequence may be left inside of the model."""
         return "sequence-free" in self.require or not self.row.sequences
 
+    @property
+    def lacks(self) -> frozenset[str]:
+        """The operators of control flow that the target does not have."""
+        return frozenset(op for op in ("If", "Loop", "Scan") if not self.row.accepts(op))
+
     def spent(self, model: ir.Model) -> tuple[str, ...]:
         """Return the options of the command line that can do nothing more for a model.
 

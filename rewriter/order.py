@@ -49,14 +49,14 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         reason = Reason(Code.STRATEGY)
         return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]
     auto = options.strategy == "auto"
-    branches = options.row.branch
+    lacks = options.lacks
     return [
         InlineMapFunctionsPass(),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto, branches=branches),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto, lacks=lacks),
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
-        FuseSequenceMapPass(promises, exact=options.exact, auto=auto),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True, branches=branches),
+        FuseSequenceMapPass(promises, exact=options.exact, auto=auto, lacks=lacks),
+        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True, lacks=lacks),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(),
         EliminateSequencesPass(required=options.sequence_free),

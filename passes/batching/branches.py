@@ -150,7 +150,9 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
     builders = [Builder(ctx.builder.origin) for _ in graphs]
     made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
-    if not all(_are_one_shape(*pair) for pair in pairs):
+    yielded = zip(*(graph.outputs for graph in graphs), strict=True)
+    equal = [ctx.have_one_shape(*pair) for pair in yielded]
+    if not all(_are_one_shape(*pair, is_equal=e) for pair, e in zip(pairs, equal, strict=True)):
         for builder in builders:
             drop_uses(builder.nodes)
         return None
@@ -171,12 +173,20 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
     return outputs
 
 
-def _are_one_shape(one: Batched, other: Batched) -> bool:
-    """Whether no axis of two results could broadcast: lengths are the same, or known numbers."""
+def _are_one_shape(one: Batched, other: Batched, *, is_equal: bool) -> bool:
+    """Whether no axis of two results could broadcast: lengths are the same, or known numbers.
+
+    Args:
+        one: A result.
+        other: The result that may take its place.
+        is_equal: Whether the two have one shape in each sample, by proof.
+    """
     if (one.is_packed or other.is_packed) and not _alike(one, other):
         return False
     if one.type.dims is None or not isinstance(one.type.type, ir.TensorType):
         return False
+    if is_equal and one.rank == other.rank:
+        return True
     skipped = one.axis if one.is_packed else None
     pairs = [p for i, p in enumerate(zip(one.dims, other.dims, strict=False)) if i != skipped]
     return one.rank == other.rank and all(isinstance(a, int) and a == b for a, b in pairs)

@@ -63,6 +63,15 @@ class Surroundings(Protocol):
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `Context.declared_dims`."""
 
+    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
+        """See `Context.have_one_shape`."""
+
+    def lacks(self, op_type: str) -> bool:
+        """See `Context.lacks`."""
+
+    def count_failing(self) -> int:
+        """See `Context.count_failing`."""
+
     def nested(
         self,
         graph: ir.Graph,
@@ -120,6 +129,18 @@ class Context(Operators):
         This is for uses only where a sample that breaks the declaration ends in an error.
         """
         return self._surroundings.declared_dims(value)
+
+    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
+        """Whether two values of the body have the same dimensions in each sample, by proof."""
+        return self._surroundings.have_one_shape(one, other)
+
+    def lacks(self, op_type: str) -> bool:
+        """Whether the target has no such operator, so that a dearer form is better than none."""
+        return self._surroundings.lacks(op_type)
+
+    def count_failing(self) -> int:
+        """Count the nodes so far that run once, even if there are no samples, and could fail."""
+        return self._surroundings.count_failing()
 
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension of a sample stands for, None if for none."""

@@ -98,6 +98,33 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
         return static
     if node.op_type == "Gather" and static:
         return _is_in_range(node, typing)
+    return node.op_type == "Range" and _counts_dimension(node, typing)
+
+
+_KEEPS_NUMBERS = frozenset({"Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
+
+
+def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Range goes from a constant to a dimension in constant steps."""
+    start, limit, step = node.inputs
+    dtype = None if limit is None else typing.dtype(limit)
+    if dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return False
+    given, by = constant_value(start), constant_value(step)
+    return given is not None and by is not None and bool(by.all()) and _is_dimension(limit)
+
+
+def _is_dimension(value: ir.Value | None) -> bool:
+    while value is not None and (node := value.producer()) is not None:
+        if not is_default_domain(node):
+            return False
+        if node.op_type == "Shape":
+            return True
+        to = node.attributes.get_int("to", 0)
+        is_integer = node.op_type == "Cast" and to in (ir.DataType.INT32, ir.DataType.INT64)
+        if node.op_type not in _KEEPS_NUMBERS and not is_integer:
+            return False
+        value = node.inputs[0]
     return False
 
 

@@ -12,13 +12,14 @@ stage that has all it reads, so that there are as few loops as the dependencies 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.batching import rules, table
 from passes.batching.context import Context, Operand
 from passes.batching.demotion import Demotions
+from passes.batching.failing import cannot_fail
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
@@ -44,6 +45,7 @@ class WalkOptions:
         exact: Keep per-sample what rounding could change by more than rounding.
         paths: Names the nodes for messages.
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
+        lacks: Operators that the target does not have: a dearer form without them is taken.
     """
 
     opset: int
@@ -52,6 +54,7 @@ class WalkOptions:
     exact: bool
     paths: Mapping[ir.Node, str]
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
+    lacks: Collection[str] = ()
 
 
 class Walk:
@@ -163,6 +166,18 @@ class Walk:
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `passes.batching.context.Context.declared_dims`."""
         return self._typings.equal_dims(value)
+
+    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
+        """See `passes.batching.context.Context.have_one_shape`."""
+        return self._typings.proven.have_one_shape(one, other)
+
+    def lacks(self, op_type: str) -> bool:
+        """See `passes.batching.context.Context.lacks`."""
+        return op_type in self._options.lacks
+
+    def count_failing(self) -> int:
+        """See `passes.batching.context.Context.count_failing`."""
+        return sum(not cannot_fail(node, self._typings.proven) for node in self.hoisted)
 
     def _can_promote(self, value: ir.Value) -> bool:
         return self.is_stackable(value) or self.packable(value) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
@@ -37,7 +37,7 @@ class FusionFacts:
         promises: What the caller vouches for.
         exact: Keep per-sample what rounding could change by more than rounding.
         auto: Leave a map alone where fusing it gains nothing.
-        branches: Whether there may be an If where nothing needs one.
+        lacks: Operators that the target does not have.
         paths: Names the nodes for messages.
     """
 
@@ -48,7 +48,7 @@ class FusionFacts:
         *,
         exact: bool = False,
         auto: bool = False,
-        branches: bool = False,
+        lacks: Collection[str] = (),
     ) -> None:
         self.model = model
         self.typings = type_both_ways(model, promises)
@@ -56,7 +56,7 @@ class FusionFacts:
         self.promises = promises
         self.exact = exact
         self.auto = auto
-        self.branches = branches
+        self.lacks = lacks
         self.paths: Mapping[ir.Node, str] = node_paths(model)
         self._checked: dict[bool, Typings] = {}
 

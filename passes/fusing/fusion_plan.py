@@ -16,6 +16,7 @@ from passes.fusing.guard_choice import (
     unproven_sequences,
     walk_behind_guards,
 )
+from passes.fusing.harmless import make_harmless
 from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
 from passes.graphs import walk_nodes
@@ -198,17 +199,24 @@ def _reads_sequence(fused: FusedBody) -> bool:
 def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
     """Whether a node that could fail now runs even if there are no samples."""
     typing = facts.typings.proven
-    is_hoisted_safe = all(cannot_fail(node, typing) for node in fused.walk.hoisted)
-    if is_hoisted_safe and not fused.reads_open_results(facts.typings):
+    failing = [node for node in fused.walk.hoisted if not cannot_fail(node, typing)]
+    is_open = fused.reads_open_results(facts.typings)
+    if (not failing and not is_open) or _has_a_sample(fused, facts):
         return False
+    may_mend = "If" in facts.lacks and not is_open
+    return not (may_mend and make_harmless(fused, failing, typing))
+
+
+def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:
+    """Whether the source that gives the number of samples has an element by proof."""
     source = fused.site.elements[0][1]
     if isinstance(source, IndexSource):
-        return not source.number
+        return bool(source.number)
     if isinstance(source, TensorSource) and source.split is None:
-        dims = typing.dims(source.tensor)
+        dims = facts.typings.proven.dims(source.tensor)
         size = None if dims is None else dims[source.axis % len(dims)]
-        return not (isinstance(size, int) and size > 0)
-    return True
+        return isinstance(size, int) and size > 0
+    return False
 
 
 def _decision(

@@ -64,6 +64,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
         exact=facts.exact,
         paths=facts.paths,
         lengths=length_symbols(site, packed, view.proven),
+        lacks=facts.lacks,
     )
     body = walk_body(site, view, options, prelude, stacked, packed)
     body.asked = asked

@@ -98,6 +98,16 @@ class Typing:
         """Whether all dimensions with this number or symbol are the same number."""
         return isinstance(dim, int) or (self._names_axes and self.is_one_number(dim))
 
+    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
+        """Whether two values have the same dimensions wherever both are computed, by proof.
+
+        A symbol proves it only in the proven typing, where no two inputs share one.
+        """
+        dims = self[one].dims
+        if dims is None or dims != self[other].dims:
+            return False
+        return all(isinstance(d, int) or (self._names_axes and d is not None) for d in dims)
+
 
 @dataclasses.dataclass(frozen=True)
 class Typings:

@@ -91,7 +91,7 @@ def test_bags_of_one_length_are_stacked_at_run_time(reduction: str) -> None:
 
 def test_no_branch_where_none_may_be() -> None:
     before = model(bags("ReduceSum"))
-    found = read(before, branches=False)
+    found = read(before, lacks=("If",))
     assert not found.operators["If"]
     assert same(before, found.model, *EVEN, *UNEVEN, *EMPTY, *ODD)
 

@@ -27,9 +27,10 @@ class _Group:
     Attributes:
         numbers: Which they are, int64 ``[N]``.
         builder: The nodes of the branch.
-        local: Its context; there is at least one sample.
+        local: Its context.
         picked: Picks their values.
         outputs: What the branch yields.
+        is_total: Whether the branch may run without samples.
     """
 
     numbers: ir.Value
@@ -37,6 +38,7 @@ class _Group:
     local: Context
     picked: SomeSamples
     outputs: list[Batched]
+    is_total: bool
 
 
 @dataclasses.dataclass
@@ -57,8 +59,8 @@ class _Form:
 def partitioned(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output]:
     """Run each of two branches for the samples that take it, and put the results in order.
 
-    A branch that no sample takes does not run. Results of one shape are stacked; others are
-    packed.
+    A branch that no sample takes does not run; for a target without If it runs on no samples,
+    where that cannot fail. Results of one shape are stacked; others are packed.
 
     Args:
         ctx: The context.
@@ -80,15 +82,18 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     """Batch a branch for the samples that take it."""
     numbers = ctx.squeeze(ctx.op("NonZero", [side]), [0])
     builder = Builder(ctx.builder.origin)
-    local = ctx.with_batch(builder, builder.op("Shape", [numbers]))
+    may_run = ctx.lacks("If")
+    local = ctx.with_batch(builder, builder.op("Shape", [numbers]), may_be_empty=may_run)
     picked = SomeSamples(local, numbers)
+    failing = ctx.count_failing()
     try:
         captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
         outputs = local.nested(graph, captured, builder)
     except Decline:
         drop_uses(builder.nodes)
         raise
-    return _Group(numbers, builder, local, picked, outputs)
+    is_total = may_run and ctx.count_failing() == failing
+    return _Group(numbers, builder, local, picked, outputs, is_total)
 
 
 def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _Form:
@@ -118,7 +123,7 @@ def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _Form:
 
 
 def _write(ctx: Context, group: _Group, forms: Sequence[_Form]) -> Sequence[ir.Value]:
-    """Record a branch behind an If that asks whether a sample takes it.
+    """Record a branch, behind an If that asks whether a sample takes it unless it may run anyway.
 
     Returns:
         Its results, and the lengths of each.
@@ -126,7 +131,7 @@ def _write(ctx: Context, group: _Group, forms: Sequence[_Form]) -> Sequence[ir.V
 
     def run(inner: Builder) -> Sequence[ir.Value]:
         inner.nodes.extend(group.builder.nodes)
-        local = ctx.with_batch(inner, group.local.batch)
+        local = ctx.with_batch(inner, group.local.batch, may_be_empty=group.local.may_be_empty)
         values, sizes = [], []
         for x, form in zip(group.outputs, forms, strict=True):
             rows, lengths = as_packed(local, x) if form.is_packed else (local.expanded(x), None)
@@ -140,6 +145,8 @@ def _write(ctx: Context, group: _Group, forms: Sequence[_Form]) -> Sequence[ir.V
         sizes = [inner.ints() for form in forms if _has_own_lengths(form)]
         return [*(inner.constant(form.empty) for form in forms), *sizes]
 
+    if group.is_total:
+        return run(ctx.builder)
     some = ctx.op("Greater", [ctx.op("Size", [group.numbers]), ctx.builder.scalar(0)])
     attributes = {
         "then_branch": ctx.builder.subgraph("taken", [], run),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -244,19 +244,21 @@ def typed_outputs(proto: onnx.ModelProto, case: Case) -> onnx.ModelProto:
     return proto
 
 
-def fused_model(case: Case) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
-    """Return the fused model and the pass that made it."""
+def fused_model(
+    case: Case, lacks: Collection[str] = ()
+) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
+    """Return the fused model, for a target that lacks some operators, and the pass."""
     model = ir.from_proto(typed_outputs(map_model(case), case))
-    fuse = FuseSequenceMapPass()
+    fuse = FuseSequenceMapPass(lacks=lacks)
     fuse(model)
     ExpandSequenceMapPass()(model)
     make_names_unique(model)
     return ir.to_proto(model), fuse
 
 
-def _loops(proto: onnx.ModelProto) -> int:
+def _count(proto: onnx.ModelProto, op_types: Collection[str]) -> int:
     graphs = all_graphs(ir.from_proto(proto))
-    return sum(n.op_type in ("Loop", "Scan", "SequenceMap") for g in graphs for n in g)
+    return sum(n.op_type in op_types for g in graphs for n in g)
 
 
 def decline_of(case: Case) -> list[tuple[str, str]]:
@@ -266,11 +268,19 @@ def decline_of(case: Case) -> list[tuple[str, str]]:
     return [(r.op_type, r.code.value) for d in decisions for r in d.reasons if r.op_type]
 
 
-def prove(case: Case, batch: int) -> None:
-    """Assert that the fused map equals the body run alone, for the first ``batch`` samples."""
-    proto, fuse = fused_model(case)
+def prove(case: Case, batch: int, lacks: Collection[str] = ()) -> None:
+    """Assert that the fused map equals the body run alone, for the first ``batch`` samples.
+
+    Args:
+        case: The body and its operands.
+        batch: How many samples.
+        lacks: Operators that the target does not have, and of which none is left.
+    """
+    proto, fuse = fused_model(case, lacks)
     said = [d.reasons for d in (*fuse.decisions, *fuse.declined.values())]
-    assert _loops(proto) == case.loops + case.inside, f"loops are left: {said}"
+    loops = _count(proto, ("Loop", "Scan", "SequenceMap"))
+    assert loops == case.loops + case.inside, f"loops are left: {said}"
+    assert not _count(proto, lacks)
     single = typed_outputs(single_model(case), case)
     wanted = [
         run_model(single, {n: o.of(k) for n, o in case.operands.items() if o.kind != "constant"})

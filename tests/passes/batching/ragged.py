@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -182,9 +182,11 @@ def _is_even(want: Sequence[Sequence[Array]], position: int) -> bool:
     return len({one[position].shape for one in want}) == 1
 
 
-def _fused(case: RaggedCase, want: Sequence[Sequence[Array]]) -> tuple[ir.Model, list[Any]]:
+def _fused(
+    case: RaggedCase, want: Sequence[Sequence[Array]], lacks: Collection[str] = ()
+) -> tuple[ir.Model, list[Any]]:
     model = ir.from_proto(ragged_model(case, want))
-    fuse = FuseSequenceMapPass()
+    fuse = FuseSequenceMapPass(lacks=lacks)
     fuse(model)
     ExpandSequenceMapPass()(model)
     make_names_unique(model)
@@ -197,18 +199,22 @@ def reasons_of(case: RaggedCase) -> list[tuple[str, str]]:
     return [(r.op_type, r.code.value) for r in _fused(case, wanted(case, 3))[1]]
 
 
-def prove_ragged(case: RaggedCase, batch: int, *, inside: int = 0) -> None:
+def prove_ragged(
+    case: RaggedCase, batch: int, *, inside: int = 0, lacks: Collection[str] = ()
+) -> None:
     """Assert that the fused map equals the body run alone, for the first ``batch`` samples.
 
     Args:
         case: The body and its operands.
         batch: How many samples.
         inside: Loops that stand in the body and are batched themselves.
+        lacks: Operators that the target does not have, and of which none is left.
     """
     want = wanted(case, 3)
-    model, reasons = _fused(case, want)
+    model, reasons = _fused(case, want, lacks)
     loops = sum(n.op_type in ("Loop", "Scan") for g in all_graphs(model) for n in g)
     assert loops == case.loops + inside, f"loops are left: {reasons}"
+    assert not any(n.op_type in lacks for g in all_graphs(model) for n in g)
     feeds = {name: np.array(sizes[:batch], np.int64) for sizes, name in _names(case).items()}
     for name, operand in case.operands.items():
         parts = [_sample(operand, k) for k in range(batch)]

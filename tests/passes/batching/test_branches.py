@@ -117,7 +117,7 @@ EQUAL = [
         (
             "one can fail",
             GATHERED,
-            {"w": shared(np.ones((3, 3), np.float32)), "k": mapped(*SMALL), **CUT},
+            {**CUT, "w": shared(np.ones((3, 3), np.float32)), "k": mapped(*SMALL)},
             {},
         ),
         (
@@ -173,22 +173,36 @@ def test_condition_per_sample(case: Case, batch: int) -> None:
     prove(case, batch)
 
 
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", EQUAL, ids=str)
+def test_condition_per_sample_without_if(case: Case, batch: int) -> None:
+    prove(case, batch, lacks=("If",))
+
+
 def test_what_fails_runs_for_no_sample_that_does_not_take_it() -> None:
     """Sample 1 has a position that is out of range."""
-    operands = {"x": mapped((3,)), "k": mapped(*ROWS), "c": SIDES["mixed"], **CUT}
+    operands = {"x": mapped((3,)), **CUT, "k": mapped(*ROWS), "c": SIDES["mixed"]}
     prove(Case("", GATHERED, {**operands, "w": shared(np.ones((3, 3), np.float32))}), 3)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
-def test_what_fails_for_all_does_not_run_where_no_sample_takes_it(batch: int) -> None:
+@pytest.mark.parametrize("lacks", [(), ("If",)], ids=["", "a target without If"])
+def test_what_fails_for_all_does_not_run_where_no_sample_takes_it(
+    batch: int, lacks: tuple[str, ...]
+) -> None:
     operands = {
         "x": mapped((3,)),
+        **CUT,
         "k": shared(np.array([9])),
         "w": shared(np.ones((3, 3), np.float32)),
         "c": SIDES["none"],
-        **CUT,
     }
-    prove(Case("", GATHERED, operands), batch)
+    case = Case("", GATHERED, operands)
+    if not lacks:
+        prove(case, batch)
+        return
+    with pytest.raises(AssertionError):  # it keeps the If
+        prove(case, batch, lacks)
 
 
 RAGGED = [
@@ -231,6 +245,12 @@ RAGGED = [
 @pytest.mark.parametrize("case", RAGGED, ids=str)
 def test_condition_per_sample_over_rows(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", RAGGED, ids=str)
+def test_condition_per_sample_over_rows_without_if(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, lacks=("If",))
 
 
 UNLIKE = [

@@ -55,6 +55,31 @@ def test_total_by_operator_and_element_type(text: str, total: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("d = Shape (x) n = Gather (d, zero) y = Range (zero, n, two)", True),
+        ("d = Shape<start = 0, end = 1> (x) n = Squeeze (d) y = Range (zero, n, minus)", True),
+        ("d = Shape (x) n = Gather (d, zero) m = Cast<to = 6> (n) y = Range (z, m, o)", True),
+        ("d = Shape (x) n = Gather (d, zero) m = Cast<to = 1> (n) y = Range (zf, m, of)", False),
+        ("d = Shape (x) n = Gather (d, zero) y = Range (zero, n, zero)", False),
+        ("d = Shape (x) n = Gather (d, zero) y = Range (zero, n, i)", False),
+        ("d = Shape (x) n = Gather (d, zero) y = Range (i, n, two)", False),
+        ("d = Shape (x) n = Gather (d, zero) m = Mul (n, n) y = Range (zero, m, two)", False),
+        ("y = Range (zero, i, two)", False),
+    ],
+)
+def test_a_range_is_as_long_as_a_dimension(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,M] x, int64 i) => (int64[K] y)
+        <int64 two = {{2}}, int64 zero = {{0}}, int64 minus = {{-1}}, int32 z = {{0}},
+         int32 o = {{1}}, float zf = {{0}}, float of = {{1}}> {{ {text} }}""")
+    node = next(n for n in model.graph if n.op_type == "Range")
+    for value in model.graph.outputs:
+        value.type = None
+    assert cannot_fail(node, type_values(model, proven=True)) is safe
+
+
+@pytest.mark.parametrize(
     ("condition", "branch", "safe"),
     [
         ("bool", "r = Neg (f)", True),

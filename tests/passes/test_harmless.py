@@ -1,0 +1,97 @@
+"""Targets without If: what could fail runs where there are no samples, and does not fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.fuse import FuseSequenceMapPass
+from passes.graphs import all_graphs
+from rewriter.backends import BackendError, run
+from rewriter.compare import compare
+
+LENGTH = "d = Shape (e) n = Gather (d, zero) "
+# name: body, whether it ends without If
+CASES: dict[str, tuple[str, bool]] = {
+    "positions up to a dimension": (
+        f"{LENGTH} r = Range (zero, n, one) f = Gather (w, r) o = Add (e, f)",
+        True,
+    ),
+    "an axis counted from the back": (
+        f"{LENGTH} r = Range (zero, n, one) f = Gather<axis = -2> (w, r) o = Add (e, f)",
+        True,
+    ),
+    "positions of 32 bits": (
+        f"{LENGTH} m = Cast<to = 6> (n) r = Range (short, m, step) f = Gather (w, r) o = Add (e, f)",
+        True,
+    ),
+    "one position": (f"{LENGTH} q = Sub (n, one) f = Gather (w, q) o = Add (e, f)", True),
+    "two after another": (
+        f"{LENGTH} q = Sub (n, one) i = Gather (table, q) f = Gather (w, i) o = Add (e, f)",
+        True,
+    ),
+    "rows of unknown number": (
+        f"{LENGTH} q = Sub (n, one) f = Gather (v, q) o = Add (e, f)",
+        False,
+    ),
+    "a shape that may not fit": (
+        f"{LENGTH} s = Unsqueeze (n, axis) t = Concat<axis = 0> (s, s) f = Reshape (v, t) "
+        "g = ReduceSum (f) o = Add (e, g)",
+        False,
+    ),
+}
+
+
+def model(body: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[B,T,2] x, float[R,2] v) => (float[B,T,2] y)
+        <float[4,2] w = {{1, 2, 3, 4, 5, 6, 7, 8}}, int64[4] table = {{3, 2, 1, 0}},
+         int64 zero = {{0}}, int64 one = {{1}}, int32 short = {{0}}, int32 step = {{1}}, int64[1] axis = {{0}}> {{
+            s = SplitToSequence<axis = 0, keepdims = 0> (x)
+            m = SequenceMap (s) <body = b (float[T2,2] e) => (float[T2,2] o) {{ {body} }}>
+            y = ConcatFromSequence<axis = 0, new_axis = 1> (m)
+        }}""")
+
+
+def fused(before: onnx.ModelProto, lacks: tuple[str, ...]) -> tuple[onnx.ModelProto, bool]:
+    taken = ir.from_proto(before)
+    FuseSequenceMapPass(lacks=lacks)(taken)
+    branches = any(node.op_type == "If" for graph in all_graphs(taken) for node in graph)
+    return ir.to_proto(taken), branches
+
+
+def feeds(samples: int, rows: int) -> dict[str, Any]:
+    numbers = np.arange(samples * rows * 2, dtype=np.float32)
+    return {"x": numbers.reshape(samples, rows, 2), "v": np.ones((2, 2), np.float32)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_samples_nothing_fails(name: str) -> None:
+    body, ends_without = CASES[name]
+    before = model(body)
+    assert fused(before, ())[1]
+    after, branches = fused(before, ("If",))
+    assert branches is not ends_without
+    onnx.checker.check_model(after, full_check=True)
+    for backend in ("reference", "onnxruntime"):
+        for rows in (0, 2, 9):
+            shape = run(after, feeds(0, rows), backend=backend)["y"].shape
+            assert shape == (0, rows if ends_without else 0, 2)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize(
+    "name", [name for name, (_, ends_without) in CASES.items() if ends_without]
+)
+def test_with_samples_it_computes_the_same(name: str, samples: int) -> None:
+    before = model(CASES[name][0])
+    after, _ = fused(before, ("If",))
+    given = feeds(samples, 2)
+    difference = compare(run(before, given, backend="reference"), run(after, given))
+    assert difference.equal, difference.message
+    with pytest.raises(BackendError):
+        run(after, feeds(samples, 9))

@@ -33,6 +33,7 @@ from passes.batching.elementwise import (
     one_sided_broadcasting,
     same_shape,
 )
+from passes.batching.integer_products import matmul_integer, qlinear_matmul
 from passes.batching.merging import merging
 from passes.batching.packed.distinct import unique
 from passes.batching.packed.finding import non_zero
@@ -187,8 +188,8 @@ register("Unique", unique, family="selection", since=16, discrete=True)
 # Products of matrices.
 register("MatMul", linear.matmul, family="matrix product", total=True, rounding=True)
 register("Gemm", linear.gemm, family="matrix product", since=7, total=True, rounding=True)
-register("MatMulInteger", linear.matmul_integer, family="matrix product", since=10, total=True)
-register("QLinearMatMul", linear.qlinear_matmul, family="matrix product", since=10, discrete=True)
+register("MatMulInteger", matmul_integer, family="matrix product", since=10, total=True)
+register("QLinearMatMul", qlinear_matmul, family="matrix product", since=10, discrete=True)
 register("Einsum", linear.einsum, family="matrix product", since=12, total=True, rounding=True)
 register("Det", linear.det, family="matrix product", since=11, total=True)
 

@@ -6,12 +6,12 @@ that is opened so that the nodes of its body are batched instead.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
 from passes.batching.context import Rule
+from passes.batching.table_rows import Never, Opened, PackedRow, Row
 from passes.decisions import Code
 from passes.graphs import subgraphs, walk_nodes
 
@@ -31,94 +31,6 @@ __all__ = [
     "register_packed",
     "rows",
 ]
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """The rule of one operator for a range of opsets.
-
-    Attributes:
-        op_type: The operator.
-        rule: The rule.
-        family: Name of the family that the rule belongs to.
-        since: First opset of the model for which the rule holds.
-        until: Last one, None if it still holds.
-        rounding: Whether batching may change results by rounding.
-        discrete: Whether a rounding difference in an operand can change the result by more.
-        total: Whether the operator yields a result for all operand values of fitting shapes,
-            so that it may run where it would not have run.
-        draws: Whether it draws random numbers for some operands: its rule decides even where
-            all of them are shared.
-        domain: Domain of the operator.
-    """
-
-    op_type: str
-    rule: Rule
-    family: str
-    since: int = 1
-    until: int | None = None
-    rounding: bool = False
-    discrete: bool = False
-    total: bool = False
-    draws: bool = False
-    domain: str = ""
-
-    def holds_at(self, opset: int) -> bool:
-        """Whether the row is for models of this opset."""
-        return self.since <= opset and (self.until is None or opset <= self.until)
-
-
-@dataclasses.dataclass(frozen=True)
-class Never:
-    """An operator that cannot be batched.
-
-    Attributes:
-        op_type: The operator.
-        code: Why.
-        reason: What exactly, in one clause.
-        domain: Domain of the operator.
-    """
-
-    op_type: str
-    code: Code
-    reason: str
-    domain: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class PackedRow:
-    """The rule of one operator for packed operands, beside its row.
-
-    Attributes:
-        op_type: The operator.
-        rule: The rule.
-        rounding: Whether it may change results by rounding where the rule for stacked operands
-            does not.
-        since: First opset of the model for which the rule holds.
-        any_axis: Whether it knows samples that differ in length along another axis than the
-            first.
-        domain: Domain of the operator.
-    """
-
-    op_type: str
-    rule: Rule
-    rounding: bool = False
-    since: int = 1
-    any_axis: bool = False
-    domain: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Opened:
-    """An operator that is a function by its definition, whose nodes are batched instead.
-
-    Attributes:
-        op_type: The operator.
-        domain: Domain of the operator.
-    """
-
-    op_type: str
-    domain: str = ""
 
 
 _NEWEST = 1 << 30

@@ -13,7 +13,8 @@ from passes.batching.packed.living import Apart
 from passes.batching.packed.longest_first import LongestFirst
 from passes.batching.packed.remaining import Remaining
 from passes.batching.packed.rosters import Roster, Team
-from passes.batching.packed.stepwise import Body, run_steps
+from passes.batching.packed.step import Body
+from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values, constant_value, is_default_domain
 

@@ -16,7 +16,8 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.packed.longest_first import LongestFirst
 from passes.batching.packed.rosters import Team
 from passes.batching.packed.row_by_row import lengths_of
-from passes.batching.packed.stepwise import Body, run_steps
+from passes.batching.packed.step import Body
+from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 
 __all__ = ["scan_rows"]

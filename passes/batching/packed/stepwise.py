@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -12,37 +12,14 @@ from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.collecting import Collecting, Number, collect
-from passes.batching.packed.living import Living
-from passes.batching.packed.rosters import Roster, Team
+from passes.batching.packed.collecting import Collecting, collect
+from passes.batching.packed.rosters import Roster
 from passes.batching.packed.some_samples import SomeSamples, inverse_of
-from passes.builder import Builder, drop_uses
+from passes.batching.packed.step import Body, Recorder
+from passes.builder import Builder
 from passes.decisions import Code, Decline
 
-__all__ = ["Body", "run_steps"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Body:
-    """A body of Loop or Scan.
-
-    Attributes:
-        graph: Its nodes.
-        states: Those of its inputs that are carried.
-        initial: What they are at first.
-        bind: Says what the other inputs are in a step.
-        condition: Whether its first output says that a sample goes on.
-        leading: How many outputs it has before the states.
-        mirrored: For each further output, whether the first step yields the last row.
-    """
-
-    graph: ir.Graph
-    states: Sequence[ir.Value]
-    initial: Sequence[Batched]
-    bind: Callable[[Context, Team, ir.Value], dict[ir.Value, Batched]]
-    condition: bool
-    leading: int
-    mirrored: Sequence[bool]
+__all__ = ["run_steps"]
 
 
 def run_steps(ctx: Context, node: ir.Node, body: Body, roster: Roster) -> Sequence[Output | None]:
@@ -64,32 +41,9 @@ def run_steps(ctx: Context, node: ir.Node, body: Body, roster: Roster) -> Sequen
     return _Writer(ctx, node, body, roster).write()
 
 
-@dataclasses.dataclass
-class _Run:
-    """One step, recorded.
-
-    Attributes:
-        builder: Its nodes.
-        number: The number of the step.
-        inputs: What the loop carries: for the roster, and the states.
-        team: The samples of the step.
-        local: Their context.
-        outputs: What the body yields.
-    """
-
-    builder: Builder
-    number: Number
-    inputs: list[ir.Value]
-    team: Team
-    local: Context
-    outputs: list[Batched]
-
-
 class _Writer:
     def __init__(self, ctx: Context, node: ir.Node, body: Body, roster: Roster) -> None:
         self.ctx, self.node, self.body, self.roster = ctx, node, body, roster
-        self.rounding = carries_rounding(ctx, node, body.initial)
-        self.layouts = [x.layout for x in body.initial]
         for x in body.initial:
             if not isinstance(x.type.type, ir.TensorType) or x.axis:
                 raise Decline(Code.CONTROL_FLOW, "each sample carries a sequence of its own")
@@ -98,11 +52,13 @@ class _Writer:
         self.states = [i for i in range(count) if used[i]]
         self.rows = [i for i in range(count, len(used)) if used[i]]
         self.empty = [_none(ctx, body.graph.outputs[body.leading + i]) for i in self.rows]
+        rounding = carries_rounding(ctx, node, body.initial)
+        self.step = Recorder(ctx, body, roster, self.rows, rounding).settled()
+        self.layouts = self.step.layouts
 
     def write(self) -> Sequence[Output | None]:
         """Record the loop and return its results."""
-        ctx, roster = self.ctx, self.roster
-        run = self._settled()
+        ctx, roster, step = self.ctx, self.roster, self.step
         begun = [self._at_first(i, roster.first[0]) for i in range(len(self.layouts))]
         collected = [
             *roster.noted,
@@ -110,73 +66,9 @@ class _Writer:
             *(ctx.builder.constant(a) for a in self.empty),
         ]
         dtypes = [ir.DataType.INT64] * len(roster.noted) + self._collected_types()
-        loop = Collecting(
-            roster.trips, run.number, run.inputs, lambda b: self._close(b, run), roster.goes_on
-        )
+        loop = Collecting(roster.trips, step.number, step.inputs, self._close, roster.goes_on)
         carried = [*roster.carried, *begun]
         return self._results(collect(ctx.builder, loop, carried, collected, dtypes))
-
-    def _settled(self) -> _Run:
-        """Record the step once each state has the layout that the body gives it."""
-        while True:
-            run = self._run()
-            outs = run.outputs[self.body.leading :]
-            grown = [
-                was if was is Layout.PACKED or x.is_shared else Layout.STACKED
-                for x, was in zip(outs, self.layouts, strict=False)
-            ]
-            if grown == self.layouts:
-                return run
-            drop_uses(run.builder.nodes)
-            self.layouts = grown
-
-    def _run(self) -> _Run:
-        inner = Builder(self.ctx.builder.origin)
-        number = Number()
-        carried = [ir.Value(name="carried", type=value.type) for value in self.roster.carried]
-        states = [self._input(i) for i in range(len(self.layouts))]
-        try:
-            step = number.record(inner)
-            team = self.roster.team(inner, step, carried)
-            local = self.ctx.with_batch(inner, team.batch)
-            living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
-            bindings = living.captured()
-            bindings |= self.body.bind(local, team, step)
-            for own, x, layout, value in zip(
-                self.body.states, self.body.initial, self.layouts, states, strict=True
-            ):
-                lengths = living.lengths(x.lengths) if x.lengths is not None else None
-                known = self.ctx.type_of(own)
-                bindings[own] = Batched(
-                    layout, value, known, rounding=self.rounding, lengths=lengths
-                )
-            outputs = local.nested(self.body.graph, bindings, inner)
-            self._require_rows(outputs, [bindings[own] for own in self.body.states])
-        except Decline:
-            drop_uses(inner.nodes)
-            raise
-        return _Run(inner, number, [*carried, *states], team, local, outputs)
-
-    def _packed_states(self) -> list[Lengths]:
-        return [x.lengths for x in self.body.initial if x.lengths is not None]
-
-    def _require_rows(self, outputs: Sequence[Batched], states: Sequence[Batched]) -> None:
-        """Decline if something comes out packed that did not go in like that, or reversely."""
-        leading = self.body.leading
-        for x, was in zip(outputs[leading:], states, strict=False):
-            same = x.lengths is was.lengths and x.axis == was.axis
-            if (x.is_packed or was.is_packed) and not same:
-                raise Decline(Code.RAGGED, "a state changes its length from step to step")
-        wanted = [*outputs[:leading], *(outputs[leading + i] for i in self.rows)]
-        if any(x.is_packed for x in wanted):
-            raise Decline(Code.RAGGED, "what its body yields differs in length")
-
-    def _input(self, index: int) -> ir.Value:
-        own, layout = self.body.states[index], self.layouts[index]
-        known = self.ctx.type_of(own)
-        value = ir.Value(name=own.name, type=self.body.initial[index].type.type)
-        _shape(value, known.dims, layout)
-        return value
 
     def _at_first(self, index: int, numbers: ir.Value, *, expand: bool = False) -> ir.Value:
         """Return the initial state of some samples."""
@@ -194,26 +86,27 @@ class _Writer:
             *(ir.DataType.from_numpy(a.dtype) for a in self.empty),
         ]
 
-    def _close(self, inner: Builder, run: _Run) -> tuple[list[ir.Value], list[ir.Value]]:
+    def _close(self, inner: Builder) -> tuple[list[ir.Value], list[ir.Value]]:
         """Record what a step hands on, and what is collected of it."""
-        builder, local, leading = run.builder, run.local, self.body.leading
-        run.team.part(self._go_on(local, run.outputs[0]) if self.body.condition else None)
+        step, leading = self.step, self.body.leading
+        builder, local = step.builder, step.local
+        step.team.part(self._go_on(local, step.outputs[0]) if self.body.condition else None)
         kept, done = [], []
         for i, layout in enumerate(self.layouts):
-            x = run.outputs[leading + i]
+            x = step.outputs[leading + i]
             if layout is Layout.SHARED:
-                parts = (x.value, _repeated(builder, x.value, run.team.done))
+                parts = (x.value, _repeated(builder, x.value, step.team.done))
             else:
-                parts = run.team.split(dataclasses.replace(x, value=_whole(local, x)))
+                parts = step.team.split(dataclasses.replace(x, value=_whole(local, x)))
             for part in parts:
                 part.type = part.type or x.type.type
             kept.append(parts[0])
             done += [parts[1]] if i in self.states else []
-        yielded = [local.expanded(run.outputs[leading + i]) for i in self.rows]
-        carried = run.team.carried()
-        for value, own in zip(carried, run.inputs, strict=False):
+        yielded = [local.expanded(step.outputs[leading + i]) for i in self.rows]
+        carried = step.team.carried()
+        for value, own in zip(carried, step.inputs, strict=False):
             value.type = own.type
-        notes = run.team.notes()
+        notes = step.team.notes()
         inner.nodes.extend(builder.nodes)
         return [*carried, *kept], [*notes, *done, *yielded]
 
@@ -261,16 +154,6 @@ def _whole(local: Context, x: Batched) -> ir.Value:
 def _repeated(builder: Builder, value: ir.Value, count: ir.Value) -> ir.Value:
     shape = builder.op("Concat", [count, builder.op("Shape", [value])], {"axis": 0})
     return builder.op("Expand", [value, shape])
-
-
-def _shape(value: ir.Value, dims: Sequence[int | str | None] | None, layout: Layout) -> None:
-    if dims is not None:
-        own = [d if isinstance(d, int) else None for d in dims]
-        if layout is Layout.STACKED:
-            own = [None, *own]
-        elif layout is Layout.PACKED:
-            own[0] = None
-        value.shape = ir.Shape(own)
 
 
 def _none(ctx: Context, value: ir.Value) -> np.ndarray:

@@ -23,6 +23,7 @@ from passes.batching.failing import cannot_fail
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
+from passes.batching.promotion import Promotions
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline, Reason
 from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs
@@ -45,6 +46,8 @@ class WalkOptions:
         exact: Keep per-sample what rounding could change by more than rounding.
         paths: Names the nodes for messages.
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
+        ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
+            no loop may collect lengths.
         lacks: Operators that the target does not have: a dearer form without them is taken.
     """
 
@@ -54,6 +57,7 @@ class WalkOptions:
     exact: bool
     paths: Mapping[ir.Node, str]
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
+    ambiguous: Collection[str] | None = None
     lacks: Collection[str] = ()
 
 
@@ -64,8 +68,7 @@ class Walk:
         env: Every value of the body that was reached.
         stages: The nodes of each stage.
         loops: The nodes of the body that stay in each loop, in order.
-        promoted: Per-sample values that are read as stacked or packed: a placeholder for each,
-            to be replaced by what its loop collects.
+        promotions: Per-sample values that are read as stacked or packed.
         reasons: Why nodes stayed in a loop.
         demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
@@ -77,7 +80,7 @@ class Walk:
         self.env: dict[ir.Value, Batched] = {}
         self.stages: list[Builder] = []
         self.loops: list[list[ir.Node]] = []
-        self.promoted: dict[ir.Value, ir.Value] = {}
+        self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
         self.reasons: list[Reason] = []
         self.demotions = Demotions(self.env)
         self.fused = 0
@@ -86,7 +89,6 @@ class Walk:
         self._typings = typings
         self._options = options
         self._origin = origin
-        self._sources: set[ir.Value] = set()
         self._scratch: list[Builder] = []
         self._by_flags: dict[tuple[Builder, ir.Value], Lengths] = {}
 
@@ -96,6 +98,12 @@ class Walk:
             self.stages.append(Builder(self._origin))
             self.loops.append([])
         return self.stages[index]
+
+    def discard(self) -> None:
+        """Take back every use of the model's values."""
+        self.promotions.discard()
+        for stage in self.stages:
+            drop_uses(stage.nodes)
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body where the new nodes run."""
@@ -112,7 +120,7 @@ class Walk:
     ) -> None:
         """Enter an input of the body; a per-sample one can be read in every loop."""
         if layout is Layout.PER_SAMPLE:
-            self._sources.add(value)
+            self.promotions.add_source(value)
         known = self.type_of(value)
         self.env[value] = Batched(layout, to or value, known, lengths=lengths, axis=axis)
 
@@ -122,37 +130,9 @@ class Walk:
             self.env[value] = Batched(Layout.SHARED, value, self.type_of(value))
         return self.env[value]
 
-    def is_stackable(self, value: ir.Value) -> bool:
-        """Whether a value has one shape for all samples, so that a loop can stack it.
-
-        A number that is only declared counts beside a dimension that is proven: a type that is
-        declared throughout may as well be the first example of an exporter.
-        """
-        dims = self._typings.equal_dims(value)
-        known = self._typings.declared[value].type
-        if dims is None or None in dims or not isinstance(known, ir.TensorType):
-            return False
-        if value in self._sources:
-            return False
-        proven = self._typings.proven
-        return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
-
-    def packable(self, value: ir.Value) -> Lengths | None:
-        """Return the lengths by which a loop packs a value, None if it cannot or can stack it.
-
-        Its first dimension is proven to be a known length, and the others are proven numbers.
-        """
-        dims = self._typings.proven.dims(value)
-        if not dims or value in self._sources or self.is_stackable(value):
-            return None
-        if not all(self._typings.proven.is_one_number(d) for d in dims[1:]):
-            return None
-        known = self._typings.declared[value].type
-        return self.lengths_named(dims[0]) if isinstance(known, ir.TensorType) else None
-
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
-        """Return the lengths that a dimension stands for, None if for none."""
-        return self._options.lengths.get(dim) if isinstance(dim, str) else None
+        """See `passes.batching.context.Context.lengths_named`."""
+        return self.promotions.named(dim)
 
     def lengths_by(
         self, builder: Builder, flags: ir.Value, make: Callable[[], Lengths]
@@ -178,9 +158,6 @@ class Walk:
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
         return sum(not cannot_fail(node, self._typings.proven) for node in self.hoisted)
-
-    def _can_promote(self, value: ir.Value) -> bool:
-        return self.is_stackable(value) or self.packable(value) is not None
 
     def run(self, nodes: Iterable[ir.Node], kept: frozenset[ir.Node] = frozenset()) -> None:
         """Walk over the nodes of a body.
@@ -249,7 +226,7 @@ class Walk:
     ) -> None:
         """Run the rule of a node."""
         for x in operands:
-            if x.layout is Layout.PER_SAMPLE and not self._can_promote(x.value):
+            if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
                 raise Decline(Code.RAGGED, f"it reads '{x.value.name}', which differs in shape")
         if said is None:
             name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
@@ -272,7 +249,8 @@ class Walk:
             self.flips.append(node)
             if self._options.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
-        given = [None if x is None else self._promote(x) for x in inputs]
+        promoted = self.promotions.mark()
+        given = [None if x is None else self.promotions.promote(x) for x in inputs]
         stage = max(self._stage_when_stacked(x) for x in operands)
         builder = self.stage(stage)
         mark = builder.mark()
@@ -281,6 +259,7 @@ class Walk:
         try:
             outputs = rule(self._context(builder), node, given)
         except Decline:
+            self.promotions.rollback(promoted)
             forgotten = builder.rollback(mark)
             for x in self.env.values():
                 if x.lengths is not None:
@@ -309,30 +288,12 @@ class Walk:
 
     def _will_be_packed(self, x: Batched) -> bool:
         is_apart = x.layout is Layout.PER_SAMPLE
-        return x.is_packed or (is_apart and self.packable(x.value) is not None)
+        return x.is_packed or (is_apart and self.promotions.is_packable(x.value))
 
     def _has_rows_of_text(self, x: Batched) -> bool:
         """Whether to gather rows of an operand would copy but the first string of each."""
         is_text = not x.is_shared and x.dtype == ir.DataType.STRING
         return is_text and x.rank > int(self._will_be_packed(x))
-
-    def _promote(self, operand: Batched) -> Batched:
-        """Return an operand as shared, stacked or packed."""
-        if operand.layout is not Layout.PER_SAMPLE:
-            return operand
-        inner = operand.value
-        if inner not in self.promoted:
-            dtype = operand.dtype
-            type_ = None if dtype is None else ir.TensorType(dtype)
-            self.promoted[inner] = ir.Value(name=inner.name, type=type_)
-        packed = self._will_be_packed(operand)
-        return dataclasses.replace(
-            operand,
-            layout=Layout.PACKED if packed else Layout.STACKED,
-            value=self.promoted[inner],
-            stage=operand.stage + 1,
-            lengths=self.packable(inner) if packed else None,
-        )
 
     def _context(self, builder: Builder) -> Context:
         return Context(
@@ -345,7 +306,7 @@ class Walk:
 
     def read_batched(self, value: ir.Value) -> Batched:
         """Return a value of the body as shared or stacked."""
-        return self._promote(self.read(value))
+        return self.promotions.promote(self.read(value))
 
     def nested(
         self,
@@ -362,11 +323,12 @@ class Walk:
             batch=batch,
             may_be_empty=may_be_empty,
             lengths=self._lengths_inside(captured, bindings),
+            ambiguous=None,
         )
         inner = Walk(self._typings, options, self._origin)
         for value, x in {**captured, **bindings}.items():
             inner.env[value] = dataclasses.replace(x, stage=0)
-        inner.stages, inner.loops, inner.promoted = [builder], [[]], self.promoted
+        inner.stages, inner.loops = [builder], [[]]
         self._scratch.append(builder)
         inner.run(graph)
         if any(inner.loops):
@@ -390,9 +352,9 @@ class Walk:
         self.stage(index)
         self.loops[index].append(node)
         for x in operands:
-            if x.layout is Layout.PER_SAMPLE and x.stage < index and x.value not in self._sources:
-                if self._can_promote(x.value):
-                    self._promote(x)
+            if x.layout is Layout.PER_SAMPLE and not self.promotions.is_at_hand(x, index):
+                if self.promotions.is_possible(x.value):
+                    self.promotions.promote(x)
                 else:
                     self.demotions.between(node, x.stage)
             if x.is_stacked and isinstance(x.type.type, ir.SequenceType):

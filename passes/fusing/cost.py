@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.typing import Typing
 
-__all__ = ["Estimate", "estimate_guard"]
+__all__ = ["Estimate", "estimate_guard", "spares"]
 
 KERNEL = 0.6
 """One node run once: what batching saves for each node and sample."""
@@ -89,6 +89,17 @@ def estimate_guard(
     guard = sum(GUARD + size / BYTES_READ for size in sizes)
     work = sum(_flops(node, typing) for node in body) / FLOPS
     return Estimate(nodes * KERNEL + INSERTION, guard, work, sum(sizes), nodes)
+
+
+def spares(before: tuple[int, int], after: tuple[int, int]) -> bool:
+    """Whether loops that run fewer nodes pay for what they collect beyond that.
+
+    Args:
+        before: How many nodes run for each sample, and how many values loops collect.
+        after: The same for the other form of a body.
+    """
+    (nodes, values), (fewer, more) = before, after
+    return (nodes - fewer) * KERNEL > (more - values) * INSERTION
 
 
 def _bytes(value: ir.Value, typing: Typing) -> int:

@@ -46,8 +46,7 @@ class FusedBody:
     def discard(self) -> None:
         """Take back every use of the model's values."""
         drop_uses(self.prelude.nodes)
-        for stage in self.walk.stages:
-            drop_uses(stage.nodes)
+        self.walk.discard()
 
     def needs_loop(self, typings: Typings) -> bool:
         """Whether a node or a result stays per-sample."""
@@ -60,8 +59,13 @@ class FusedBody:
         """
         if not any(stage.nodes for stage in self.walk.stages[1:]):
             return False
-        dims = (typings.equal_dims(value) for value in self.walk.promoted)
-        return any(d is None or not all(isinstance(n, int) for n in d) for d in dims)
+        promotions = self.walk.promotions
+        for value in promotions.values:
+            dims = typings.equal_dims(value)
+            along = int(promotions.is_packable(value))
+            if dims is None or not all(isinstance(n, int) for n in dims[along:]):
+                return True
+        return False
 
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
@@ -72,6 +76,7 @@ class FusedBody:
             builder.nodes.extend(stage.nodes)
             if self.walk.loops[index] or (index == self._first_loop and wanted):
                 held |= self._write_loop(builder, typings, index, wanted)
+                builder.nodes.extend(self.walk.promotions.behind(index))
         return [self._result(builder, i, held, typings) for i in range(len(self.site.results))]
 
     def _wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
@@ -83,9 +88,9 @@ class FusedBody:
             if x.layout is not Layout.PER_SAMPLE:
                 continue
             results = [r for r in self.site.results if r.output == output]
-            packed = self.walk.packable(value) is not None
+            packed = self.walk.promotions.is_packable(value)
             in_place = not packed or all(_is_in_place(result, x) for result in results)
-            if value in self.walk.promoted and in_place:
+            if value in self.walk.promotions.values and in_place:
                 continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
@@ -94,7 +99,7 @@ class FusedBody:
         """Return the values that loops collect as tensors of a shape that is only declared."""
         outputs = self._wanted_from_loops(typings).items()
         tensors = [self.site.body.outputs[o] for o, p in outputs if p.form is not Form.INSERTION]
-        collected = dict.fromkeys([*self.walk.promoted, *tensors])
+        collected = dict.fromkeys([*self.walk.promotions.values, *tensors])
         return [value for value in collected if typings.takes_declared(value)]
 
     def _write_loop(
@@ -107,7 +112,7 @@ class FusedBody:
         """Record one loop; its promoted values replace their placeholders."""
         nodes = self.walk.loops[index]
         own = {value for node in nodes for value in node.outputs}
-        promoted = [value for value in self.walk.promoted if value in own]
+        promoted = [value for value in self.walk.promotions.values if value in own]
         bodies = self.site.body.outputs
         outputs = [o for o in wanted if bodies[o] in own or self._is_source(bodies[o], index)]
         plans = {
@@ -122,13 +127,12 @@ class FusedBody:
         count = builder.op("Squeeze", [self.batch, builder.ints(0)])
         made = write_loop(builder, body, typings, plans, count)
         for i, value in enumerate(promoted):
-            self.walk.promoted[value].replace_all_uses_with(made[i].value)
-            self.walk.promoted[value] = made[i].value
+            self.walk.promotions.settle(value, made[i].value, made[i].lengths)
         return {o: made[len(promoted) + i] for i, o in enumerate(outputs)}
 
     def _form(self, value: ir.Value) -> Form:
         """Return how a loop collects a value that is read as stacked or packed."""
-        return Form.SCAN_OUTPUT if self.walk.packable(value) is None else Form.BLOCKS
+        return Form.BLOCKS if self.walk.promotions.is_packable(value) else Form.SCAN_OUTPUT
 
     @property
     def _first_loop(self) -> int:
@@ -170,7 +174,8 @@ class FusedBody:
         """Return where a loop reads the samples of a value that is stacked or packed."""
         tensor, lengths = x.value, x.lengths
         if x.layout is Layout.PER_SAMPLE:
-            tensor, lengths = self.walk.promoted[value], self.walk.packable(value)
+            promotions = self.walk.promotions
+            tensor, lengths = promotions.values[value], promotions.lengths(value)
         if lengths is None:
             return TensorSource.of_stacked(tensor)
         return TensorSource(tensor, x.axis, keepdims=True, split=lengths.value)
@@ -186,9 +191,9 @@ class FusedBody:
         count = static_count(self.site.elements[0][1], typings)
         x = self.walk.read(value)
         if x.layout is Layout.PER_SAMPLE:
-            lengths = self.walk.packable(value)
+            lengths = self.walk.promotions.lengths(value)
             layout = Layout.STACKED if lengths is None else Layout.PACKED
-            tensor = self.walk.promoted[value]
+            tensor = self.walk.promotions.values[value]
             x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
         if x.lengths is not None:
             packed = Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
@@ -199,6 +204,11 @@ class FusedBody:
     def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
         shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})
         return builder.op("Expand", [x.value, shape])
+
+    def work(self, typings: Typings) -> tuple[int, int]:
+        """Return how many nodes run for each sample, and how many values loops collect."""
+        nodes = sum(map(len, self.walk.loops))
+        return nodes, len({*self.walk.promotions.values, *self._wanted_from_loops(typings)})
 
 
 def walk_body(
@@ -245,8 +255,7 @@ def walk_body(
         kept |= walk.demotions.nodes | frozenset(makers)
         for value in torn:
             together.pop(value, None)
-        for stage in walk.stages:
-            drop_uses(stage.nodes)
+        walk.discard()
     walk.reasons[:0] = why_kept
     bound = {*stacked, *together}
     sources = {inner: source for inner, source in site.elements if inner not in bound}

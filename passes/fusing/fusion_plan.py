@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.cost import spares
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts
 from passes.fusing.guard_choice import (
@@ -68,6 +69,8 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     for body in (plain, *found.values()):
         if body not in fused.values():
             body.discard()
+    if None in fused:
+        plain = fused[None] = _with_lengths(site, facts, plain)
     guarded = unproven if None not in fused else []
     decision = _decision(site, fused, guarded, loop, facts)
     decision.reasons.extend(notes)
@@ -80,6 +83,16 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
     return FusionPlan(site, fused, guarded, needs_samples, loop, decision)
+
+
+def _with_lengths(site: MapSite, facts: FusionFacts, plain: FusedBody) -> FusedBody:
+    """Return a body whose loops collect lengths too where that spares work, or the one given."""
+    if not any(plain.walk.loops):
+        return plain
+    other = walk_site(site, facts, None, collects_lengths=True)
+    better = spares(plain.work(facts.typings), other.work(facts.typings))
+    (plain if better else other).discard()
+    return other if better else plain
 
 
 _NO_SAMPLES = Reason(Code.COST, detail="there are no samples")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -13,7 +14,14 @@ from passes.graphs import captured_values, constant_value
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing, Typings, ValueType
 
-__all__ = ["Packed", "can_pack", "length_symbols", "pack", "rows_of_elements"]
+__all__ = [
+    "Packed",
+    "ambiguous_symbols",
+    "can_pack",
+    "length_symbols",
+    "pack",
+    "rows_of_elements",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,13 +128,40 @@ def length_symbols(
         along = dims[source.axis] if dims else None
         if isinstance(along, str):
             found[along] = lengths if found.get(along, lengths) is lengths else None
+    foreign = foreign_symbols(site, packed, typing)
+    return {s: lengths for s, lengths in found.items() if lengths is not None and s not in foreign}
+
+
+def foreign_symbols(site: MapSite, own: Collection[ir.Value], typing: Typing) -> set[str]:
+    """Return the symbols of values that come from outside of a body, but for some of its inputs.
+
+    Args:
+        site: The map.
+        own: Those inputs of its body.
+        typing: Types of the body's values where the new nodes run.
+    """
     outer = {*captured_values(site.body), *(inner for inner, _ in site.shared)}
-    outer |= {inner for inner, _ in site.elements if inner not in packed}
-    for value in outer:
-        for dim in typing.dims(value) or ():
-            if isinstance(dim, str):
-                found.pop(dim, None)
-    return {symbol: lengths for symbol, lengths in found.items() if lengths is not None}
+    outer |= {inner for inner, _ in site.elements if inner not in own}
+    return {symbol for value in outer for symbol in _symbols(value, typing)}
+
+
+def ambiguous_symbols(site: MapSite, apart: Collection[ir.Value], typing: Typing) -> set[str]:
+    """Return the symbols that may not be the same dimension of a sample in a whole body.
+
+    These are symbols from outside, and those that two inputs share.
+
+    Args:
+        site: The map.
+        apart: The per-sample inputs of its body.
+        typing: Types of the body's values where the new nodes run.
+    """
+    counts = Counter(symbol for value in apart for symbol in _symbols(value, typing))
+    repeated = {symbol for symbol, count in counts.items() if count > 1}
+    return repeated | foreign_symbols(site, apart, typing)
+
+
+def _symbols(value: ir.Value, typing: Typing) -> set[str]:
+    return {dim for dim in typing.dims(value) or () if isinstance(dim, str)}
 
 
 def rows_of_elements(maps: Iterable[ir.Node], typing: Typing) -> Typing:

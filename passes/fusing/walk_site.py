@@ -10,7 +10,7 @@ from passes.batching.walk import WalkOptions
 from passes.builder import Builder
 from passes.fusing.fused_body import FusedBody, walk_body
 from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.pack import Packed, can_pack, length_symbols, pack
+from passes.fusing.pack import Packed, ambiguous_symbols, can_pack, length_symbols, pack
 from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack
 from passes.site import MapSite, SequenceSource
 from passes.sources import length_equals
@@ -18,8 +18,17 @@ from passes.sources import length_equals
 __all__ = ["walk_site"]
 
 
-def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBody:
-    """Walk over a body as if a guard had checked the elements of all unproven sequences."""
+def walk_site(
+    site: MapSite, facts: FusionFacts, check: Check | None, *, collects_lengths: bool = False
+) -> FusedBody:
+    """Walk over a body as if a guard had checked the elements of all unproven sequences.
+
+    Args:
+        site: The map.
+        facts: What holds for all maps.
+        check: What the guard asks; None if there is none.
+        collects_lengths: Whether loops may collect what differs by length, and the lengths.
+    """
     typings = facts.typings
     prelude = Builder(site.path)
     first = site.elements[0][1]
@@ -57,6 +66,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
                 packed[inner] = _cut_packed(prelude, packed[inner], batch, cut)
             needs_samples |= is_sequence
     view = facts.checked_typings(check, site)
+    apart = {inner for inner, _ in site.elements} - {*stacked, *packed}
     options = WalkOptions(
         opset=facts.opset,
         batch=batch,
@@ -64,6 +74,7 @@ def walk_site(site: MapSite, facts: FusionFacts, check: Check | None) -> FusedBo
         exact=facts.exact,
         paths=facts.paths,
         lengths=length_symbols(site, packed, view.proven),
+        ambiguous=ambiguous_symbols(site, apart, view.proven) if collects_lengths else None,
         lacks=facts.lacks,
     )
     body = walk_body(site, view, options, prelude, stacked, packed)

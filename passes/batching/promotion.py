@@ -1,0 +1,169 @@
+"""What loops collect of their values, so that nodes outside of them read it batched."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.builder import Builder, drop_uses
+from passes.typing import Typings
+
+__all__ = ["Promotions"]
+
+
+class Promotions:
+    """Per-sample values that are read as stacked or packed.
+
+    A value is stacked where it has one shape for all samples, and packed where its first
+    dimension alone differs. The lengths by which it is packed are those of a source that its
+    dimension is proven to be, or its loop collects them with it.
+
+    Attributes:
+        values: Each of them, and what a loop collects of it: a placeholder until that loop is
+            written.
+    """
+
+    def __init__(
+        self,
+        typings: Typings,
+        named: Mapping[str, Lengths],
+        ambiguous: Collection[str] | None,
+        origin: str,
+    ) -> None:
+        """Start with none.
+
+        Args:
+            typings: Both typings of the model.
+            named: The lengths that a symbol stands for, as the first dimension of a value.
+            ambiguous: Symbols that may not be one dimension of a sample in the whole body;
+                None if no loop may collect lengths.
+            origin: What new nodes are for.
+        """
+        self.values: dict[ir.Value, ir.Value] = {}
+        self._typings = typings
+        self._named = named
+        self._ambiguous = ambiguous
+        self._origin = origin
+        self._sources: set[ir.Value] = set()
+        self._collected: dict[tuple[int, ir.Value | str], Lengths] = {}
+        self._lengths: dict[ir.Value, Lengths] = {}
+        self._behind: dict[Lengths, tuple[int, Builder]] = {}
+
+    def add_source(self, value: ir.Value) -> None:
+        """Enter a value that every loop reads and none computes."""
+        self._sources.add(value)
+
+    def is_at_hand(self, x: Batched, loop: int) -> bool:
+        """Whether a loop reads a per-sample value as it is: a source, or its own."""
+        return x.stage >= loop or x.value in self._sources
+
+    def named(self, dim: int | str | None) -> Lengths | None:
+        """Return the lengths of a source that a dimension stands for, None if for none."""
+        return self._named.get(dim) if isinstance(dim, str) else None
+
+    def is_stackable(self, value: ir.Value) -> bool:
+        """Whether a value has one shape for all samples, so that a loop can stack it.
+
+        A number that is only declared counts beside a dimension that is proven: a type that is
+        declared throughout may as well be the first example of an exporter.
+        """
+        dims = self._typings.equal_dims(value)
+        if dims is None or None in dims or not self._is_collected_tensor(value):
+            return False
+        proven = self._typings.proven
+        return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
+
+    def is_packable(self, value: ir.Value) -> bool:
+        """Whether a value differs along its first dimension alone, by lengths a loop can tell."""
+        dims = self._typings.proven.dims(value)
+        if not dims or not self._is_collected_tensor(value) or self.is_stackable(value):
+            return False
+        if not all(self._typings.proven.is_one_number(d) for d in dims[1:]):
+            return False
+        return self._ambiguous is not None or self.named(dims[0]) is not None
+
+    def is_possible(self, value: ir.Value) -> bool:
+        """Whether a loop can collect a value in one tensor."""
+        return self.is_stackable(value) or self.is_packable(value)
+
+    def _is_collected_tensor(self, value: ir.Value) -> bool:
+        known = self._typings.declared[value].type
+        return isinstance(known, ir.TensorType) and value not in self._sources
+
+    def lengths(self, value: ir.Value) -> Lengths | None:
+        """Return the lengths by which a value is packed, None if it is not."""
+        if value in self._lengths:
+            return self._lengths[value]
+        dims = self._typings.proven.dims(value)
+        return self.named(dims[0]) if dims and self.is_packable(value) else None
+
+    def promote(self, x: Batched) -> Batched:
+        """Return a value as shared, stacked or packed; a per-sample one must be possible."""
+        if x.layout is not Layout.PER_SAMPLE:
+            return x
+        inner = x.value
+        if inner not in self.values:
+            type_ = None if x.dtype is None else ir.TensorType(x.dtype)
+            self.values[inner] = ir.Value(name=inner.name, type=type_)
+        if not self.is_packable(inner):
+            made, lengths = Layout.STACKED, None
+        else:
+            made, lengths = Layout.PACKED, self.lengths(inner) or self._collect(inner, x.stage)
+        value, stage = self.values[inner], x.stage + 1
+        return dataclasses.replace(x, layout=made, value=value, stage=stage, lengths=lengths)
+
+    def _collect(self, value: ir.Value, loop: int) -> Lengths:
+        """Return lengths that a loop collects; values of one dimension share them."""
+        dims = self._typings.proven.dims(value)
+        assert dims and self._ambiguous is not None
+        has_name = isinstance(dims[0], str) and dims[0] not in self._ambiguous
+        key = loop, dims[0] if has_name and isinstance(dims[0], str) else value
+        if key not in self._collected:
+            builder = Builder(self._origin)
+            placeholder = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))
+            self._collected[key] = Lengths(builder, placeholder)
+            self._behind[self._collected[key]] = loop, builder
+        self._lengths[value] = self._collected[key]
+        return self._lengths[value]
+
+    def mark(self) -> int:
+        """Return how many values there are, for `rollback`."""
+        return len(self.values)
+
+    def rollback(self, mark: int) -> None:
+        """Forget the values that came after a mark."""
+        for value in list(self.values)[mark:]:
+            del self.values[value]
+            self._lengths.pop(value, None)
+        for key, lengths in list(self._collected.items()):
+            if lengths not in self._lengths.values():
+                _, builder = self._behind.pop(self._collected.pop(key))
+                drop_uses(builder.nodes)
+
+    def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
+        """Put what a loop has collected into the place of what stood for it.
+
+        Args:
+            value: The per-sample value.
+            collected: The tensor.
+            lengths: The lengths of the samples, if they are packed.
+        """
+        self.values[value].replace_all_uses_with(collected)
+        self.values[value] = collected
+        known = self._lengths.get(value)
+        if known is not None and lengths is not None and known.value.producer() is None:
+            known.value.replace_all_uses_with(lengths)
+            known.value = lengths
+
+    def behind(self, loop: int) -> list[ir.Node]:
+        """Return the nodes that follow from the lengths that a loop collects."""
+        return [n for one, builder in self._behind.values() if one == loop for n in builder.nodes]
+
+    def discard(self) -> None:
+        """Take back every use of the model's values."""
+        for _, builder in self._behind.values():
+            drop_uses(builder.nodes)

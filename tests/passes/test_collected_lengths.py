@@ -1,0 +1,157 @@
+"""Loops that collect lengths: what differs along its first axis alone is packed behind them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.graphs import subgraphs, walk_nodes
+from rewriter.backends import open_session
+from rewriter.compare import compare
+from rewriter.pipeline import rewrite
+from tests.passes.expansion import rows
+
+TEXT = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[H, W]) xs) => ({result}) {{
+    ys = SequenceMap (xs) <body = b (float[H, W] x) => ({output}) {{ {body} }}>
+    {joined}
+}}"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """A body over samples that differ along both axes.
+
+    Attributes:
+        text: Its nodes.
+        dims: The dimensions of its output, ``y``.
+        batched: Operators that no loop holds afterwards.
+        is_joined: Whether outputs can be joined along their first axis.
+    """
+
+    text: str
+    dims: str
+    batched: frozenset[str]
+    is_joined: bool = True
+
+
+def body(text: str, dims: str, batched: str, *, is_joined: bool = True) -> Body:
+    return Body(text, dims, frozenset(batched.split()), is_joined)
+
+
+REDUCED = """
+    last = Constant <value_ints = [1]> ()
+    mean = ReduceMean <keepdims = 1> (x, last)
+    most = ReduceMax <keepdims = 1> (x, last)
+    wide = Concat <axis = 1> (mean, most, mean)"""
+
+BODIES = {
+    "rows": body(
+        REDUCED
+        + """ relu = Relu (wide) soft = Softmax <axis = 1> (relu) e = Exp (soft)
+        y = Mul (e, e)""",
+        "K, 3",
+        "Concat Relu Softmax Exp Mul",
+    ),
+    "along the axis of different lengths": body(
+        REDUCED
+        + """ a = Sigmoid (wide) b = Softmax <axis = 0> (a) c = Exp (b) d = Neg (c)
+        first = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (d, first)""",
+        "3",
+        "Concat Sigmoid Softmax Exp Neg ReduceSum",
+    ),
+    "two of one length meet": body(
+        REDUCED + " a = Relu (mean) b = Neg (most) c = Add (a, b) d = Exp (c) y = Abs (d)",
+        "K, 1",
+        "Relu Neg Exp Abs",
+    ),
+    "the data makes the length": body(
+        """n = NonZero (x) t = Transpose (n) f = Cast <to = 1> (t) a = Sqrt (f) b = Exp (a)
+        c = Add (a, b) d = Relu (c) e = Neg (d) y = Abs (e)""",
+        "K, 2",
+        "Sqrt Exp Relu Neg Abs",
+    ),
+    "the data makes two lengths that meet": body(
+        """half = Constant <value_float = 0.5> () zero = Constant <value_int = 0> ()
+        axis = Constant <value_ints = [1]> ()
+        p = Greater (x, half) n = NonZero (p) m = NonZero (x)
+        a = Gather <axis = 0> (n, zero) b = Gather <axis = 0> (m, zero)
+        c = Unsqueeze (a, axis) f = Cast <to = 1> (c) g = Sqrt (f) h = Exp (g) i = Neg (h)
+        j = Relu (i) k = Exp (j) d = Cast <to = 1> (b) e = Sqrt (d) y = Add (k, e)""",
+        "K, L",
+        "Exp Neg Relu",
+        is_joined=False,
+    ),
+    "a vector": body(
+        """flat = Constant <value_ints = [-1]> () v = Reshape (x, flat)
+        a = Relu (v) b = Exp (a) c = Neg (b) d = Abs (c) y = Sqrt (d)""",
+        "K",
+        "Relu Exp Neg Abs Sqrt",
+    ),
+    "read in a later loop": body(
+        REDUCED
+        + """ relu = Relu (wide) a = Exp (relu) b = Neg (a) c = Abs (b) d = Sqrt (c)
+        first = Constant <value_ints = [0]> () s = ReduceSum <keepdims = 1> (d, first)
+        n = NonZero (d) m = Transpose (n) k = Cast <to = 1> (m) o = Sqrt (k)
+        two = Constant <value_ints = [0, 1]> () t = ReduceSum (s, two)
+        y = Mul (o, t)""",
+        "K, 2",
+        "Concat Relu Exp Neg Abs",
+    ),
+}
+
+SHAPES = {
+    "none": [],
+    "one": [(4, 3)],
+    "several": [(2, 3), (1, 5), (4, 1)],
+    "with empty ones": [(0, 3), (2, 2), (0, 1), (1, 1)],
+}
+
+
+def _in_loops(model: onnx.ModelProto) -> set[str]:
+    graph = ir.from_proto(model).graph
+    loops = [node for node in graph if node.op_type == "Loop"]
+    return {n.op_type for loop in loops for _, g in subgraphs(loop) for n in walk_nodes(g)}
+
+
+CASES = [
+    (name, kind, shapes)
+    for name, case in BODIES.items()
+    for kind in ("sequence", "joined")
+    for shapes in SHAPES
+    if kind == "sequence" or (case.is_joined and SHAPES[shapes])
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "shapes"), CASES)
+def test_what_follows_is_packed(name: str, kind: str, shapes: str) -> None:
+    case = BODIES[name]
+    joined = "zs = ConcatFromSequence <axis = 0> (ys)" if kind == "joined" else ""
+    result = "float zs" if joined else f"seq(float[{case.dims}]) ys"
+    output = f"float[{case.dims}] y"
+    text = TEXT.format(result=result, output=output, body=case.text, joined=joined)
+    model = onnx.parser.parse_model(text)
+    after = rewrite(model).model
+    assert isinstance(after, onnx.ModelProto)
+    assert not case.batched & _in_loops(after)
+    feed = {"xs": rows(*SHAPES[shapes])}
+    difference = compare(open_session(model, "reference").run(feed), open_session(after).run(feed))
+    assert difference.equal, difference.message
+
+
+def test_few_nodes_do_not_pay_for_what_a_loop_collects_beside_its_result() -> None:
+    text = TEXT.format(
+        result="seq(float[1]) ys",
+        output="float[1] y",
+        body=REDUCED
+        + """ first = Constant <value_ints = [0]> ()
+        s = ReduceSum <keepdims = 0> (wide, first) zero = Constant <value_ints = [0]> ()
+        y = ReduceMax <keepdims = 1> (s, zero)""",
+        joined="",
+    )
+    after = rewrite(onnx.parser.parse_model(text)).model
+    assert isinstance(after, onnx.ModelProto)
+    assert {"Concat", "ReduceSum"} <= _in_loops(after)

@@ -52,7 +52,8 @@ def measure(
     Raises:
         AssertionError: Two of the models disagree.
     """
-    result: dict[str, Times | Refused] = {}
+    refused: dict[str, Refused] = {}
+    times: dict[str, Times] = {}
     sessions: dict[str, onnxruntime.InferenceSession] = {}
     share: dict[str, int] = {}
     expected: dict[str, Any] | None = None
@@ -60,9 +61,9 @@ def measure(
         try:
             sessions[label] = _session(model)
         except Exception as error:  # onnxruntime raises many types of its own
-            result[label] = Refused(str(error).splitlines()[0])
+            refused[label] = Refused(str(error).splitlines()[0])
             continue
-        result[label] = []
+        times[label] = []
         names = [output.name for output in sessions[label].get_outputs()]
         outputs = dict(
             zip(names, sessions[label].run(None, _own(sessions[label], feeds)), strict=True)
@@ -84,8 +85,8 @@ def measure(
             if share[label] == rounds:
                 _once(session, feeds)  # what ran before it leaves the caches to itself
             if turn < share[label]:
-                result[label].append(_once(session, feeds))  # type: ignore[union-attr]
-    return result
+                times[label].append(_once(session, feeds))
+    return {label: refused.get(label) or times[label] for label in models}
 
 
 def ratio(slow: Times | Refused | None, fast: Times | Refused | None) -> float | None:

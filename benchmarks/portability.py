@@ -169,7 +169,7 @@ def _rewritten(before: ir.Model) -> tuple[ir.Model, str, str]:
     """Return what becomes of a model, its form, and what keeps it from being portable."""
     inputs = before.graph.inputs
     uniform = [v.name for v in inputs if isinstance(v.type, ir.SequenceType) and v.name]
-    tries = (
+    tries: tuple[tuple[str, dict[str, Any]], ...] = (
         ("portable", {"target": "portable", "tensor_io": True, "uniform": uniform}),
         ("tensors", {"tensor_io": True, "uniform": uniform}),
         ("sequences", {"uniform": uniform}),
@@ -177,7 +177,7 @@ def _rewritten(before: ir.Model) -> tuple[ir.Model, str, str]:
     why = ""
     for form, options in tries:
         try:
-            result = pipeline.rewrite(before, **options)  # type: ignore[arg-type]
+            result = pipeline.rewrite(before, **options)
         except pipeline.TargetError as error:
             why = why or error.report.unreached[0].reason
             continue

@@ -238,12 +238,20 @@ def copy_graph(graph: ir.Graph, values: dict[ir.Value, ir.Value | None]) -> ir.G
     for value in (*graph.inputs, *graph.initializers.values()):
         values[value] = _copy_value(value)
     nodes = copy_nodes(graph, values)
-    outputs = [values.get(v, v) for v in graph.outputs]
+
+    def copied(originals: Iterable[ir.Value]) -> list[ir.Value]:
+        made = []
+        for original in originals:
+            value = values.get(original, original)
+            assert value is not None
+            made.append(value)
+        return made
+
     new = ir.Graph(
-        [values[v] for v in graph.inputs],  # type: ignore[misc]
-        outputs,  # type: ignore[arg-type]
+        copied(graph.inputs),
+        copied(graph.outputs),
         nodes=nodes,
-        initializers=[values[v] for v in graph.initializers.values()],  # type: ignore[misc]
+        initializers=copied(graph.initializers.values()),
         doc_string=graph.doc_string,
         opset_imports=dict(graph.opset_imports),
         name=graph.name,

@@ -84,27 +84,28 @@ def _merge(first: ir.Node, second: ir.Node) -> ir.Node:
     values: dict[ir.Value, ir.Value | None] = {}
     new_inputs = []
     for old in bodies[0].inputs:
-        values[old] = _like(old)
-        new_inputs.append(values[old])
+        values[old] = own = _like(old)
+        new_inputs.append(own)
     nodes = copy_nodes(bodies[0], values)
     results = [values.get(v, v) for v in bodies[0].outputs]
     for old, outer in zip(bodies[1].inputs, second.inputs, strict=True):
         if outer in first.outputs:
             values[old] = results[first.outputs.index(outer)]
         else:
-            values[old] = _like(old)
-            new_inputs.append(values[old])
+            values[old] = own = _like(old)
+            new_inputs.append(own)
             inputs.append(outer)
     nodes += copy_nodes(bodies[1], values)
     results += [values.get(v, v) for v in bodies[1].outputs]
     outputs = []
     for value in results:
+        assert value is not None
         if value in outputs or value not in {o for n in nodes for o in n.outputs}:
             copied = ir.Node("", "Identity", [value], name=f"{second.name}/Identity")
             nodes.append(copied)
             value = copied.outputs[0]
         outputs.append(value)
-    body = ir.Graph(new_inputs, outputs, nodes=nodes, name=bodies[1].name)  # type: ignore[arg-type]
+    body = ir.Graph(new_inputs, outputs, nodes=nodes, name=bodies[1].name)
     new = ir.Node(
         second.domain,
         "SequenceMap",

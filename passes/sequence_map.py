@@ -127,9 +127,9 @@ def results_of(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[Result
             and is_default_domain(user)
             and user.graph is graph
         ):
-            kind = "stacked" if user.attributes.get_int("new_axis", 0) else "concatenated"
+            is_new = bool(user.attributes.get_int("new_axis", 0))
             axis = user.attributes.get_int("axis", 0) or 0
-            yield Result(output, kind, user.outputs[0], axis)  # type: ignore[arg-type]
+            yield Result(output, "stacked" if is_new else "concatenated", user.outputs[0], axis)
         else:
             escapes = True
     if escapes:

@@ -102,8 +102,8 @@ class _Reader:
                     self._connect(body.inputs, _body_arguments(node))
                     stack.append(body)
 
-    def _connect(self, formal: object, actual: object) -> None:
-        for inner, outer in zip(formal, actual, strict=False):  # type: ignore[call-overload]
+    def _connect(self, formal: Iterable[ir.Value], actual: Iterable[ir.Value | None]) -> None:
+        for inner, outer in zip(formal, actual, strict=False):
             if outer is not None:
                 self.sources.setdefault(id(inner), []).append(outer)
 

@@ -91,6 +91,7 @@ class ControlFlow(Operator):
         self, body: Any, feeds: dict[str, Value], attributes: Any, bindings: Any
     ) -> list[Value]:
         """Run a body once; `attributes` and `bindings` are handed through."""
+        # onnx declares no types for it.
         outputs: list[Value] = self._evaluate_subgraph(  # type: ignore[no-untyped-call]
             feeds, body, attributes, bindings
         )

@@ -23,6 +23,6 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """Run the demo, its lines appearing as it goes."""
     out = io.StringIO() if args.json or args.quiet else sys.stdout
     status = demo.demo(out)
-    if args.json:
-        console.record["text"] = out.getvalue()  # type: ignore[union-attr]
+    if args.json and isinstance(out, io.StringIO):
+        console.record["text"] = out.getvalue()
     return status

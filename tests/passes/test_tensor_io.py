@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import onnx
 import onnx_ir as ir
@@ -22,8 +23,8 @@ def parse(text: str) -> ir.Model:
     return ir.from_proto(onnx.parser.parse_model(f"{HEADER} {text}"))
 
 
-def described(values: object) -> list[str]:
-    return [f"{v.name}: {_dims(v)}" for v in values]  # type: ignore[attr-defined]
+def described(values: Iterable[ir.Value]) -> list[str]:
+    return [f"{v.name}: {_dims(v)}" for v in values]
 
 
 def _dims(value: ir.Value) -> str:

@@ -100,13 +100,14 @@ def _rewritten(
         after = ir.to_proto(taken)
         check(after)
         return after, plain.decisions
-    name, options = strategy, dict(program.options)
+    name: Any = strategy
+    options: dict[str, Any] = dict(program.options)
     if strategy == "promised":
         # Numbers that a program declares are true.
         name, options = "fuse", {**program.promises(), "trust_types": True}
     elif strategy == "exact":
         name, options = "fuse", {**options, "exact": True}
-    done = rewrite(model, strategy=name, **options)  # type: ignore[arg-type]
+    done = rewrite(model, strategy=name, **options)
     assert isinstance(done.model, onnx.ModelProto)
     return done.model, done.report.decisions
 

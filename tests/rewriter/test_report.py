@@ -154,8 +154,8 @@ def test_html_is_one_balanced_page() -> None:
             self.stack: list[str] = []
             self.text = ""
 
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            assert not any(name in ("src", "href") for name, _ in attrs)  # type: ignore[attr-defined]
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert not any(name in ("src", "href") for name, _ in attrs)
             if tag != "meta":
                 self.stack.append(tag)
 

@@ -346,8 +346,8 @@ def test_a_target_runs_on_a_known_backend(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=lambda target: target.name)
-def test_names_in_the_table_agree(target: object) -> None:
-    assert find_target(target.name) is target  # type: ignore[attr-defined]
+def test_names_in_the_table_agree(target: Target) -> None:
+    assert find_target(target.name) is target
 
 
 def test_target_error_names_the_first_and_counts_the_others() -> None:

@@ -36,8 +36,8 @@ def rows(*lengths: int) -> list[np.ndarray]:
     return [rng.standard_normal((n, 8)).astype(np.float32) for n in lengths]
 
 
-def names(values: object) -> list[str]:
-    return [value.name for value in values]  # type: ignore[attr-defined]
+def names(values: Iterable[ir.Value]) -> list[str | None]:
+    return [value.name for value in values]
 
 
 class TestStacked:

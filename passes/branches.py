@@ -53,7 +53,11 @@ def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
     graph.insert_before(node, nodes)
     for old, new in zip(node.outputs, outputs, strict=True):
         new.type = new.type or old.type
-        old.replace_all_uses_with(_own(graph, node, old, new), replace_graph_outputs=True)
+        own, name = _own(graph, node, old, new), old.name
+        is_output = old.is_graph_output()
+        old.replace_all_uses_with(own, replace_graph_outputs=True)
+        if is_output:
+            old.name, own.name, own.type, own.shape = None, name, old.type, old.shape
     remove_dead([node])
 
 

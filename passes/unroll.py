@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable
 
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.branches import chosen_branch, fold_branches
 from passes.builder import Builder, drop_uses
+from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
 from passes.fusing.guards import Guards
@@ -19,17 +18,15 @@ from passes.graphs import (
     default_opset,
     is_default_domain,
     node_paths,
-    subgraphs,
     walk_nodes,
 )
-from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.sequences.known import MAKERS, KnownSequences, maker
 from passes.sequences.parts import Parts, Sliced
 from passes.sequences.reads import SequenceReader
 from passes.site import MapSite, SequenceSource
-from passes.splice import remove_dead, splice
+from passes.splice import splice
 from passes.typing import type_values
 from passes.typing.value_types import Typing
 
@@ -105,10 +102,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
             copies.extend(walk_nodes(plan.builder.nodes))
         if not self.decisions:
             return ir.passes.PassResult(model, modified)
-        folder = Folder(type_values(model, proven=True, ranks=False))
-        fold_branches([copy for copy in copies if copy.graph is not None], folder)
-        _forward(copies)
-        make_names_unique(model)
+        settle(model, copies)
         return ir.passes.PassResult(model, True)
 
 
@@ -149,7 +143,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
         nodes = copy_nodes(itertools.filterfalse(_is_constant, site.body), values)
         builder.nodes.extend(nodes)
         typing.copy(values)
-        weight += _weight(nodes, folder)
+        weight += weight_of(nodes, folder)
         for held, value in zip(results, site.body.outputs, strict=True):
             result = values.get(value, value)
             assert result is not None
@@ -164,17 +158,13 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
     if count > 1 and weight > limit:
         drop_uses(builder.nodes)
         return None
-    form = f"{_counted(count, 'copy', 'copies')}, {_counted(weight, 'node', 'nodes')}"
+    form = f"{counted(count, 'copy', 'copies')}, {counted(weight, 'node', 'nodes')}"
     decision = Decision(site.path, site.node.op_type, Verdict.UNROLLED, form)
     return _Plan(site, builder, results, decision)
 
 
 def _is_constant(node: ir.Node) -> bool:
     return node.op_type == "Constant" and is_default_domain(node)
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
 
 
 def _element(
@@ -192,19 +182,6 @@ def _element(
     if parts is None:
         sequence = hiding.hidden(builder, sequence)
     return builder.op("SequenceAt", [sequence, builder.scalar(position)])
-
-
-def _weight(nodes: Iterable[ir.Node], folder: Folder) -> int:
-    """Count the nodes that are left of a copy once what is known is folded."""
-    weight = 0
-    for node in nodes:
-        branch = chosen_branch(node, folder)
-        if branch is not None:
-            weight += _weight(branch, folder)
-        elif node.op_type not in ("Constant", "Identity") or not is_default_domain(node):
-            weight += all(folder.value(value) is None for value in node.outputs)
-            weight += sum(_weight(graph, folder) for _, graph in subgraphs(node))
-    return weight
 
 
 def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:
@@ -234,14 +211,3 @@ def _apply(plan: _Plan, typing: Typing) -> None:
         if value.uses() or value.is_graph_output()
     ]
     typing.copy(splice(plan.builder, plan.site.node, pairs))
-
-
-def _forward(nodes: Iterable[ir.Node]) -> None:
-    """Remove Identity from copies, where it is not needed to yield an output."""
-    for node in nodes:
-        value = node.inputs[0] if node.op_type == "Identity" and node.inputs else None
-        if value is None or node.graph is None or not is_default_domain(node):
-            continue
-        if not node.outputs[0].is_graph_output():
-            node.outputs[0].replace_all_uses_with(value)
-            remove_dead([node])

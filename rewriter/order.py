@@ -17,6 +17,7 @@ from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
+from passes.unroll_loops import UnrollLoopsPass
 from rewriter.options import Options, sequence_inputs
 
 __all__ = ["passes_for"]
@@ -53,6 +54,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
     return [
         InlineMapFunctionsPass(),
         ReadLoopsPass(promises, exact=options.exact, auto=auto, lacks=lacks),
+        UnrollLoopsPass(lacks, promises),
         SimplifyBodiesPass(),
         UnrollSequenceMapPass(),
         FuseSequenceMapPass(promises, exact=options.exact, auto=auto, lacks=lacks),

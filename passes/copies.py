@@ -1,0 +1,55 @@
+"""Copies of a body that stand where a map or a loop was: what they weigh, and how they settle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from passes.branches import chosen_branch, fold_branches
+from passes.folding import Folder
+from passes.graphs import is_default_domain, subgraphs
+from passes.names import make_names_unique
+from passes.splice import remove_dead
+from passes.typing import type_values
+
+__all__ = ["counted", "settle", "weight_of"]
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number with what it counts, in words."""
+    return f"{number} {one if number == 1 else many}"
+
+
+def weight_of(nodes: Iterable[ir.Node], folder: Folder) -> int:
+    """Count the nodes that are left of a copy once what is known is folded."""
+    weight = 0
+    for node in nodes:
+        branch = chosen_branch(node, folder)
+        if branch is not None:
+            weight += weight_of(branch, folder)
+        elif node.op_type not in ("Constant", "Identity") or not is_default_domain(node):
+            weight += all(folder.value(value) is None for value in node.outputs)
+            weight += sum(weight_of(graph, folder) for _, graph in subgraphs(node))
+    return weight
+
+
+def settle(model: ir.Model, copies: Sequence[ir.Node]) -> None:
+    """Fold what is known in copies now that they stand in their graphs, and name their values.
+
+    An If whose branch is known becomes the branch, and Identity goes where it yields no output.
+    """
+    folder = Folder(type_values(model, proven=True, ranks=False))
+    fold_branches([copy for copy in copies if copy.graph is not None], folder)
+    _forward(copies)
+    make_names_unique(model)
+
+
+def _forward(nodes: Iterable[ir.Node]) -> None:
+    for node in nodes:
+        value = node.inputs[0] if node.op_type == "Identity" and node.inputs else None
+        if value is None or node.graph is None or not is_default_domain(node):
+            continue
+        if not node.outputs[0].is_graph_output():
+            node.outputs[0].replace_all_uses_with(value)
+            remove_dead([node])

@@ -19,13 +19,15 @@ __all__ = ["OldFormsPass"]
 
 # What came with a later opset is opened where it is defined by older operators.
 _KNOWN_OPSET = 17
+# These are older, but not every frontend has them; onnxruntime opens the first of them itself.
+_RARE = frozenset({"HardSwish", "HardSigmoid"})
 
 
 class OldFormsPass(ir.passes.InPlacePass):
     """Write what has an equal older or plainer form in that form.
 
-    1. A function of the model is opened, and an operator that came after opset 17 and is
-       defined as a function.
+    1. A function of the model is opened, and an operator that came after opset 17, or is rare,
+       and is defined as a function.
     2. Operators of `passes.plain_forms.FORMS` take the forms that stand there.
     3. Opsets of domains that no node uses are not imported.
     """
@@ -71,7 +73,8 @@ def _new_operators() -> frozenset[str]:
         if schema.domain == "":
             version = schema.since_version
             first[schema.name] = min(version, first.get(schema.name, version))
-    return frozenset(name for name, version in first.items() if version > _KNOWN_OPSET)
+    new = {name for name, version in first.items() if version > _KNOWN_OPSET}
+    return _RARE | new
 
 
 def _drop_imports(model: ir.Model) -> bool:

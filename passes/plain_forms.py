@@ -104,13 +104,82 @@ def _array_feature_extractor(
 
 
 def _compress(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """A Gather of the places where the condition holds."""
+    """A Gather of the places where the condition holds.
+
+    Not of strings: onnxruntime copies only the first of each row that it gathers.
+    """
     data, condition = node.inputs
     axis = node.attributes.get_int("axis")
+    if data is None or typing.dtype(data) in (None, ir.DataType.STRING):
+        return None
     if axis is None:
         data = builder.op("Reshape", [data, builder.ints(-1)])
     places = builder.op("Reshape", [builder.op("NonZero", [condition]), builder.ints(-1)])
     return [builder.op("Gather", [data, places], {"axis": axis or 0})]
+
+
+def _greater(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """The other comparison, of the operands in turn."""
+    left, right = node.inputs
+    return [builder.op(_TURNED[node.op_type], [right, left])]
+
+
+_TURNED = {"Greater": "Less", "GreaterOrEqual": "LessOrEqual"}
+
+
+def _reduce_sum_square(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """The sum of the squares; its axes are an input.
+
+    What no axes mean where they do not mean all of them is read in two ways.
+    """
+    data, axes = node.inputs[0], _input(node, 1)
+    if node.attributes.get_int("noop_with_empty_axes", 0):
+        return None
+    given = node.attributes.get_ints("axes")
+    if given is not None:
+        axes = builder.ints(*given)
+    operands = [builder.op("Mul", [data, data]), *([] if axes is None else [axes])]
+    keepdims = node.attributes.get_int("keepdims", 1)
+    return [builder.op("ReduceSum", operands, {"keepdims": keepdims})]
+
+
+def _resize(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """The sizes, or scales, of all axes in place of those of a few."""
+    data, axes = node.inputs[0], node.attributes.get_ints("axes")
+    rank = None if data is None else typing.rank(data)
+    mode = node.attributes.get_string("coordinate_transformation_mode", "")
+    policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
+    if data is None or axes is None or rank is None or _needs_axes(mode, policy):
+        return None
+    scales, sizes = _input(node, 2), _input(node, 3)
+    places = [axis % rank for axis in axes]
+    if scales is not None:
+        scales = _spread(builder, scales, places, [builder.constant(_ONE)] * rank)
+    if sizes is not None:
+        shape = builder.op("Shape", [data])
+        others = [builder.op("Gather", [shape, builder.ints(i)]) for i in range(rank)]
+        sizes = _spread(builder, sizes, places, others)
+    left = {name: a for name, a in node.attributes.items() if name not in _OF_AXES}
+    return [builder.op("Resize", [data, None, scales, sizes], left)]
+
+
+_ONE = np.ones(1, np.float32)
+_OF_AXES = ("axes", "keep_aspect_ratio_policy")
+
+
+def _needs_axes(mode: str | None, policy: str | None) -> bool:
+    """Whether a region is cut out, or axes that keep their size would have a say."""
+    return mode == "tf_crop_and_resize" or policy != "stretch"
+
+
+def _spread(
+    builder: Builder, numbers: ir.Value, places: list[int], others: list[ir.Value]
+) -> ir.Value:
+    """Put numbers at their places among those of the other axes."""
+    parts = list(others)
+    for i, place in enumerate(places):
+        parts[place] = builder.op("Gather", [numbers, builder.ints(i)])
+    return builder.op("Concat", parts, {"axis": 0})
 
 
 def _input(node: ir.Node, position: int) -> ir.Value | None:
@@ -120,8 +189,12 @@ def _input(node: ir.Node, position: int) -> ir.Value | None:
 FORMS: Mapping[tuple[str, str], Form] = {
     ("", "Compress"): _compress,
     ("", "Constant"): _constant,
+    ("", "Greater"): _greater,
+    ("", "GreaterOrEqual"): _greater,
     ("", "ReduceProd"): _reduce_prod,
+    ("", "ReduceSumSquare"): _reduce_sum_square,
     ("", "Reshape"): _reshape,
+    ("", "Resize"): _resize,
     ("", "Split"): _split,
     ("ai.onnx.ml", "ArrayFeatureExtractor"): _array_feature_extractor,
 }

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 
 from passes.sequence_operators import SEQUENCE_OPERATORS
-from rewriter.backends.messages import has_module
-from rewriter.backends.ordered import Function, OrderedSession, prepared
-from rewriter.backends.session import BackendError, Session
+from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.ordered import Function, open_ordered
+from rewriter.backends.session import Session
 
 __all__ = ["DEVICES", "missing", "open_session"]
 
@@ -40,9 +40,8 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     Raises:
         BackendError: IREE refuses the model.
     """
-    if device not in DEVICES:
-        raise BackendError(f"IREE runs on cpu here, not on {device!r}", is_limit=True)
-    return OrderedSession(prepared(model, folder, "IREE", _NEVER), "IREE", _compiled)
+    require_cpu(device, "IREE")
+    return open_ordered(model, folder, "IREE", _compiled, never=_NEVER)
 
 
 def _compiled(model: onnx.ModelProto) -> Function:

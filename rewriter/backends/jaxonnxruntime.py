@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module
-from rewriter.backends.ordered import Function, OrderedSession, prepared
-from rewriter.backends.session import BackendError, Session
+from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.ordered import Function, open_ordered
+from rewriter.backends.session import Session
 
 __all__ = ["DEVICES", "missing", "open_session"]
 
@@ -37,10 +37,8 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     Raises:
         BackendError: The model cannot be run on JAX.
     """
-    if device not in DEVICES:
-        raise BackendError(f"JAX runs on cpu here, not on {device!r}", is_limit=True)
-    model = prepared(model, folder, "jaxonnxruntime")
-    return OrderedSession(model, "jaxonnxruntime", _traced)
+    require_cpu(device, "JAX")
+    return open_ordered(model, folder, "jaxonnxruntime", _traced)
 
 
 def _traced(model: onnx.ModelProto) -> Function:

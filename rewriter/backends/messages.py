@@ -13,7 +13,7 @@ from rewriter.backends.session import BackendError, one_line
 from rewriter.protos import all_tensors
 from rewriter.target_table import find_target
 
-__all__ = ["has_module", "refuse_ignored", "refuse_sequences", "with_weights"]
+__all__ = ["has_module", "refuse_ignored", "refuse_sequences", "require_cpu", "with_weights"]
 
 
 def has_module(name: str) -> bool:
@@ -22,6 +22,16 @@ def has_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+def require_cpu(device: str, runtime: str) -> None:
+    """Refuse any device but the CPU.
+
+    Raises:
+        BackendError: Another one is asked for.
+    """
+    if device != "cpu":
+        raise BackendError(f"{runtime} runs on cpu here, not on {device!r}", is_limit=True)
 
 
 def with_weights(model: onnx.ModelProto, folder: Path | None) -> onnx.ModelProto:

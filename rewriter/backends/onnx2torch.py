@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import onnx
 
 from rewriter.backends.messages import has_module
-from rewriter.backends.ordered import Function, OrderedSession, prepared
+from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import BackendError, Session
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -43,7 +44,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     def make(model: onnx.ModelProto) -> Function:
         return _converted(model, device)
 
-    return OrderedSession(prepared(model, folder, "onnx2torch"), "onnx2torch", make)
+    return open_ordered(model, folder, "onnx2torch", make)
 
 
 def _converted(model: onnx.ModelProto, device: str) -> Function:
@@ -52,7 +53,8 @@ def _converted(model: onnx.ModelProto, device: str) -> Function:
 
     def run(arrays: list[Any]) -> list[Any]:
         given = [torch.from_numpy(np.array(array)).to(device) for array in arrays]
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             results = module(*given)
         results = results if isinstance(results, tuple | list) else [results]
         return [result.cpu().numpy() for result in results]

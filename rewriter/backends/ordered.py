@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,42 +10,45 @@ import numpy as np
 import onnx
 
 from passes.sequence_operators import SEQUENCE_OPERATORS
+from rewriter.backends.fixed_shapes import with_fixed_shapes
 from rewriter.backends.messages import refuse_sequences, with_weights
 from rewriter.backends.session import BackendError, as_arrays, one_line
 
-__all__ = ["Function", "OrderedSession", "prepared"]
+__all__ = ["Function", "OrderedSession", "open_ordered"]
 
 Function = Callable[[list[Any]], Iterable[Any]]
 
 
-def prepared(
+def open_ordered(
     model: onnx.ModelProto,
     folder: Path | None,
     runtime: str,
+    make: Callable[[onnx.ModelProto], Function],
+    needs: Literal["ranks", "shapes"] = "ranks",
     never: frozenset[str] = SEQUENCE_OPERATORS,
-) -> onnx.ModelProto:
-    """Return the model with its weights, or refuse it.
+) -> OrderedSession:
+    """Make a model ready to run, with its weights.
 
     Args:
         model: The model.
         folder: Where its external weights lie.
         runtime: The name of the runtime, for messages.
+        make: Makes a function from the inputs that are no initializers to the outputs.
+        needs: What the runtime has to know of every input.
         never: Operators of which the runtime may give other results than it should.
 
     Raises:
-        BackendError: An input or output is no tensor, or the model holds such an operator.
+        BackendError: An input or output is no tensor, or the runtime refuses the model.
     """
     refuse_sequences(model, runtime)
-    graphs = [model.graph.node, *(function.node for function in model.functions)]
-    for op_type in sorted(_operators(graphs) & never):
-        raise BackendError(f"{runtime} is not asked to run {op_type}", is_limit=True)
-    return with_weights(model, folder)
+    return OrderedSession(with_weights(model, folder), runtime, make, needs, never)
 
 
 class OrderedSession:
     """A model of which a runtime makes a function, for what it has to know of the inputs.
 
     A model is taken at once where it says enough itself, otherwise when inputs tell the rest.
+    What the runtime refuses as it is, or fails on, is made anew for the shapes of the inputs.
     """
 
     def __init__(
@@ -54,17 +57,19 @@ class OrderedSession:
         runtime: str,
         make: Callable[[onnx.ModelProto], Function],
         needs: Literal["ranks", "shapes"] = "ranks",
+        never: frozenset[str] = SEQUENCE_OPERATORS,
     ) -> None:
         """Make the function, if that can be done yet.
 
         Args:
-            model: The model.
+            model: The model with its weights.
             runtime: The name of the runtime, for messages.
             make: Makes a function from the inputs that are no initializers to the outputs.
             needs: What the runtime has to know of every input.
+            never: Operators of which the runtime may give other results than it should.
 
         Raises:
-            BackendError: The runtime refuses the model.
+            BackendError: The runtime refuses the model, whatever the shapes of its inputs.
         """
         defaults = {tensor.name for tensor in model.graph.initializer}
         self._places = [i for i, v in enumerate(model.graph.input) if v.name not in defaults]
@@ -72,35 +77,72 @@ class OrderedSession:
         self._runtime = runtime
         self._make = make
         self._needs = needs
-        self._made: dict[Any, Function] = {}
-        self._is_open = any(_lacks(model.graph.input[i], needs) for i in self._places)
-        if not self._is_open:
-            self._function([])
+        self._never = never
+        self._made: dict[Any, Function | BackendError] = {}
+        inputs = [model.graph.input[i] for i in self._places]
+        self._is_open = any(_lacks(value, needs) for value in inputs)
+        if any(_lacks(value, "shapes") for value in inputs):
+            if not self._is_open:
+                self._as_it_is([])
+            return
+        shapes = [tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in inputs]
+        if isinstance(self._as_it_is([]), BackendError):
+            made = self._for_shapes(shapes)
+            if isinstance(made, BackendError):
+                raise made
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
         graph = self._model.graph
         given = as_arrays(feeds)
         arrays = [np.asarray(given[graph.input[i].name], order="C") for i in self._places]
-        function = self._function(arrays)
         try:
-            results = list(function(arrays))
+            results = self._results(self._as_it_is(arrays), arrays)
+        except BackendError as first:
+            try:
+                results = self._results(self._for_shapes([a.shape for a in arrays]), arrays)
+            except BackendError as error:
+                raise (first if error.is_limit and not first.is_limit else error) from None
+        return dict(zip((value.name for value in graph.output), results, strict=True))
+
+    def _results(self, function: Function | BackendError, arrays: list[Any]) -> list[Any]:
+        if isinstance(function, BackendError):
+            raise function
+        try:
+            return list(function(arrays))
         except Exception as error:
             if isinstance(error, NotImplementedError):
                 raise self._refusal(error) from error
             raise BackendError(f"{self._runtime} fails: {one_line(error)}") from error
-        return dict(zip((value.name for value in graph.output), results, strict=True))
 
-    def _function(self, arrays: list[Any]) -> Function:
+    def _as_it_is(self, arrays: list[Any]) -> Function | BackendError:
         told = arrays if self._is_open else []
-        key = tuple(a.ndim if self._needs == "ranks" else a.shape for a in told)
+        key = ("open", *(a.ndim if self._needs == "ranks" else a.shape for a in told))
         if key not in self._made:
-            model = self._told(told) if told else self._model
-            try:
-                self._made[key] = self._make(model)
-            except Exception as error:
-                raise self._refusal(error) from error
+            self._made[key] = self._attempt(self._told(told) if told else self._model)
         return self._made[key]
+
+    def _for_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Function | BackendError:
+        key = ("fixed", *shapes)
+        if key not in self._made:
+            names = [self._model.graph.input[i].name for i in self._places]
+            try:
+                fixed = with_fixed_shapes(self._model, dict(zip(names, shapes, strict=True)))
+            except Exception as error:
+                self._made[key] = self._refusal(error)
+            else:
+                self._made[key] = self._attempt(fixed)
+        return self._made[key]
+
+    def _attempt(self, model: onnx.ModelProto) -> Function | BackendError:
+        """Make the function, or the reason why there is none."""
+        graphs = [model.graph.node, *(function.node for function in model.functions)]
+        for op_type in sorted(_operators(graphs) & self._never):
+            return BackendError(f"{self._runtime} is not asked to run {op_type}", is_limit=True)
+        try:
+            return self._make(model)
+        except Exception as error:
+            return self._refusal(error)
 
     def _refusal(self, error: Exception) -> BackendError:
         message = f"{self._runtime} refuses the model: {one_line(error)}"

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from rewriter.backends.messages import has_module
-from rewriter.backends.ordered import Function, OrderedSession, prepared
+from rewriter.backends.ordered import Function, open_ordered
 from rewriter.backends.session import BackendError, Session, one_line
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -36,7 +36,6 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     Raises:
         BackendError: tinygrad has no such device, or the model cannot be run on it.
     """
-    model = prepared(model, folder, "tinygrad")
     tinygrad = importlib.import_module("tinygrad")
     name = device.upper()
     try:
@@ -48,7 +47,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     def make(sized: onnx.ModelProto) -> Function:
         return _made(sized, name)
 
-    return OrderedSession(model, "tinygrad", make, needs="shapes")
+    return open_ordered(model, folder, "tinygrad", make, needs="shapes")
 
 
 def _made(model: onnx.ModelProto, device: str) -> Function:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module, refuse_ignored, refuse_sequences, with_weights
+from rewriter.backends.fixed_shapes import with_fixed_shapes
+from rewriter.backends.messages import (
+    has_module,
+    refuse_ignored,
+    refuse_sequences,
+    require_cpu,
+    with_weights,
+)
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 
 __all__ = ["DEVICES", "missing", "open_session"]
@@ -45,8 +52,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     Raises:
         BackendError: tract refuses the model.
     """
-    if device not in DEVICES:
-        raise BackendError(f"tract runs on cpu here, not on {device!r}", is_limit=True)
+    require_cpu(device, "tract")
     refuse_sequences(model, "tract")
     refuse_ignored(model, "tract")
     if _scans_with_matmul(model.graph.node):
@@ -61,26 +67,15 @@ class _TractSession:
     """A model with symbols for its open dimensions or, where tract needs them, with numbers."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._data = _without_claims(model).SerializeToString()
+        self._model = _without_claims(model)
         self._outputs = [output.name for output in model.graph.output]
-        self._inputs = _inputs(self._read())
+        self._inputs = _inputs(_read(self._model))
         self._prepared: dict[Any, Any] = {}
         try:
-            self._prepared[None] = self._read().into_model().into_runnable()
-        except Exception as error:
+            self._prepared[None] = _read(self._model).into_model().into_runnable()
+        except Exception:
             if not any(_is_open(value) for value in model.graph.input):
-                raise _refusal(error) from error
-
-    def _read(self) -> Any:
-        import tract
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.onnx"
-            path.write_bytes(self._data)
-            try:
-                return tract.onnx().load(path)
-            except Exception as error:
-                raise _refusal(error) from error
+                self._prepared[None] = self._for_declared_shapes()
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
@@ -108,15 +103,46 @@ class _TractSession:
     def _for_shapes(self, arrays: list[Any]) -> Any:
         key = tuple((array.shape, array.dtype) for array in arrays)
         if key not in self._prepared:
-            model = self._read()
             try:
-                for number, array in enumerate(arrays):
-                    dims = [*map(str, array.shape), _TYPES[array.dtype]]
-                    model.set_input_fact(number, ",".join(dims))
-                self._prepared[key] = model.into_model().into_runnable()
-            except Exception as error:
-                raise _refusal(error) from error
+                self._prepared[key] = _runnable(self._model, arrays)
+            except Exception:
+                shapes = {n: a.shape for n, a in zip(self._inputs, arrays, strict=True)}
+                self._prepared[key] = self._fixed(shapes, arrays)
         return self._prepared[key]
+
+    def _for_declared_shapes(self) -> Any:
+        shapes = {
+            value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            for value in self._model.graph.input
+        }
+        return self._fixed(shapes, [])
+
+    def _fixed(self, shapes: Mapping[str, Sequence[int]], arrays: list[Any]) -> Any:
+        try:
+            return _runnable(with_fixed_shapes(self._model, shapes), arrays)
+        except Exception as error:
+            raise _refusal(error) from error
+
+
+def _read(model: onnx.ModelProto) -> Any:
+    import tract
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(model.SerializeToString())
+        try:
+            return tract.onnx().load(path)
+        except Exception as error:
+            raise _refusal(error) from error
+
+
+def _runnable(model: onnx.ModelProto, arrays: list[Any]) -> Any:
+    """Return a model made ready for arrays of these shapes and types, or for what it declares."""
+    read = _read(model)
+    for number, array in enumerate(arrays):
+        dims = [*map(str, array.shape), _TYPES[array.dtype]]
+        read.set_input_fact(number, ",".join(dims))
+    return read.into_model().into_runnable()
 
 
 def _array(value: Any) -> Any:
@@ -134,6 +160,8 @@ def _inputs(model: Any) -> list[str]:
 
 
 def _refusal(error: Exception) -> BackendError:
+    if isinstance(error, BackendError):
+        return error
     return BackendError(f"tract refuses the model: {_plain(error)}", is_limit=True)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.backends.messages import has_module
-from rewriter.backends.ordered import Function, OrderedSession, prepared
-from rewriter.backends.session import BackendError, Session
+from rewriter.backends.messages import has_module, require_cpu
+from rewriter.backends.ordered import Function, open_ordered
+from rewriter.backends.session import Session
 
 __all__ = ["DEVICES", "missing", "open_session"]
 
@@ -35,9 +35,8 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     Raises:
         BackendError: TVM refuses the model.
     """
-    if device not in DEVICES:
-        raise BackendError(f"TVM runs on cpu here, not on {device!r}", is_limit=True)
-    return OrderedSession(prepared(model, folder, "TVM"), "TVM", _compiled)
+    require_cpu(device, "TVM")
+    return open_ordered(model, folder, "TVM", _compiled)
 
 
 def _compiled(model: onnx.ModelProto) -> Function:

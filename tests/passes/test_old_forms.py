@@ -82,6 +82,10 @@ def rewritten(signature: str, body: str, opset: int = 18, domains: str = "") -> 
     return after
 
 
+LINEAR = 'mode = "linear"'
+NEAREST = 'mode = "nearest"'
+
+
 def operators(model: ir.Model) -> list[str]:
     return [node.op_type for graph in all_graphs(model) for node in graph]
 
@@ -141,6 +145,30 @@ def test_constants_are_tensors(attribute: str, dtype: str, dims: str, value: obj
             ["Constant", "Reshape", "NonZero", "Reshape", "Gather"],
             id="Compress of all numbers",
         ),
+        pytest.param(
+            "(float[N,2] x, float[2] y) => (bool[N,2] z)",
+            "z = Greater (x, y)",
+            ["Less"],
+            id="Greater",
+        ),
+        pytest.param(
+            "(int64[2] x, int64[N,2] y) => (bool[N,2] z)",
+            "z = GreaterOrEqual (x, y)",
+            ["LessOrEqual"],
+            id="GreaterOrEqual",
+        ),
+        pytest.param(
+            "(float[N,2] x) => (float y)",
+            "y = ReduceSumSquare <keepdims = 0> (x)",
+            ["Mul", "ReduceSum"],
+            id="sum of all squares",
+        ),
+        pytest.param(
+            "(float[N,2] x) => (float[N,1] y)",
+            "k = Constant <value = int64[1] {-1}> () y = ReduceSumSquare (x, k)",
+            ["Constant", "Mul", "ReduceSum"],
+            id="sum of squares along an axis",
+        ),
     ],
 )
 def test_plain_forms(signature: str, body: str, left: list[str] | None) -> None:
@@ -150,6 +178,61 @@ def test_plain_forms(signature: str, body: str, left: list[str] | None) -> None:
     assert left is None or sorted(operators(after)) == sorted(left)
     assert not {"ReduceProd", "Compress"} & set(operators(after))
     assert not [node for node in after.graph if "allowzero" in node.attributes]
+
+
+def test_axes_of_squares_that_are_an_attribute() -> None:
+    after = rewritten(
+        "(float[N,2] x) => (float[N] y)",
+        "y = ReduceSumSquare <axes = [1], keepdims = 0> (x)",
+        opset=17,
+    )
+    assert sorted(operators(after)) == ["Constant", "Mul", "ReduceSum"]
+
+
+@pytest.mark.parametrize("dtype", ["string", ""])
+def test_strings_are_not_gathered_in_rows(dtype: str) -> None:
+    """onnxruntime gathers only the first string of each row right."""
+    model = ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["" : 18, "local" : 1]> '
+        f"g ({dtype or 'float'}[3,2] x, bool[3] c) => ({dtype or 'float'}[M,2] y) "
+        f"{{ {'z = Identity (x)' if dtype else 'z = local.Unheard (x)'} "
+        "y = Compress <axis = 0> (z, c) }"
+    )
+    OldFormsPass()(model)
+    assert "Compress" in operators(model)
+
+
+def resize(signature: str, numbers: str, places: str, attributes: str) -> str:
+    return f"{numbers} y = Resize <axes = {places}, {attributes}> (x, , {signature})"
+
+
+@pytest.mark.parametrize(
+    ("dims", "body"),
+    [
+        ("N,3,H,W", resize(", n", "n = Constant <value = int64[2] {4, 6}> ()", "[2, 3]", LINEAR)),
+        ("2,3,5", resize(", n", "n = Constant <value = int64[1] {7}> ()", "[-1]", LINEAR)),
+        ("5,2,3", resize("n", "n = Constant <value = float[1] {1.5}> ()", "[0]", NEAREST)),
+    ],
+    ids=["sizes of open axes", "a negative axis", "scales"],
+)
+def test_resize_of_all_axes(dims: str, body: str) -> None:
+    after = rewritten(f"(float[{dims}] x) => (float[{'?,' * dims.count(',')}?] y)", body)
+    (node,) = [node for node in after.graph if node.op_type == "Resize"]
+    assert "axes" not in node.attributes
+
+
+@pytest.mark.parametrize(
+    ("opset", "attributes"),
+    [(18, f'{LINEAR}, keep_aspect_ratio_policy = "not_larger"')],
+    ids=["axes that follow others"],
+)
+def test_resize_that_needs_its_axes(opset: int, attributes: str) -> None:
+    body = resize(", n", "n = Constant <value = int64[2] {4, 6}> ()", "[1, 0]", attributes)
+    model = ir.from_onnx_text(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[3,5] x) => (float[?,?] y) '
+        f"{{ {body} }}"
+    )
+    assert not OldFormsPass()(model).modified
 
 
 @pytest.mark.parametrize("dims", ["5", "3,5", "2,3,5"])
@@ -175,6 +258,9 @@ def test_features_are_gathered(dims: str) -> None:
             "RMSNormalization",
         ),
         ("(float[N] x) => (float[N] y)", "y = Mish (x)", 18, "Mish"),
+        ("(float[N] x) => (float[N] y)", "y = HardSwish (x)", 14, "HardSwish"),
+        ("(float[N] x) => (float[N] y)", "y = HardSwish (x)", 22, "HardSigmoid"),
+        ("(float[N] x) => (float[N] y)", "y = HardSigmoid <alpha = 0.4> (x)", 17, "HardSigmoid"),
         (
             "(float[5,6] x) => (float[3,7] y)",
             "s = Constant <value = int64[2] {3, 7}> () y = CenterCropPad (x, s)",
@@ -203,8 +289,10 @@ def test_new_functions_are_opened(signature: str, body: str, opset: int, gone: s
     [
         "s = Constant <value = int64[2] {0, 4}> () y = Reshape <allowzero = 1> (x, s)",
         "y = LeakyRelu (x)",
+        "y = ReduceSumSquare <noop_with_empty_axes = 1> (x)",
+        "y = Less (x, x)",
+        "z = Constant <value = int64[2] {3, 4}> () y = Resize (x, , , z)",
         "a = Constant <value = int64[1] {1}> () y = ReduceProd <keepdims = 1> (x, a)",
-        "y = HardSwish (x)",
     ],
 )
 def test_what_is_old_stays(body: str) -> None:

@@ -12,6 +12,7 @@ from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
+from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
@@ -31,6 +32,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes = _with_tensor_io(options, model)
     else:
         passes = _for_maps(options, options.promises)
+    if "If" in options.lacks:
+        passes.append(SelectBranchesPass())
     return [*passes, OldFormsPass()] if options.row.old_forms else passes
 
 

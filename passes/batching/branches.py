@@ -16,6 +16,7 @@ from passes.batching.packed.some_samples import as_packed
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline
 from passes.graphs import walk_nodes
+from passes.picking import can_pick, pick
 
 __all__ = ["branch"]
 
@@ -146,13 +147,16 @@ def _may_run_for_all(ctx: Context, graphs: Sequence[ir.Graph]) -> bool:
 
 
 def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output] | None:
-    """Run both branches for all samples and pick, or return None if shapes may differ."""
+    """Run both branches for all samples and pick; None if shapes may differ or nothing picks."""
     builders = [Builder(ctx.builder.origin) for _ in graphs]
     made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
     yielded = zip(*(graph.outputs for graph in graphs), strict=True)
     equal = [ctx.have_one_shape(*pair) for pair in yielded]
-    if not all(_are_one_shape(*pair, is_equal=e) for pair, e in zip(pairs, equal, strict=True)):
+    if not all(
+        can_pick(pair[0].dtype) and _are_one_shape(*pair, is_equal=is_equal)
+        for pair, is_equal in zip(pairs, equal, strict=True)
+    ):
         for builder in builders:
             drop_uses(builder.nodes)
         return None
@@ -166,7 +170,8 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
             picks = ctx.unsqueeze(picks, range(1, one.rank - one.axis))
         elif one.rank:
             picks = ctx.unsqueeze(flags, range(1, one.rank + 1))
-        value = ctx.op("Where", [picks, one.value, other.value])
+        assert one.dtype is not None
+        value = pick(ctx.builder, picks, one.value, other.value, one.dtype)
         is_packed = one.lengths is not None
         layout = Layout.PACKED if is_packed else Layout.STACKED
         outputs.append(Output(value, layout, one.lengths, one.axis))

@@ -104,9 +104,13 @@ class Typing:
         A symbol proves it only in the proven typing, where no two inputs share one.
         """
         dims = self[one].dims
-        if dims is None or dims != self[other].dims:
-            return False
-        return all(isinstance(d, int) or (self._names_axes and d is not None) for d in dims)
+        return (
+            dims is not None and dims == self[other].dims and all(map(self.names_dimension, dims))
+        )
+
+    def names_dimension(self, dim: int | str | None) -> bool:
+        """Whether all dimensions that are this are one number wherever they are computed."""
+        return isinstance(dim, int) or (self._names_axes and dim is not None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,6 +23,7 @@ __all__ = [
     "Operand",
     "constant",
     "decline_of",
+    "fused_model",
     "ints",
     "mapped",
     "prove",

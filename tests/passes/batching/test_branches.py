@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from tests.passes.batching.harness import (
@@ -10,6 +11,7 @@ from tests.passes.batching.harness import (
     Operand,
     constant,
     decline_of,
+    fused_model,
     mapped,
     prove,
     shared,
@@ -177,6 +179,17 @@ def test_condition_per_sample(case: Case, batch: int) -> None:
 @pytest.mark.parametrize("case", EQUAL, ids=str)
 def test_condition_per_sample_without_if(case: Case, batch: int) -> None:
     prove(case, batch, lacks=("If",))
+
+
+@pytest.mark.parametrize("kind", ["bool", "int16", "uint16", "uint64", "int8", "double", "int64"])
+def test_onnxruntime_has_what_picks(kind: str) -> None:
+    text = _if("a = Identity(x)", "b = Concat<axis=0>(x)", kind)
+    case = Case("", text, {"x": mapped((3,), dtype=kind), "c": SIDES["mixed"]})
+    proto, _ = fused_model(case)
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    rows = case.operands["x"].samples
+    feeds = {"x_all": np.stack(rows), "c_all": np.stack(SIDES["mixed"].samples)}
+    np.testing.assert_array_equal(session.run(None, feeds)[0], feeds["x_all"])
 
 
 def test_what_fails_runs_for_no_sample_that_does_not_take_it() -> None:

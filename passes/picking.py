@@ -1,0 +1,63 @@
+"""Picks one of two values by a boolean, for the element types that onnxruntime picks from."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+
+__all__ = ["can_pick", "pick"]
+
+_PICKED = frozenset(
+    {
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+        ir.DataType.FLOAT16,
+        ir.DataType.INT8,
+        ir.DataType.UINT8,
+        ir.DataType.INT32,
+        ir.DataType.UINT32,
+        ir.DataType.INT64,
+        ir.DataType.STRING,
+    }
+)
+"""Element types for which onnxruntime has Where."""
+
+_THROUGH = {
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+}
+"""Other element types, and one that holds all their numbers."""
+
+
+def can_pick(dtype: ir.DataType | None) -> bool:
+    """Whether onnxruntime has operators that pick from values of an element type."""
+    return dtype == ir.DataType.BOOL or dtype in _PICKED or dtype in _THROUGH
+
+
+def pick(
+    builder: Builder,
+    condition: ir.Value,
+    one: ir.Value,
+    other: ir.Value,
+    dtype: ir.DataType,
+) -> ir.Value:
+    """Record the choice between two values, element by element.
+
+    Args:
+        builder: Records the nodes.
+        condition: Where ``one`` is taken, a boolean tensor.
+        one: A value of the same shape.
+        other: Another one.
+        dtype: Their element type, of which `can_pick` holds.
+    """
+    if dtype == ir.DataType.BOOL:
+        first = builder.op("And", [condition, one])
+        second = builder.op("And", [builder.op("Not", [condition]), other])
+        return builder.op("Or", [first, second])
+    if dtype in _PICKED:
+        return builder.op("Where", [condition, one, other])
+    through = _THROUGH[dtype]
+    cast = [builder.op("Cast", [value], {"to": through}) for value in (one, other)]
+    return builder.op("Cast", [builder.op("Where", [condition, *cast])], {"to": dtype})

@@ -1,0 +1,158 @@
+"""Replaces an If by both of its branches and a choice between their results."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.anywhere import runs_anywhere
+from passes.batching.table import may_draw
+from passes.builder import Builder, drop_uses
+from passes.graphs import (
+    copy_nodes,
+    default_opset,
+    graphs_inside,
+    is_default_domain,
+    node_paths,
+    walk_nodes,
+    with_subgraphs,
+)
+from passes.inline import functions_holding, inline_functions
+from passes.names import make_names_unique
+from passes.opset_forms import to_opset_form
+from passes.picking import can_pick, pick
+from passes.prepare import move_initializers
+from passes.splice import splice
+from passes.typing import Typing, type_values
+
+__all__ = ["SelectBranchesPass"]
+
+_BRANCHES = ("then_branch", "else_branch")
+
+
+class SelectBranchesPass(ir.passes.InPlacePass):
+    """Run both branches of an If and pick the results, for a target without If.
+
+    1. No node of the branches could fail where the model would not run it, or draws random
+       numbers.
+    2. The results are tensors of known rank. Those of one shape, by proof, are picked from element
+       by element; of others the one is cut out of both, laid one behind the other.
+    3. Functions of the model that hold an If are inlined.
+
+    Attributes:
+        warnings: What it costs.
+    """
+
+    def __init__(self) -> None:
+        """Set up the pass."""
+        super().__init__()
+        self.warnings: list[str] = []
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Replace what can be replaced in the main graph and in all graphs in it."""
+        self.warnings = []
+        chosen = functions_holding(model, _is_if)
+        if chosen:
+            inline_functions(model, chosen)
+        modified = make_names_unique(model) or bool(chosen)
+        while self._select(model):
+            modified = True
+            make_names_unique(model)
+        return ir.passes.PassResult(model, modified)
+
+    def _select(self, model: ir.Model) -> bool:
+        """Replace each If in which none was replaced; return whether there is one."""
+        found = [
+            node
+            for graph in reversed(list(with_subgraphs(model.graph)))
+            for node in graph
+            if _is_if(node)
+        ]
+        if not found:
+            return False
+        typing, paths = type_values(model, proven=True, ranks=False), node_paths(model)
+        changed: set[ir.Graph | None] = set()
+        for node in found:
+            if changed.intersection(graphs_inside(node)):
+                continue
+            if _may_run_both(node, typing, default_opset(model)):
+                _replace(node, paths[node], typing, model)
+                changed.add(node.graph)
+                self.warnings.append(
+                    f"{paths[node]}: both branches are computed and one is picked, since the "
+                    "target has no If"
+                )
+        return bool(changed)
+
+
+def _is_if(node: ir.Node) -> bool:
+    return node.op_type == "If" and is_default_domain(node)
+
+
+def _branches(node: ir.Node) -> list[ir.Graph]:
+    return [node.attributes[name].as_graph() for name in _BRANCHES]
+
+
+def _may_run_both(node: ir.Node, typing: Typing, opset: int) -> bool:
+    """Whether both branches may run, and their results be picked from."""
+    condition, graphs = node.inputs[0], _branches(node)
+    if condition is None or typing.static_dims(condition) not in ((), (1,)):
+        return False
+    if may_draw(node, opset):
+        return False
+    nodes = walk_nodes([inner for graph in graphs for inner in graph])
+    if not all(runs_anywhere(inner, typing, opset) for inner in nodes):
+        return False
+    pairs = zip(*(graph.outputs for graph in graphs), strict=True)
+    return all(_can_choose(one, other, typing, opset) for one, other in pairs)
+
+
+def _can_choose(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> bool:
+    dtype = typing.dtype(one)
+    if not isinstance(typing[one].type, ir.TensorType) or dtype != typing.dtype(other):
+        return False
+    if typing.have_one_shape(one, other) and can_pick(dtype):
+        return True
+    rank = typing.rank(one)
+    return rank is not None and rank == typing.rank(other) and opset >= 14
+
+
+def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
+    builder, made = Builder(path), []
+    for graph in _branches(node):
+        move_initializers(graph, model.graph)
+        values: dict[ir.Value, ir.Value | None] = {}
+        builder.nodes.extend(copy_nodes(graph, values))
+        made.append([(value, values.get(value) or value) for value in graph.outputs])
+    condition = node.inputs[0]
+    assert condition is not None
+    flag = condition
+    if typing.rank(condition) == 1:
+        flag = builder.op("Squeeze", [condition, builder.ints(0)])
+    results = [
+        _chosen(builder, flag, one, other, typing) for one, other in zip(*made, strict=True)
+    ]
+    to_opset_form(builder.nodes, default_opset(model))
+    graphs = _branches(node)
+    splice(builder, node, zip(node.outputs, results, strict=True))
+    for graph in graphs:
+        drop_uses(list(graph))
+
+
+Pair = tuple[ir.Value, ir.Value]
+"""An output of a branch, and the value that stands for it outside."""
+
+
+def _chosen(builder: Builder, flag: ir.Value, one: Pair, other: Pair, typing: Typing) -> ir.Value:
+    """Record the choice of a result."""
+    dtype = typing.dtype(one[0])
+    if typing.have_one_shape(one[0], other[0]) and can_pick(dtype):
+        assert dtype is not None
+        return pick(builder, flag, one[1], other[1], dtype)
+    shapes = [builder.op("Shape", [value]) for _, value in (one, other)]
+    rows = [builder.op("Reshape", [value, builder.ints(-1)]) for _, value in (one, other)]
+    first, second = (builder.op("Shape", [row]) for row in rows)
+    start = builder.op("Where", [flag, builder.ints(0), first])
+    end = builder.op("Where", [flag, first, builder.op("Add", [first, second])])
+    both = builder.op("Concat", rows, {"axis": 0})
+    cut = builder.op("Slice", [both, start, end])
+    return builder.op("Reshape", [cut, builder.op("Where", [flag, *shapes])], {"allowzero": 1})

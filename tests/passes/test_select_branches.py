@@ -1,0 +1,192 @@
+"""If for targets that have none: both branches run, and the results are picked from."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from passes.graphs import all_graphs
+from passes.select_branches import SelectBranchesPass
+from rewriter.backends import run
+from rewriter.compare import compare
+
+
+def numbers(*shape: int, dtype: Any = np.float32) -> Any:
+    return np.asarray(np.arange(np.prod(shape, dtype=int)).reshape(shape) - 2, dtype)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A graph with an If on ``c``."""
+
+    name: str
+    text: str
+    feeds: dict[str, Any]
+    opset: int = 18
+    flags: tuple[Any, ...] = (np.array(True), np.array(False))
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        header = f'<ir_version: 8, opset_import: ["" : {self.opset}, "local" : 1]>\n'
+        return onnx.parser.parse_model(header + self.text)
+
+
+def choose(then: str, other: str, kind: str = "float[N]") -> str:
+    return (
+        f"[choose] y = If (c) <then_branch = t () => ({kind} a) {{ {then} }}, "
+        f"else_branch = e () => ({kind} b) {{ {other} }}>"
+    )
+
+
+def graph(
+    nodes: str, inputs: str = "float[N] x", output: str = "float[K] y", condition: str = "bool"
+) -> str:
+    return (
+        f"g ({condition} c, {inputs}) => ({output}) <int64[1] zero = {{0}}, int64[1] two = {{2}}> "
+        f"{{ {nodes} }}"
+    )
+
+
+X = {"x": numbers(4)}
+SAME = choose("a = Neg (x)", "b = Identity (x)")
+SLICED = choose("a = Slice (x, zero, two)", "b = Identity (x)")
+OTHER_KIND = choose("a = Slice (x, two, two)", "b = Concat<axis = 0> (x, x)", "KIND[N]")
+ROWS = choose("a = Slice (x, zero, two)", "b = Transpose (x)", "float[A,B]")
+KINDS = ("bool", "int16", "uint16", "uint64", "int8", "double", "int64", "string")
+
+
+def of_kind(kind: str) -> Any:
+    return numbers(4).astype(str).astype(object) if kind == "string" else numbers(4).astype(kind)
+
+
+# fmt: off
+SELECTED = [
+    Case("one shape", graph(SAME), X),
+    Case("one shape, unsqueezed", graph(choose(
+        "a = Unsqueeze (x, zero)", "p = Exp (x) b = Unsqueeze (p, zero)", "float[A,B]"),
+        output="float[A,B] y"), X),
+    Case("other lengths", graph(SLICED), X),
+    Case("no rows", graph(SLICED), {"x": numbers(0)}),
+    Case("other dimensions", graph(ROWS, "float[N,M] x", "float[A,B] y"), {"x": numbers(3, 2)}),
+    Case("dimensions of 0", graph(ROWS, "float[N,M] x", "float[A,B] y"), {"x": numbers(0, 2)}),
+    Case("a number", graph(
+        choose("a = ReduceSum<keepdims = 0> (x)", "b = Identity (w)", "float"),
+        "float[N] x, float w", "float y"), {**X, "w": np.float32(7)}),
+    *[
+        Case(f"{kind}, {name}", graph(nodes.replace("KIND", kind), f"{kind}[N] x", f"{kind}[K] y"),
+             {"x": of_kind(kind)})
+        for kind in KINDS
+        for name, nodes in (
+            ("one shape", choose("a = Identity (x)", "b = Identity (x)", "KIND[N]")),
+            ("other shapes", OTHER_KIND),
+        )
+    ],
+    Case("a condition of shape [1]", graph(SAME, condition="bool[1]"), X,
+         flags=(np.array([True]), np.array([False]))),
+    Case("a condition of shape [1], a number", graph(
+        choose("a = Neg (w)", "b = Identity (w)", "float"), "float w", "float y", "bool[1]"),
+        {"w": np.float32(7)}, flags=(np.array([True]), np.array([False]))),
+    Case("one in a branch of another", graph(choose(
+        "a = If (d) <then_branch = t2 () => (float[N] p) { p = Neg (x) }, "
+        "else_branch = e2 () => (float[N] q) { q = Exp (x) }>", "b = Identity (x)"),
+        "bool d, float[N] x"), {**X, "d": np.array(True)}),
+    Case("two results", graph(
+        "y, z = If (c) <then_branch = t () => (float[N] a, int64[R] p) { a = Neg (x) "
+        "p = Shape (x) }, else_branch = e () => (float[N] b, int64[R] q) { b = Exp (x) "
+        "q = Identity (zero) }>", output="float[K] y, int64[R] z"), X),
+    Case("an initializer", graph(choose("a = Mul (x, w)", "b = Identity (x)").replace(
+        "t () => (float[N] a)", "t () => (float[N] a) <float[1] w = {0.5}>")), X),
+    Case("one opset 13", graph(SAME), X, 13),
+    Case("one opset 11", graph(SAME), X, 11),
+    Case("in a Loop", graph(
+        "n = Constant<value_int = 3> () [l] y = Loop (n, , x) <body = b (int64 i, bool d, "
+        f"float[N] s) => (bool d2, float[N] y2) {{ d2 = Identity (d) {SAME} "
+        "y2 = Add (y, s) }>".replace("float[N] x", "float[N] s"), ), X),
+    Case("in a function",
+         "g (bool c, float[N] x) => (float[N] y) { y = local.either (c, x) }\n"
+         f'<domain: "local", opset_import: ["" : 18]> either (c, x) => (y) {{ {SAME} }}', X),
+]
+STAY = [
+    Case("what reads at a position", graph(choose("a = Gather (x, i)", "b = Identity (x)"),
+         "int64[J] i, float[N] x"), {}),
+    Case("shapes that may not broadcast", graph(choose("a = Add (x, w)", "b = Identity (x)"),
+         "float[N] x, float[M] w"), {}),
+    Case("one symbol for two inputs", graph(choose("a = Add (x, w)", "b = Identity (x)"),
+         "float[N] x, float[N] w"), {}),
+    Case("rows that may not line up", graph(
+        choose("a = Concat<axis = 0> (x, w)", "b = Identity (x)", "float[A,B]"),
+        "float[N,M] x, float[N,M] w", "float[A,B] y"), {}),
+    Case("integers divided", graph(choose("a = Div (x, x)", "b = Identity (x)", "int64[N]"),
+         "int64[N] x", "int64[K] y"), {}),
+    Case("random numbers", graph(choose("a = RandomNormalLike<seed = 1.0> (x)",
+         "b = Identity (x)")), {}),
+    Case("a shape that is computed", graph(choose("a = Reshape (x, s)", "b = Identity (x)"),
+         "int64[1] s, float[N] x"), {}),
+    Case("a sequence", graph(choose("a = SequenceConstruct (x)", "b = SequenceConstruct (x, x)",
+         "seq(float[N])"), output="seq(float[K]) y"), {}),
+    Case("another rank", graph(choose("a = Unsqueeze (x, zero)", "b = Identity (x)", "float[]")
+         + "r = Constant<value_ints = [-1]> () z = Reshape (y, r)", output="float[K] z"), {}),
+    Case("other lengths at opset 13", graph(SLICED), {}, 13),
+    Case("a condition of unknown shape", graph(SAME, condition="bool[F]"), {}),
+]
+# fmt: on
+
+
+def select(before: onnx.ModelProto) -> tuple[onnx.ModelProto, list[str]]:
+    """Run the pass, and check what holds of every model that it gives."""
+    made = []
+    for _ in range(2):
+        model = ir.from_proto(before)
+        one = SelectBranchesPass()
+        modified = one(model).modified
+        made.append(ir.to_proto(model))
+    assert made[0] == made[1], "a second run on the same model gives another one"
+    assert modified or not one.warnings
+    assert not SelectBranchesPass()(model).modified
+    assert ir.to_proto(model) == made[0], "a second pass changes the model"
+    onnx.checker.check_model(made[0], full_check=True)
+    return made[0], one.warnings
+
+
+def branches(model: onnx.ModelProto) -> int:
+    nodes = (node for one in all_graphs(ir.from_proto(model)) for node in one)
+    return sum(node.op_type == "If" for node in nodes)
+
+
+@pytest.mark.parametrize("case", SELECTED, ids=str)
+def test_both_branches_run(case: Case) -> None:
+    after, warnings = select(case.model)
+    assert branches(after) == 0
+    assert len(warnings) == branches(case.model)
+    for flag in case.flags:
+        feeds = {**case.feeds, "c": flag}
+        expected = run(case.model, feeds, backend="reference")
+        for backend in ("reference", "onnxruntime"):
+            difference = compare(expected, run(after, feeds, backend=backend))
+            assert difference.equal, f"{backend}, {flag}: {difference.message}"
+
+
+@pytest.mark.parametrize("case", STAY, ids=str)
+def test_what_stays(case: Case) -> None:
+    after, warnings = select(case.model)
+    assert branches(after) == 1
+    assert warnings == []
+
+
+def test_only_for_targets_without_if() -> None:
+    before = SELECTED[0].model
+    kept = rewriter.rewrite(before, target="tract")
+    assert branches(kept.model) == 1
+    assert kept.report.warnings == ()
+    result = rewriter.rewrite(before, target="portable")
+    assert branches(result.model) == 0
+    assert "both branches are computed" in result.report.warnings[0]

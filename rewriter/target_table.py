@@ -27,6 +27,7 @@ class Target:
         sequence_io: Whether inputs and outputs may be sequences.
         old_forms: Whether operators are written in the forms that old frontends know.
         ignores: Pairs of operator and attribute that it takes no notice of.
+        unrun: Why no backend runs a model for this target; empty where one does.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Target:
     sequence_io: bool = True
     old_forms: bool = False
     ignores: tuple[tuple[str, str], ...] = ()
+    unrun: str = ""
 
     def accepts(self, op_type: str) -> bool:
         """Return whether nodes of a default-domain operator are accepted."""
@@ -49,8 +51,8 @@ class Target:
         return {"Loop": self.loop, "If": self.branch, "Scan": self.scan}.get(op_type, True)
 
 
-def _tensors_only(name: str, backend: str = "") -> Target:
-    return Target(name, False, False, False, False, backend=backend, old_forms=True)
+def _tensors_only(name: str, backend: str = "", unrun: str = "") -> Target:
+    return Target(name, False, False, False, False, backend=backend, old_forms=True, unrun=unrun)
 
 
 _ROWS = (
@@ -60,7 +62,16 @@ _ROWS = (
     # It has no kernel for sequences or control flow: these run on the CPU, with copies.
     Target("onnxruntime-webgpu", True, True, True, True, 26, 13, device="webgpu"),
     # In the browser and on Node: the same kernels, but its API passes tensors only.
-    Target("onnxruntime-web", True, True, True, True, backend="", sequence_io=False),
+    Target(
+        "onnxruntime-web",
+        True,
+        True,
+        True,
+        True,
+        backend="",
+        sequence_io=False,
+        unrun="it runs in a browser or in Node, not in Python",
+    ),
     # onnx-tensorrt lists no sequence operator; opset as documented for TensorRT 11.
     Target("tensorrt", False, True, True, True, 25, None, device="tensorrt"),
     # OpenVINO lowers some sequences at import, but only in certain patterns.
@@ -87,7 +98,7 @@ _ROWS = (
     # These refuse Loop, or Scan with an open number of steps, or get it wrong.
     _tensors_only("iree", "iree"),
     _tensors_only("jaxonnxruntime", "jaxonnxruntime"),
-    _tensors_only("ncnn"),
+    _tensors_only("ncnn", unrun="it runs models of its own, which its converter makes of ONNX"),
     _tensors_only("onnx2torch", "onnx2torch"),
     _tensors_only("tinygrad", "tinygrad"),
     _tensors_only("tvm", "tvm"),

@@ -83,12 +83,13 @@ def _targets() -> str:
     def said(flag: bool) -> str:
         return "yes" if flag else "no"
 
-    head = ("target", "sequences", "Loop", "If", "Scan", "highest opset")
+    head = ("target", "sequences", "Loop", "If", "Scan", "highest opset", "run by")
     rows = [
         (
             f"`{t.name}`",
             *map(said, (t.sequences, t.loop, t.branch, t.scan)),
             t.highest_opset or "-",
+            f"`{t.backend}` on {t.device}" if t.backend else f"none: {t.unrun}",
         )
         for t in TARGETS.values()
     ]

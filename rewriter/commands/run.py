@@ -13,6 +13,7 @@ from rewriter import backends, files, models
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
+from rewriter.target_table import TARGETS
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
@@ -63,7 +64,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
 
 def _list_backends(console: Console) -> int:
     record = console.record["backends"] = {}
-    width = max(map(len, backends.BACKENDS))
+    unrun = {row.name: row.unrun for row in TARGETS.values() if row.unrun}
+    width = max(map(len, (*backends.BACKENDS, *unrun)))
     for backend in backends.BACKENDS.values():
         reason = backend.missing()
         record[backend.name] = {
@@ -72,6 +74,9 @@ def _list_backends(console: Console) -> int:
             "devices": list(backend.devices),
         }
         console.say(f"{backend.name:<{width}} {reason or 'on ' + ', '.join(backend.devices)}")
+    for name, why in unrun.items():
+        record[name] = {"available": False, "reason": f"a target only: {why}", "devices": []}
+        console.say(f"{name:<{width}} a target only: {why}")
     return 0
 
 

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 
 from rewriter.backends import BACKENDS
+from rewriter.target_table import TARGETS
 from tests.rewriter.cli_models import ROWS, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
@@ -21,15 +22,26 @@ def test_backends_are_listed_with_what_they_lack(
     monkeypatch.setattr("rewriter.backends.tract.has_module", lambda name: False)
     assert seqmap("run", "--list-backends") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[:-1]] == list(BACKENDS)
+    assert [line.split()[0] for line in lines[:-1]] == [*BACKENDS, "onnxruntime-web", "ncnn"]
     assert "tract is not installed; install seqmap[tract]" in lines[list(BACKENDS).index("tract")]
     assert lines[0].split() == ["reference", "on", "cpu"]
+    assert "a target only: it runs in a browser or in Node" in lines[len(BACKENDS)]
+
+
+def test_devices_of_targets_are_listed(capsys: Capture) -> None:
+    """Each target runs on a backend and device that stand in the list, or stands there itself."""
+    assert seqmap("run", "--list-backends", "--json") == 0
+    record = json.loads(capsys.readouterr().out)["backends"]
+    for target in TARGETS.values():
+        one = record[target.backend or target.name]
+        assert target.device in one["devices"] or not one["available"]
+        assert bool(target.backend) is not bool(target.unrun)
 
 
 def test_the_list_for_programs(capsys: Capture) -> None:
     assert seqmap("run", "--list-backends", "--json") == 0
     record = json.loads(capsys.readouterr().out)["backends"]
-    assert set(record) == set(BACKENDS)
+    assert set(record) == {*BACKENDS, "onnxruntime-web", "ncnn"}
     assert record["reference"] == {"available": True, "reason": "", "devices": ["cpu"]}
     assert all(one["available"] is not bool(one["reason"]) for one in record.values())
 

@@ -16,6 +16,7 @@ from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.body_symbols import join_symbols
 from passes.typing.declared_types import enter_promises, erase, restore_elements
+from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.function_types import read_functions
 from passes.typing.inference import infer, proto_without_data, read_graph, show_constants, stand_in
 from passes.typing.value_types import Typing, Typings, ValueType
@@ -70,6 +71,8 @@ def type_values(
     typing = Typing(symbols, names_axes=proven)
     read_graph(typing, model.graph, inferred.graph)
     join_symbols(typing, model.graph)
+    if proven:
+        forget_element_symbols(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

@@ -248,6 +248,23 @@ CASES = [
         ({"xs": rows((2,), (3,), dtype=np.uint8), "s": np.array(0.5, np.float32)},),
     ),
     Case(
+        "branches of two elements of a sequence",
+        """g (seq(float[N]) xs, float[B] v) => (seq(float[K]) ys)
+           <int64 first = {0}, int64 second = {1}> {
+             zs = SequenceMap (xs) <body = b (float[M] e) => (float[M] q) { q = Tanh (e) }>
+             a = SequenceAt (zs, first) c = SequenceAt (zs, second)
+             vs = SplitToSequence <axis = 0, keepdims = 0> (v)
+             ys = SequenceMap (vs) <body = d (float s) => (float[K] r) <float zero = {0}> {
+               p = Greater (s, zero)
+               r = If (p) <
+                 then_branch = then () => (float[P] h) { h = Add (a, s) },
+                 else_branch = else () => (float[Q] k) { k = Mul (c, s) }> }> }""",
+        (
+            {"xs": rows((1,), (3,)), "v": np.array([1, -1, 2], np.float32)},
+            {"xs": rows((3,), (3,)), "v": np.array([-1, 1], np.float32)},
+        ),
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
@@ -22,18 +23,28 @@ def places_inside(ctx: Context, lengths: Lengths, width: ir.Value) -> tuple[ir.V
     return places, ctx.op("Less", [places, ctx.unsqueeze(lengths.value, [1])])
 
 
-def padded(ctx: Context, value: ir.Value, lengths: Lengths, width: ir.Value) -> ir.Value:
-    """Lay samples side by side, ``[B, L, *rest]``, with rows of zeros behind the shorter ones.
+def padded(
+    ctx: Context,
+    value: ir.Value,
+    lengths: Lengths,
+    width: ir.Value,
+    fill: np.ndarray | None = None,
+) -> ir.Value:
+    """Lay samples side by side, ``[B, L, *rest]``, with rows of one number behind shorter ones.
 
     Args:
         ctx: The context.
         value: The rows of all samples, ``[T, *rest]``.
         lengths: The lengths of the samples.
         width: ``L``, int64 ``[1]``.
+        fill: The number, of the element type of the rows; None is 0.
     """
     row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
-    zeros = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
-    rows = ctx.op("Concat", [value, zeros], {"axis": 0})
+    if fill is None:
+        spare = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
+    else:
+        spare = ctx.op("ConstantOfShape", [row], {"value": ir.tensor(fill.reshape(1))})
+    rows = ctx.op("Concat", [value, spare], {"axis": 0})
     places, inside = places_inside(ctx, lengths, width)
     own = ctx.op("Add", [places, ctx.unsqueeze(lengths.starts, [1])])
     where = ctx.op("Where", [inside, own, lengths.total])

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.padding import padded, width_of
 from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
@@ -46,6 +47,9 @@ def segment(
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
+    Where the opset has no such reduction for a maximum, and the target no Loop to find it in,
+    the samples are laid side by side, which takes as much memory as if all had the longest's rows.
+
     ScatterND would add whole rows and be faster, but the threads of onnxruntime then lose some
     of those that go to one place.
 
@@ -60,8 +64,12 @@ def segment(
     Raises:
         Decline: The opset has no such reduction.
     """
-    least = 18 if reduction in ("max", "min") else 16
+    is_extremum = reduction in ("max", "min")
+    least = 18 if is_extremum else 16
     if ctx.opset < least:
+        if is_extremum and ctx.opset >= 16 and ctx.lacks("Loop"):
+            wide = padded(ctx, value, lengths, width_of(ctx, lengths), _neutral(reduction, dtype))
+            return ctx.op(f"Reduce{reduction.title()}", [wide], {"axes": [1], "keepdims": 0})
         raise Decline(Code.OPSET, f"a segmented {reduction} needs opset {least}")
     row = ctx.shape(value, 1)
     shape = ctx.op("Concat", [lengths.count, row], {"axis": 0})

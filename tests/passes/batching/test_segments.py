@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import BATCHES, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 X = ragged(4)
 POSITIVE = ragged(4, low=0.1)
@@ -204,3 +204,49 @@ PROVEN = [*REDUCTIONS, *OTHERS, *PICKS, *SHAPES]
 @pytest.mark.parametrize("case", PROVEN, ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
+
+
+SIDE_BY_SIDE = [
+    *[
+        RaggedCase(
+            f"{op} {kept}", f"y = {op}<axes=[0], keepdims={kept}>(x)", {"x": FULL}, opset=17
+        )
+        for op in ("ReduceMax", "ReduceMin", "ReduceLogSumExp")
+        for kept in (0, 1)
+    ],
+    RaggedCase("of rank 1", "y = ReduceMax(x)", {"x": ragged(lengths=(2, 1, 3))}, opset=17),
+    RaggedCase(
+        "two axes",
+        "y = ReduceMin<axes=[0, 1]>(x)",
+        {"x": ragged(2, 3, lengths=(2, 1, 3))},
+        opset=17,
+    ),
+    *[
+        RaggedCase(
+            f"of {dtype.__name__}",
+            "y = ReduceMax<axes=[0]>(x)",
+            {"x": ragged(4, dtype=dtype, low=-9, high=-1, lengths=(2, 1, 3))},
+            opset=17,
+        )
+        for dtype in (np.int32, np.int64, np.float64)
+    ],
+    RaggedCase(
+        "of infinities",
+        "w = Relu(x) z = Log(w) y = ReduceMax<axes=[0]>(z)",
+        {"x": FULL},
+        opset=17,
+    ),
+    RaggedCase("softmax", "y = Softmax<axis=0>(x)", {"x": X}, opset=17),
+    RaggedCase("argmax", "y = ArgMax(x)", {"x": FULL}, opset=17),
+]
+
+
+@BATCHES
+@pytest.mark.parametrize("case", SIDE_BY_SIDE, ids=str)
+def test_extrema_before_opset_18_for_targets_without_loop(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch, lacks=("Loop",))
+
+
+@pytest.mark.parametrize("case", SIDE_BY_SIDE, ids=str)
+def test_extrema_before_opset_18_stay_in_a_loop(case: RaggedCase) -> None:
+    assert "opset" in [code for _, code in reasons_of(case)]

@@ -97,7 +97,7 @@ def _if_samples(
     if None in plan.fused:
         write = _writes(plan.fused[None], typings)
     else:
-        write = _writes_loop(builder, plan, typings, guards)
+        write = _writes_last(builder, plan, typings, guards)
         for check, fused in reversed(plan.fused.items()):
             assert check is not None
             holds = guard_holds(builder, plan, typings, guards, check)
@@ -123,8 +123,8 @@ def _writes_choice(
     )
 
 
-def _writes_loop(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> Branch:
-    """Return what writes the loop.
+def _writes_last(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> Branch:
+    """Return what writes the branch of no guard: a loop, or what is batched without one.
 
     It reads a sequence through its hidden type where numbers are declared of the elements, which
     may be false there. Elsewhere onnxruntime gains from the declared type: values of one shape
@@ -139,6 +139,9 @@ def _writes_loop(builder: Builder, plan: FusionPlan, typings: Typings, guards: G
             return source
         return SequenceSource(guards.hidden(builder, source.sequence))
 
+    if plan.rest is not None:
+        sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}
+        return _writes(dataclasses.replace(plan.rest, sources=sources), typings)
     elements = [(inner, read_from(inner, source)) for inner, source in plan.site.elements]
     other = dataclasses.replace(plan.site, elements=elements)
     return lambda inner: write_results(inner, other, typings, plan.loop)

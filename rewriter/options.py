@@ -65,8 +65,9 @@ class Options:
 
     @property
     def lacks(self) -> frozenset[str]:
-        """The operators of control flow that the target does not have."""
-        return frozenset(op for op in ("If", "Loop", "Scan") if not self.row.accepts(op))
+        """The operators of control flow that the target does not have, or must not be left."""
+        lacks = {op for op in ("If", "Loop", "Scan") if not self.row.accepts(op)}
+        return frozenset(lacks | ({"Loop", "Scan"} if "loop-free" in self.require else set()))
 
     def spent(self, model: ir.Model) -> tuple[str, ...]:
         """Return the options of the command line that can do nothing more for a model.

@@ -126,7 +126,4 @@ def _weights(
 
 def _reduced(ctx: Context, op_type: str, value: ir.Value, rank: int) -> ir.Value:
     """Reduce every sample to one number."""
-    axes = range(1, rank + 1)
-    if ctx.opset >= (13 if op_type == "ReduceSum" else 18):
-        return ctx.op(op_type, [value, ctx.ints(*axes)], {"keepdims": 0})
-    return ctx.op(op_type, [value], {"axes": list(axes), "keepdims": 0})
+    return ctx.reduce(op_type, value, range(1, rank + 1), keepdims=False)

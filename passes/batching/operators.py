@@ -75,6 +75,14 @@ class Operators:
             given = () if known is None else tuple(int(axis) for axis in known.reshape(-1))
         return node.inputs[0] if sorted(given or ()) == sorted(axes) else None
 
+    def reduce(
+        self, op_type: str, value: ir.Value, axes: Sequence[int], *, keepdims: bool = True
+    ) -> ir.Value:
+        """Reduce over axes; ``op_type`` is one of the operators ``ReduceX``."""
+        if self.opset >= (13 if op_type == "ReduceSum" else 18):
+            return self.op(op_type, [value, self.ints(*axes)], {"keepdims": int(keepdims)})
+        return self.op(op_type, [value], {"axes": list(axes), "keepdims": int(keepdims)})
+
     def shape(self, value: ir.Value, start: int, end: int | None = None) -> ir.Value:
         """Return dimensions ``start`` to ``end`` of a value as an int64 vector."""
         if self.opset >= 15:

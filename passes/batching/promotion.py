@@ -18,9 +18,9 @@ __all__ = ["Promotions"]
 class Promotions:
     """Per-sample values that are read as stacked or packed.
 
-    A value is stacked where it has one shape for all samples, and packed where its first
-    dimension alone differs. The lengths by which it is packed are those of a source that its
-    dimension is proven to be, or its loop collects them with it.
+    A value is stacked where it has one shape for all samples, and packed where one dimension
+    alone differs. The lengths by which it is packed are those of a source that this dimension
+    is proven to be, or its loop collects them with it.
 
     Attributes:
         values: Each of them, and what a loop collects of it: a placeholder until that loop is
@@ -78,13 +78,23 @@ class Promotions:
         return not dims or any(proven.is_one_number(d) for d in proven.dims(value) or ())
 
     def is_packable(self, value: ir.Value) -> bool:
-        """Whether a value differs along its first dimension alone, by lengths a loop can tell."""
-        dims = self._typings.proven.dims(value)
+        """Whether a value differs along one axis alone, by lengths that are there or collected."""
+        return self._axis_apart(value) is not None
+
+    def axis(self, value: ir.Value) -> int:
+        """Return the axis along which a value that is packable differs, 0 for any other."""
+        return self._axis_apart(value) or 0
+
+    def _axis_apart(self, value: ir.Value) -> int | None:
+        typing = self._typings.proven
+        dims = typing.dims(value)
         if not dims or not self._is_collected_tensor(value) or self.is_stackable(value):
-            return False
-        if not all(self._typings.proven.is_one_number(d) for d in dims[1:]):
-            return False
-        return self._ambiguous is not None or self.named(dims[0]) is not None
+            return None
+        differs = [i for i, d in enumerate(dims) if not typing.is_one_number(d)]
+        if len(differs) != 1:
+            return None
+        (axis,) = differs
+        return axis if self._ambiguous is not None or self.named(dims[axis]) else None
 
     def is_possible(self, value: ir.Value) -> bool:
         """Whether a loop can collect a value in one tensor."""
@@ -98,8 +108,8 @@ class Promotions:
         """Return the lengths by which a value is packed, None if it is not."""
         if value in self._lengths:
             return self._lengths[value]
-        dims = self._typings.proven.dims(value)
-        return self.named(dims[0]) if dims and self.is_packable(value) else None
+        axis, dims = self._axis_apart(value), self._typings.proven.dims(value)
+        return None if axis is None or dims is None else self.named(dims[axis])
 
     def promote(self, x: Batched) -> Batched:
         """Return a value as shared, stacked or packed; a per-sample one must be possible."""
@@ -113,15 +123,21 @@ class Promotions:
             made, lengths = Layout.STACKED, None
         else:
             made, lengths = Layout.PACKED, self.lengths(inner) or self._collect(inner, x.stage)
-        value, stage = self.values[inner], x.stage + 1
-        return dataclasses.replace(x, layout=made, value=value, stage=stage, lengths=lengths)
+        return dataclasses.replace(
+            x,
+            layout=made,
+            value=self.values[inner],
+            stage=x.stage + 1,
+            lengths=lengths,
+            axis=self.axis(inner),
+        )
 
     def _collect(self, value: ir.Value, loop: int) -> Lengths:
         """Return lengths that a loop collects; values of one dimension share them."""
         dims = self._typings.proven.dims(value)
         assert dims and self._ambiguous is not None
-        has_name = isinstance(dims[0], str) and dims[0] not in self._ambiguous
-        key = loop, dims[0] if has_name and isinstance(dims[0], str) else value
+        dim = dims[self.axis(value)]
+        key = loop, dim if isinstance(dim, str) and dim not in self._ambiguous else value
         if key not in self._collected:
             builder = Builder(self._origin)
             placeholder = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))

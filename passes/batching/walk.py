@@ -239,7 +239,7 @@ class Walk:
             packed = table.find_packed(node, self._options.opset)
             if packed is None:
                 raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
-            if any(x.axis for x in operands) and not packed.any_axis:
+            if any(self._ragged_axis(x) for x in operands) and not packed.any_axis:
                 raise Decline(Code.RAGGED, "its samples differ in length behind the first axis")
             if any(self._has_rows_of_text(x) for x in operands):
                 raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
@@ -289,6 +289,10 @@ class Walk:
     def _will_be_packed(self, x: Batched) -> bool:
         is_apart = x.layout is Layout.PER_SAMPLE
         return x.is_packed or (is_apart and self.promotions.is_packable(x.value))
+
+    def _ragged_axis(self, x: Batched) -> int:
+        is_apart = x.layout is Layout.PER_SAMPLE
+        return self.promotions.axis(x.value) if is_apart else x.axis
 
     def _has_rows_of_text(self, x: Batched) -> bool:
         """Whether to gather rows of an operand would copy but the first string of each."""

@@ -23,7 +23,7 @@ from passes.typing import Typings
 __all__ = ["FusedBody", "walk_body"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class FusedBody:
     """A body that was walked: recorded, not yet put into a graph.
 
@@ -34,6 +34,7 @@ class FusedBody:
         batch: Number of samples, int64 ``[1]``.
         sources: Where a loop reads each per-sample element.
         asked: Sequences that are packed, and a placeholder for the lengths of their elements.
+        scratch: The nodes of the body, if it stands in no model.
     """
 
     site: MapSite
@@ -42,10 +43,11 @@ class FusedBody:
     batch: ir.Value
     sources: Mapping[ir.Value, ElementSource]
     asked: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    scratch: Sequence[ir.Node] = ()
 
     def discard(self) -> None:
         """Take back every use of the model's values."""
-        drop_uses(self.prelude.nodes)
+        drop_uses([*self.prelude.nodes, *self.scratch])
         self.walk.discard()
 
     def needs_loop(self, typings: Typings) -> bool:
@@ -62,8 +64,10 @@ class FusedBody:
         promotions = self.walk.promotions
         for value in promotions.values:
             dims = typings.equal_dims(value)
-            along = int(promotions.is_packable(value))
-            if dims is None or not all(isinstance(n, int) for n in dims[along:]):
+            packed = promotions.axis(value) if promotions.is_packable(value) else None
+            if dims is None or not all(
+                isinstance(n, int) for axis, n in enumerate(dims) if axis != packed
+            ):
                 return True
         return False
 
@@ -77,7 +81,10 @@ class FusedBody:
             if self.walk.loops[index] or (index == self._first_loop and wanted):
                 held |= self._write_loop(builder, typings, index, wanted)
                 builder.nodes.extend(self.walk.promotions.behind(index))
-        return [self._result(builder, i, held, typings) for i in range(len(self.site.results))]
+        count = len(self.site.results)
+        results = [self._result(builder, i, held, typings) for i in range(count)]
+        drop_uses(self.scratch)
+        return results
 
     def _wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
         """Return how each body output that no stage has is collected by its loop."""
@@ -88,12 +95,16 @@ class FusedBody:
             if x.layout is not Layout.PER_SAMPLE:
                 continue
             results = [r for r in self.site.results if r.output == output]
-            packed = self.walk.promotions.is_packable(value)
-            in_place = not packed or all(_is_in_place(result, x) for result in results)
-            if value in self.walk.promotions.values and in_place:
+            x = self._collected(value, x)
+            if x.is_stacked or (x.is_packed and all(_is_in_place(r, x) for r in results)):
                 continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
+
+    def _collected(self, value: ir.Value, x: Batched) -> Batched:
+        """Return a value as a loop collects it, or per-sample as it is."""
+        promotions = self.walk.promotions
+        return promotions.promote(x) if value in promotions.values else x
 
     def taken_as_declared(self, typings: Typings) -> list[ir.Value]:
         """Return the values that loops collect as tensors of a shape that is only declared."""
@@ -116,7 +127,12 @@ class FusedBody:
         bodies = self.site.body.outputs
         outputs = [o for o in wanted if bodies[o] in own or self._is_source(bodies[o], index)]
         plans = {
-            i: OutputPlan(self._form(v), typings.declared.dtype(v), typings.equal_dims(v))
+            i: OutputPlan(
+                self._form(v),
+                typings.declared.dtype(v),
+                typings.equal_dims(v),
+                self.walk.promotions.axis(v),
+            )
             for i, v in enumerate(promoted)
         }
         plans |= {len(promoted) + i: wanted[o] for i, o in enumerate(outputs)}
@@ -172,13 +188,10 @@ class FusedBody:
 
     def _slices(self, value: ir.Value, x: Batched) -> TensorSource:
         """Return where a loop reads the samples of a value that is stacked or packed."""
-        tensor, lengths = x.value, x.lengths
-        if x.layout is Layout.PER_SAMPLE:
-            promotions = self.walk.promotions
-            tensor, lengths = promotions.values[value], promotions.lengths(value)
-        if lengths is None:
-            return TensorSource.of_stacked(tensor)
-        return TensorSource(tensor, x.axis, keepdims=True, split=lengths.value)
+        x = self._collected(value, x)
+        if x.lengths is None:
+            return TensorSource.of_stacked(x.value)
+        return TensorSource(x.value, x.axis, keepdims=True, split=x.lengths.value)
 
     def _result(
         self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings
@@ -189,12 +202,7 @@ class FusedBody:
         if result.output in held:
             return escape(builder, result, held[result.output], rank, dtype)
         count = static_count(self.site.elements[0][1], typings)
-        x = self.walk.read(value)
-        if x.layout is Layout.PER_SAMPLE:
-            lengths = self.walk.promotions.lengths(value)
-            layout = Layout.STACKED if lengths is None else Layout.PACKED
-            tensor = self.walk.promotions.values[value]
-            x = dataclasses.replace(x, layout=layout, value=tensor, lengths=lengths)
+        x = self._collected(value, self.walk.read(value))
         if x.lengths is not None:
             packed = Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
             return escape(builder, result, packed, rank, dtype, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import onnx_ir as ir
 
@@ -57,7 +57,7 @@ class FusionFacts:
         self.exact = exact
         self.auto = auto
         self.lacks = lacks
-        self.paths: Mapping[ir.Node, str] = node_paths(model)
+        self.paths = node_paths(model)
         self._checked: dict[bool, Typings] = {}
 
     def checked_typings(self, check: Check | None, site: MapSite) -> Typings:

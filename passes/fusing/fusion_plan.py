@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
+from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.cost import spares
+from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts
 from passes.fusing.guard_choice import (
@@ -48,6 +49,7 @@ class FusionPlan:
         loop: The last branch, where there are guards.
         decision: The same for the reader.
         even: A fused body that is faster, where its site says at run time that it may run.
+        rest: What the last branch is instead of a loop alone, where part of it is batched.
     """
 
     site: MapSite
@@ -57,6 +59,7 @@ class FusionPlan:
     loop: LoopPlan
     decision: Decision
     even: FusedBody | None = None
+    rest: FusedBody | None = None
 
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
@@ -66,33 +69,32 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     plain = walk_site(site, facts, None)
     found = walk_behind_guards(site, facts) if unproven else {}
     fused, notes = choose_guards(site, facts, plain, found)
-    for body in (plain, *found.values()):
+    for body in found.values():
         if body not in fused.values():
             body.discard()
+    plain = least_in_loops(site, facts, plain)
     if None in fused:
-        plain = fused[None] = _with_lengths(site, facts, plain)
+        fused[None] = plain
     guarded = unproven if None not in fused else []
-    decision = _decision(site, fused, guarded, loop, facts)
+    rest = plain if guarded and plain.walk.fused else None
+    decision = _decision(site, fused, guarded, loop, facts, rest)
     decision.reasons.extend(notes)
-    if None in fused and not plain.walk.fused and any(plain.walk.loops):
+    is_loop = None in fused and _stays_loop(plain, facts)
+    if is_loop or (guarded and rest is None):
         plain.discard()
+    if is_loop:
         return decision
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if needs_samples and _has_no_samples(site, facts):
-        for body in fused.values():
+        for body in {*fused.values(), plain}:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
-    return FusionPlan(site, fused, guarded, needs_samples, loop, decision)
+    return FusionPlan(site, fused, guarded, needs_samples, loop, decision, rest=rest)
 
 
-def _with_lengths(site: MapSite, facts: FusionFacts, plain: FusedBody) -> FusedBody:
-    """Return a body whose loops collect lengths too where that spares work, or the one given."""
-    if not any(plain.walk.loops):
-        return plain
-    other = walk_site(site, facts, None, collects_lengths=True)
-    better = spares(plain.work(facts.typings), other.work(facts.typings))
-    (plain if better else other).discard()
-    return other if better else plain
+def _stays_loop(plain: FusedBody, facts: FusionFacts) -> bool:
+    """Whether a body without a guard is better left to a loop, or to be unrolled."""
+    return any(plain.walk.loops) and (not plain.walk.fused or "Loop" in facts.lacks)
 
 
 _NO_SAMPLES = Reason(Code.COST, detail="there are no samples")
@@ -238,18 +240,19 @@ def _decision(
     guarded: Sequence[ir.Value],
     loop: LoopPlan,
     facts: FusionFacts,
+    rest: FusedBody | None = None,
 ) -> Decision:
     walk = next(iter(fused.values())).walk
     kept = any(walk.loops)
-    if not walk.fused and kept:
+    if None in fused and _stays_loop(fused[None], facts):
         decision = loop.decision
         return dataclasses.replace(decision, reasons=[*walk.reasons, *decision.reasons])
     verdict = Verdict.GUARDED if guarded else Verdict.FISSIONED if kept else Verdict.FUSED
     form = "If on " + ", else on ".join(c.value for c in fused if c) if guarded else ""
     if kept:
-        loops = sum(bool(nodes) for nodes in walk.loops)
-        count = sum(len(nodes) for nodes in walk.loops)
-        form = f"{form + ', ' if form else ''}{count} nodes in {loops} loop(s)"
+        form = f"{form + ', ' if form else ''}{_kept_form(walk)}"
+    if rest is not None:
+        form = f"{form}, else {_kept_form(rest.walk)}"
     notes = [
         f"{facts.paths.get(node, node.op_type)} ({node.op_type}) may flip at a tie: what feeds "
         "it rounds differently when batched; --exact keeps it per-sample"
@@ -263,13 +266,21 @@ def _decision(
         and source.sequence not in guarded
         and is_promised(source.sequence, facts.promises, facts.typings)
     ]
-    if None in fused:
+    unguarded = fused.get(None, rest)
+    if unguarded is not None:
         assumptions += [
             f"{site.path}: the declared element types hold for '{value.name}'; a sample that "
             "breaks them is an error when the model runs"
-            for value in fused[None].taken_as_declared(facts.typings)
+            for value in unguarded.taken_as_declared(facts.typings)
         ]
     reasons = [*walk.reasons]
     if not site.was_loop and not lengths_are_equal(site, facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))
     return Decision(site.path, site.node.op_type, verdict, form, reasons, assumptions, notes)
+
+
+def _kept_form(walk: Walk) -> str:
+    """Say what of a body stays in loops."""
+    loops = sum(bool(nodes) for nodes in walk.loops)
+    count = sum(len(nodes) for nodes in walk.loops)
+    return f"{count} nodes in {loops} loop(s)"

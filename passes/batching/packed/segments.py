@@ -170,11 +170,7 @@ def _reduced(
 
 def _within(ctx: Context, op_type: str, value: ir.Value, axes: Sequence[int]) -> ir.Value:
     """Reduce each row over axes of its own, which stay with size 1."""
-    if not axes:
-        return value
-    if ctx.opset >= (13 if op_type == "ReduceSum" else 18):
-        return ctx.op(op_type, [value, ctx.ints(*axes)], {"keepdims": 1})
-    return ctx.op(op_type, [value], {"axes": list(axes), "keepdims": 1})
+    return ctx.reduce(op_type, value, axes) if axes else value
 
 
 def _sizes(

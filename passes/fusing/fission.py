@@ -1,0 +1,43 @@
+"""What of a body is batched without a guard, where the rest stays in loops."""
+
+from __future__ import annotations
+
+from passes.fusing.cost import spares
+from passes.fusing.flatten import flattened
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.walk_site import walk_site
+from passes.site import MapSite
+
+__all__ = ["least_in_loops"]
+
+
+def least_in_loops(site: MapSite, facts: FusionFacts, plain: FusedBody) -> FusedBody:
+    """Return the form of a body without a guard that leaves the least to loops.
+
+    Loops may collect lengths beside their values, and samples may be flattened. For ``auto`` the
+    former must pay, and samples stay as they are: large ones are faster one by one, while they
+    are in the cache.
+
+    Args:
+        site: The map.
+        facts: What holds for all maps.
+        plain: Its body, walked over without either.
+
+    Returns:
+        One of the forms; the others are discarded.
+    """
+    best = plain
+    if not any(plain.walk.loops):
+        return best
+    flat = None if facts.auto else flattened(site, facts.typings, facts.opset, facts.paths)
+    for other in (site, flat):
+        if other is None:
+            continue
+        body = walk_site(other, facts, None, collects_lengths=True)
+        body.scratch = [] if other is site else list(other.body)
+        before, after = best.work(facts.typings), body.work(facts.typings)
+        is_better = spares(before, after) if facts.auto else after[0] < before[0]
+        (best if is_better else body).discard()
+        best = body if is_better else best
+    return best

@@ -3,44 +3,57 @@
 Every model of the zoo is run on every backend that is installed, as it was given and rewritten
 for the target ``portable`` with tensors in place of sequences, all sequences promised to be
 uniform. Where that target is not reached, the model is rewritten for onnxruntime. A backend works
-in a process of its own, so that a crash or an endless optimisation costs one cell.
+in a process of its own, so that a crash or an endless optimisation costs one cell. What is left
+at the end is said of the models that are portable: which of them a backend gets right, and what
+it lacks for the others.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import contextlib
 import dataclasses
 import importlib.metadata
 import pathlib
-import pickle
 import platform
-import re
-import subprocess
-import sys
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 
+from benchmarks.lacking import lacking, plain_line
+from benchmarks.workers import Worker
 from passes.errors import RewriteError
-from passes.tensors.io import TensorIo
 from rewriter import models, pipeline, protos
 from rewriter.backends import BACKENDS, BackendError, open_session
-from rewriter.compare import compare
 from rewriter.feeds import FeedMaker, check_feeds, read_feeds
-from rewriter.tensor_io import outputs_as_lists
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("PORTABILITY.md")
 FOLDERS = ("text", "exported")
-PATIENCE = 60.0
-RTOL, ATOL = 1e-3, 1e-4
 _PACKAGES = {"reference": "onnx", "iree": "iree-base-compiler", "tvm": "apache-tvm"}
-_WIDTH = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Left:
+    """A portable model that a backend does not get right.
+
+    Attributes:
+        model: Its file.
+        backend: The backend.
+        verdict: What became of it.
+        said: What the backend said.
+    """
+
+    model: str
+    backend: str
+    verdict: str
+    said: str
+
+    @property
+    def lacks(self) -> str:
+        """What the backend lacks; empty where it does not say so."""
+        return lacking(self.said) if self.verdict in ("refused", "fails") else ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,11 +82,7 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.portability", description=__doc__)
     parser.add_argument("--only", default="", help="models whose name holds this; writes nothing")
-    parser.add_argument("--worker", metavar="BACKEND", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.worker:
-        _work(args.worker)
-        return
     lines = []
     for line in _report(args.only):
         print(line, flush=True)
@@ -90,6 +99,7 @@ def _report(only: str) -> Iterator[str]:
     yield "as given, and rewritten with `--tensor-io --uniform` for all its sequences: `right`,"
     yield "`wrong`, `refused` (when loaded), `fails` (when run), `crash`, `hangs`. Right is what"
     yield "the reference evaluator or onnxruntime says of the model with its maps made loops."
+    yield "A backend that refuses open dimensions gets the model for the shapes of its inputs."
     yield ""
     yield f"- versions: Python {platform.python_version()}, {', '.join(map(_version, names))}"
     for name, backend in BACKENDS.items():
@@ -98,10 +108,11 @@ def _report(only: str) -> Iterator[str]:
     yield ""
     yield f"| model | form after | {' | '.join(names)} |"
     yield f"| --- | --- |{' --- |' * len(names)}"
-    workers = {name: _Worker(name) for name in names}
+    workers = {name: Worker(name) for name in names}
     counts: collections.Counter[tuple[str, str, str]] = collections.Counter()
-    total = 0
-    forms, reasons = [], []
+    total = portable = 0
+    forms: list[str] = []
+    left: list[Left] = []
     for row in _rows(only):
         if isinstance(row, str):
             forms.append(f"- {row}: no inputs are known that all its forms accept")
@@ -109,13 +120,16 @@ def _report(only: str) -> Iterator[str]:
         forms += [f"- {row.name}: {row.why}"] * bool(row.why)
         cells = []
         for name, worker in workers.items():
-            (before, _), (after, reason) = (worker.ask(m, row) for m in (row.before, row.after))
+            (before, _), (after, reason) = (
+                worker.ask(m, row.feeds, row.right) for m in (row.before, row.after)
+            )
             counts[name, "before", before] += 1
             counts[name, "after", after] += 1
             cells.append(f"{before} / {after}")
-            if after != "right":
-                reasons.append(f"| {row.name} | {name} | {after} | {reason} |")
+            if row.form == "portable" and after != "right":
+                left.append(Left(row.name, name, after, reason))
         total += 1
+        portable += row.form == "portable"
         yield f"| {row.name} | {row.form} | {' | '.join(cells)} |"
     for worker in workers.values():
         worker.stop()
@@ -129,11 +143,28 @@ def _report(only: str) -> Iterator[str]:
     yield ""
     yield from forms
     yield ""
-    yield "What backends say of a rewritten model that they do not run right:"
+    yield from _what_is_left(names, portable, left)
+
+
+def _what_is_left(names: list[str], portable: int, left: list[Left]) -> Iterator[str]:
+    yield f"What became of the {portable} models in the form `portable`:"
+    yield ""
+    yield "| backend | right | it lacks something | other | what it lacks, and for how many |"
+    yield "| --- | ---: | ---: | ---: | --- |"
+    for name in names:
+        mine = [one for one in left if one.backend == name]
+        lacks = collections.Counter(one.lacks for one in mine if one.lacks)
+        listed = ", ".join(f"{what} ({count})" for what, count in lacks.most_common())
+        counts = (portable - len(mine), lacks.total(), len(mine) - lacks.total())
+        yield f"| {name} | {' | '.join(map(str, counts))} | {listed} |"
+    yield ""
+    yield "The portable models that a backend does not get right:"
     yield ""
     yield "| model | backend | | |"
     yield "| --- | --- | --- | --- |"
-    yield from reasons
+    for one in left:
+        why = f"lacks {one.lacks}" if one.lacks else plain_line(one.said)
+        yield f"| {one.model} | {one.backend} | {one.verdict} | {why} |"
 
 
 def _version(backend: str) -> str:
@@ -213,97 +244,6 @@ def _feeds(path: pathlib.Path, before: ir.Model, after: ir.Model) -> dict[str, A
             continue
         return feeds
     return None
-
-
-class _Worker:
-    """A process that runs models on one backend; it is begun anew when it dies."""
-
-    def __init__(self, backend: str) -> None:
-        self._backend = backend
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def ask(self, model: bytes, row: Row) -> tuple[str, str]:
-        """Return what becomes of a model, and why."""
-        if self._process is None:
-            words = [sys.executable, "-m", "benchmarks.portability", "--worker", self._backend]
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=ROOT,
-            )
-        process = self._process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(PATIENCE, end)
-        timer.start()
-        try:
-            pickle.dump((model, row.feeds, row.right), process.stdin)
-            process.stdin.flush()
-            answer: tuple[str, str] = pickle.load(process.stdout)
-        except (EOFError, OSError, pickle.UnpicklingError):
-            self.stop()
-            return ("hangs" if late.is_set() else "crash"), ""
-        else:
-            return answer
-        finally:
-            timer.cancel()
-
-    def stop(self) -> None:
-        """End the process."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # what the process did not read is lost
-                    pipe.close()
-
-
-def _work(backend: str) -> None:
-    """Answer models on standard input with verdicts on what was standard output."""
-    answers = sys.stdout.buffer
-    sys.stdout = sys.stderr
-    while True:
-        try:
-            model, feeds, right = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        pickle.dump(_verdict(backend, onnx.ModelProto.FromString(model), feeds, right), answers)
-        answers.flush()
-
-
-def _verdict(
-    backend: str, model: onnx.ModelProto, feeds: dict[str, Any], right: Iterable[dict[str, Any]]
-) -> tuple[str, str]:
-    try:
-        session = open_session(model, backend)
-    except BackendError as error:
-        return "refused", _short(error)
-    try:
-        outputs = session.run(feeds)
-    except BackendError as error:
-        return ("refused" if error.is_limit else "fails"), _short(error)
-    found = outputs_as_lists(TensorIo.read(protos.from_proto(model)), outputs)
-    differences = [compare(one, found, RTOL, ATOL) for one in right]
-    if any(difference.equal for difference in differences):
-        return "right", ""
-    return "wrong", differences[0].message
-
-
-def _short(error: BackendError) -> str:
-    """Return a message for a cell of a table, without the places of temporary files."""
-    text = re.sub(r"/tmp/\S+|<stdin>:\S+", "", str(error)).replace("|", "/")
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
 
 
 if __name__ == "__main__":

@@ -51,8 +51,20 @@ class Target:
         return {"Loop": self.loop, "If": self.branch, "Scan": self.scan}.get(op_type, True)
 
 
-def _tensors_only(name: str, backend: str = "", unrun: str = "") -> Target:
-    return Target(name, False, False, False, False, backend=backend, old_forms=True, unrun=unrun)
+def _tensors_only(
+    name: str, backend: str = "", unrun: str = "", ignores: tuple[tuple[str, str], ...] = ()
+) -> Target:
+    return Target(
+        name,
+        False,
+        False,
+        False,
+        False,
+        backend=backend,
+        old_forms=True,
+        unrun=unrun,
+        ignores=ignores,
+    )
 
 
 _ROWS = (
@@ -82,7 +94,7 @@ _ROWS = (
         True,
         True,
         backend="openvino",
-        ignores=(("Resize", "antialias"),),
+        ignores=(("Resize", "antialias"), ("Resize", "exclude_outside")),
     ),
     # tract imports Scan, but does not return from optimising one with a MatMul in its body.
     Target(
@@ -99,9 +111,13 @@ _ROWS = (
     _tensors_only("iree", "iree"),
     _tensors_only("jaxonnxruntime", "jaxonnxruntime"),
     _tensors_only("ncnn", unrun="it runs models of its own, which its converter makes of ONNX"),
-    _tensors_only("onnx2torch", "onnx2torch"),
+    _tensors_only(
+        "onnx2torch",
+        "onnx2torch",
+        ignores=(("Resize", "antialias"), ("Resize", "exclude_outside")),
+    ),
     _tensors_only("tinygrad", "tinygrad"),
-    _tensors_only("tvm", "tvm"),
+    _tensors_only("tvm", "tvm", ignores=(("Resize", "antialias"),)),
     _tensors_only("portable", "onnxruntime"),
 )
 TARGETS = {row.name: row for row in _ROWS}

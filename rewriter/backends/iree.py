@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,18 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
 def _compiled(model: onnx.ModelProto) -> Function:
     tools = importlib.import_module("iree.compiler.tools")
     runtime = importlib.import_module("iree.runtime")
-    program = tools.compile_str(
-        _imported(model),
-        input_type="onnx",
-        target_backends=["llvm-cpu"],
-        extra_args=["--iree-llvmcpu-target-cpu=generic"],
-    )
+    try:
+        program = tools.compile_str(
+            _imported(model),
+            input_type="onnx",
+            target_backends=["llvm-cpu"],
+            extra_args=["--iree-llvmcpu-target-cpu=generic"],
+        )
+    except tools.CompilerToolError as error:
+        unknown = sorted(set(re.findall(r'name = "onnx\.(\w+)"', str(error))))
+        if not unknown:
+            raise
+        raise NotImplementedError(f"{', '.join(unknown)} is not implemented") from error
     entry = runtime.load_vm_flatbuffer(program, driver="local-sync")[_NAME]
     types = [
         onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)

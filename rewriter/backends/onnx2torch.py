@@ -47,7 +47,30 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     return open_ordered(model, folder, "onnx2torch", make)
 
 
+_PLACES = {
+    "linear": ("half_pixel", "pytorch_half_pixel", "align_corners"),
+    "cubic": ("half_pixel",),
+    "nearest": ("asymmetric",),
+}
+
+
+def _refuse_resize(model: onnx.ModelProto) -> None:
+    """Refuse a Resize of which onnx2torch makes something else than its attributes say."""
+    for node in model.graph.node:
+        if node.op_type != "Resize":
+            continue
+        given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        mode = given.get("mode", b"nearest").decode()
+        places = given.get("coordinate_transformation_mode", b"half_pixel").decode()
+        is_known = given.get("cubic_coeff_a", -0.75) == -0.75
+        if mode == "nearest":
+            is_known = given.get("nearest_mode") == b"floor"
+        if not is_known or places not in _PLACES.get(mode, ()):
+            raise NotImplementedError(f"Resize of mode {mode} with {places} is not implemented")
+
+
 def _converted(model: onnx.ModelProto, device: str) -> Function:
+    _refuse_resize(model)
     torch = importlib.import_module("torch")
     module = importlib.import_module("onnx2torch").convert(model).to(device).eval()
 

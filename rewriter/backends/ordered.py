@@ -11,7 +11,7 @@ import onnx
 
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from rewriter.backends.fixed_shapes import with_fixed_shapes
-from rewriter.backends.messages import refuse_sequences, with_weights
+from rewriter.backends.messages import refuse_ignored, refuse_sequences, with_weights
 from rewriter.backends.session import BackendError, as_arrays, one_line
 
 __all__ = ["Function", "OrderedSession", "open_ordered"]
@@ -32,15 +32,17 @@ def open_ordered(
     Args:
         model: The model.
         folder: Where its external weights lie.
-        runtime: The name of the runtime, for messages.
+        runtime: The name of the runtime, for messages; in small letters that of its target.
         make: Makes a function from the inputs that are no initializers to the outputs.
         needs: What the runtime has to know of every input.
         never: Operators of which the runtime may give other results than it should.
 
     Raises:
-        BackendError: An input or output is no tensor, or the runtime refuses the model.
+        BackendError: An input or output is no tensor, the runtime takes no notice of an
+            attribute, or it refuses the model.
     """
     refuse_sequences(model, runtime)
+    refuse_ignored(model, runtime.lower())
     return OrderedSession(with_weights(model, folder), runtime, make, needs, never)
 
 

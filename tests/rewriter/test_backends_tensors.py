@@ -158,6 +158,39 @@ def test_a_refusal_says_why(backend: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("sizes", ["4, 6", "5, 17"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        'antialias = 1, mode = "linear"',
+        'exclude_outside = 1, mode = "cubic"',
+        'mode = "cubic", cubic_coeff_a = -0.5',
+        'mode = "linear"',
+        'mode = "nearest"',
+        'mode = "nearest", nearest_mode = "ceil"',
+        'mode = "nearest", nearest_mode = "floor", coordinate_transformation_mode = "asymmetric"',
+        'mode = "linear", coordinate_transformation_mode = "asymmetric"',
+        'mode = "linear", axes = [2, 3]',
+    ],
+)
+def test_resize_is_right_or_refused(backend: str, attributes: str, sizes: str) -> None:
+    every = sizes if "axes" in attributes else f"1, 2, {sizes}"
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (float[N,2,8,12] x) => (float[N,2,P,Q] y) {{
+        s = Constant <value = int64[{every.count(",") + 1}] {{{every}}}> ()
+        y = Resize <{attributes}> (x, , , s) }}"""
+    )
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.standard_normal((1, 2, 8, 12)).astype(np.float32)}
+    try:
+        found = run(model, feeds, backend)
+    except BackendError as error:
+        assert error.is_limit
+        return
+    difference = compare(run(model, feeds, "onnxruntime"), found, 1e-3, 1e-4)
+    assert difference.equal, difference.message
+
+
 def test_a_device_that_is_not_there(backend: str) -> None:
     with pytest.raises(BackendError, match="'abacus'"):
         open_session(DENSE, backend, "abacus")

@@ -16,7 +16,7 @@ from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.body_symbols import join_symbols
 from passes.typing.declared_types import enter_promises, erase, restore_elements
-from passes.typing.element_symbols import forget_element_symbols
+from passes.typing.element_symbols import forget_element_symbols, name_elements
 from passes.typing.function_types import read_functions
 from passes.typing.inference import infer, proto_without_data, read_graph, show_constants, stand_in
 from passes.typing.value_types import Typing, Typings, ValueType
@@ -61,6 +61,8 @@ def type_values(
         enter_promises(proto.graph, promises)
     show_constants(model.graph, proto.graph, {})
     inferred = infer(proto)
+    if proven and name_elements(proto.graph, inferred.graph):
+        inferred = infer(proto)
     symbols = frozenset(
         dim.dim_param
         for value in proto.graph.input

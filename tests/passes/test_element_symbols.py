@@ -46,6 +46,17 @@ def test_two_elements_that_a_body_reads(name: str) -> None:
     assert not typings.proven.have_one_shape(values["y"], values["z"])
 
 
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_two_elements_that_a_loop_collects(name: str) -> None:
+    typings, values = both(
+        graph(f"""{SEQUENCES[name]}  t0 = Constant <value = bool {{1}}> ()
+          y, z = Loop (i, t0) <body = d (int64 k, bool c0) => (bool c1, float[] a, float[] b)
+            {{ a = SequenceAt (s, k)  b = SequenceAt (s, j)  c1 = Identity (c0) }}>""")
+    )
+    assert typings.proven.rank(values["y"]) == 2
+    assert not typings.proven.have_one_shape(values["y"], values["z"])
+
+
 def test_two_elements_in_turn() -> None:
     """Both inputs of the second body have the symbol that the first gave their sequences."""
     typings, values = both(

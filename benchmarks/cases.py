@@ -225,6 +225,8 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(ragged.position_wise, 1000, sequences=False),
     functools.partial(ragged.position_wise, 1000, sequences=True),
     functools.partial(ragged.cumulative_products, 1000),
+    functools.partial(ragged.images, 1000, 8),
+    functools.partial(ragged.images, 1000, 128),
     functools.partial(exported.embedding_bag, 64),
     functools.partial(exported.embedding_bag, 4096),
     functools.partial(exported.embedding_bag, 64, uneven=True),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from benchmarks.workload import Case, draw, model
+from rewriter.pipeline import rewrite
 
-__all__ = ["cumulative_products", "position_wise"]
+__all__ = ["cumulative_products", "images", "position_wise"]
 
 _BLOCK = """h = MatMul ({x}, w1) h1 = Add (h, b1) h2 = Relu (h1) h3 = MatMul (h2, w2)
             h4 = Add (h3, b2) r = Add ({x}, h4)
@@ -112,3 +115,37 @@ def cumulative_products(groups: int, most: int = 199) -> Case:
     feeds = {"x": matrices, "lengths": rows.astype(np.int64)}
     name = f"cumulative 3 x 3 products, {groups:,} groups of 1 to {most}"
     return Case(name, model(given), model(hand), feeds)
+
+
+def images(samples: int, side: int, nodes: int = 8) -> Case:
+    """Elementwise work on images of different height and width, whose pixels are joined.
+
+    By hand the pixels are joined first, as one packed tensor: that spares a kernel for each node
+    and image, and takes each number through memory where a single image stays in the cache.
+    """
+
+    def steps(first: str, last: str) -> str:
+        names = [first, *(f"a{i}" for i in range(nodes - 1)), last]
+        kinds = ("Abs", "Neg", "Relu", "HardSwish")
+        pairs = enumerate(itertools.pairwise(names))
+        return " ".join(f"{b} = {kinds[i % 4]} ({a})" for i, (a, b) in pairs)
+
+    pixels = "all = Constant <value_ints = [-1]> () b = Reshape ({}, all)"
+
+    def text(body: str, joined: str, after: str) -> str:
+        return f"""
+        mapped (seq(float[H, W]) xs) => (float[T] y) {{
+          ys = SequenceMap (xs) <body = per_sample (float[H, W] a) => (float[N] b) {{ {body} }}>
+          {joined} = ConcatFromSequence <axis = 0> (ys)
+          {after}
+        }}"""
+
+    given = model(text(f"{steps('a', 'last')} {pixels.format('last')}", "y", ""))
+    hand = model(text(pixels.format("a"), "x", steps("x", "y")))
+    sides = [(side // 2 + (5 * i) % side, side // 2 + (3 * i) % side) for i in range(samples)]
+    return Case(
+        f"pixels of {samples:,} images of about {side} x {side}, joined",
+        given,
+        rewrite(hand, strategy="expand").model,
+        {"xs": [draw(i, *shape) for i, shape in enumerate(sides)]},
+    )

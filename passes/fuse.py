@@ -76,8 +76,8 @@ def _if_even(
 
 def _answer_lengths(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> None:
     """Record the lengths of elements that packed bodies ask for, now that these are written."""
-    for fused in plan.fused.values():
-        for sequence, asked in fused.asked.items():
+    for body in filter(None, (*plan.fused.values(), plan.rest)):
+        for sequence, asked in body.asked.items():
             rank = declared_elements(plan.site, sequence, typings)
             if asked.uses():
                 lengths = guards.lengths(builder, sequence, len(rank or ()))

@@ -53,3 +53,29 @@ def test_equal_elements_of_another_shape_than_declared() -> None:
     feed = {"xs": [np.ones((4, 5), np.float32)] * 3}
     difference = compare(open_session(model, "reference").run(feed), open_session(after).run(feed))
     assert difference.equal, difference.message
+
+
+BATCHED = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[N, M]) xs, seq(float[K, L]) ws) => (seq(float[N, M]) ys, seq(float) zs) {
+    ys, zs = SequenceMap (xs, ws) <body = b (float[N, M] x, float[K, L] w) => (float[N, M] y, float z) {
+        s = Sigmoid (x) t = Transpose (s) e = Exp (t) u = Transpose (e) y = Neg (u)
+        a = Tanh (w) z = ReduceSum <keepdims = 0> (a) }>
+}"""
+
+
+def test_what_needs_no_guard_is_batched_behind_one_that_fails_too() -> None:
+    model = onnx.parser.parse_model(BATCHED)
+    result = rewrite(model, strategy="fuse", input_shapes={"ws": [None, 3]})
+    [decision] = result.report.decisions
+    assert decision.form == "If on equal rows, else 5 nodes in 1 loop(s)"
+    after = result.model
+    assert isinstance(after, onnx.ModelProto)
+    loops = [n for g in all_graphs(ir.from_proto(after)) for n in g if n.op_type == "Loop"]
+    inside = {n.op_type for loop in loops for n in loop.attributes["body"].as_graph()}
+    assert "Sigmoid" in inside
+    assert "Tanh" not in inside
+    for shapes in ([(2, 3), (4, 5)], [(2, 3), (2, 3)], []):
+        feed = {"xs": rows(*shapes), "ws": rows(*((i + 1, 3) for i, _ in enumerate(shapes)))}
+        expected = open_session(model, "reference").run(feed)
+        difference = compare(expected, open_session(after).run(feed))
+        assert difference.equal, difference.message

@@ -207,7 +207,10 @@ def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence
 def arg_extremum_rows(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
-    """ArgMax and ArgMin: along the axis of different lengths, the first (or last) best row."""
+    """ArgMax and ArgMin: along the axis of different lengths, the first (or last) best row.
+
+    NaN counts as best, as in the reference evaluator, so that samples of NaN have a best row.
+    """
     data, lengths = packed_data(ctx, operands)
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
     if axis:
@@ -218,7 +221,10 @@ def arg_extremum_rows(
     last = bool(ctx.attribute(node, "select_last_index", 0))
     column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
     miss = ctx.builder.scalar(-1 if last else np.iinfo(np.int64).max)
-    places = ctx.op("Where", [ctx.op("Equal", [data.value, best]), column, miss])
+    is_best = ctx.op("Equal", [data.value, best])
+    if dtype in _FLOATS:
+        is_best = ctx.op("Or", [is_best, ctx.op("IsNaN", [data.value])])
+    places = ctx.op("Where", [is_best, column, miss])
     found = segment(ctx, places, lengths, "max" if last else "min", ir.DataType.INT64, data.rank)
     kept = ctx.attribute(node, "keepdims", 1)
     return [ctx.stacked(ctx.unsqueeze(found, [1]) if kept else found)]

@@ -13,6 +13,7 @@ from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reaso
 X = ragged(4)
 POSITIVE = ragged(4, low=0.1)
 FULL = ragged(4, lengths=(2, 1, 3))
+POSITIVE_FULL = ragged(4, low=0.1, lengths=(2, 1, 3))
 FIRST = constant(np.array([0]))
 
 REDUCTIONS = [
@@ -27,7 +28,7 @@ REDUCTIONS = [
             "ReduceL1": X,
             "ReduceL2": X,
             "ReduceSumSquare": X,
-            "ReduceLogSum": ragged(4, low=0.1, lengths=(2, 1, 3)),
+            "ReduceLogSum": POSITIVE_FULL,
             "ReduceLogSumExp": FULL,
         }.items(),
         (0, 1),
@@ -54,6 +55,10 @@ OTHERS = [
     ),
     RaggedCase("axes as attribute", "y = ReduceMean<axes=[0]>(x)", {"x": FULL}, opset=17),
     RaggedCase("argmax", "y = ArgMax(x)", {"x": FULL}),
+    *[
+        RaggedCase(f"{op} of NaN", f"n = Neg(x) w = Log(n) y = {op}(w)", {"x": POSITIVE_FULL})
+        for op in ("ArgMax", "ArgMin")
+    ],
     RaggedCase(
         "argmin of ties",
         "y = ArgMin<keepdims=0>(x)",

@@ -91,10 +91,22 @@ def _to_run_time_target(
         long = ctx.op("Concat", [own, target], {"axis": 0})
         aligned = ctx.op("Slice", [long, zero, ctx.op("Shape", [target])])
         target = ctx.op("Where", [ctx.op("Equal", [target, zero]), aligned, target])
-    # With a -1 among them, the product is minus the product of all others.
-    others = ctx.op("Abs", [ctx.op("ReduceProd", [target], {"keepdims": 1})])
-    total = ctx.op("ReduceProd", [own], {"keepdims": 1})
-    rest = ctx.op("Div", [total, ctx.op("Max", [others, ctx.ints(1)])])
-    resolved = ctx.op("Where", [ctx.op("Less", [target, zero]), rest, target])
+    resolved = ctx.op("Where", [ctx.op("Less", [target, zero]), _rest(ctx, own, target), target])
     dims = ctx.op("Concat", [ctx.shape(data.value, 0, 1), resolved], {"axis": 0})
     return ctx.reshape(data.value, dims)
+
+
+def _rest(ctx: Context, own: ir.Value, target: ir.Value) -> ir.Value:
+    """Return what a -1 in a target stands for, int64 ``[1]``.
+
+    Beside another dimension of 0 it stands for nothing and the sample fails. Without samples
+    the dimensions of 0 on both sides are taken as the same ones, so that what follows meets the
+    size that it would meet behind them.
+    """
+    zero, one = ctx.ints(0), ctx.ints(1)
+    # With a -1 among them, the product is minus the product of all others.
+    others = ctx.op("ReduceProd", [target], {"keepdims": 1})
+    least = ctx.op("Where", [ctx.op("Equal", [others, zero]), one, zero])
+    total = ctx.op("ReduceProd", [ctx.op("Max", [own, least])], {"keepdims": 1})
+    parts = ctx.op("Max", [ctx.op("Abs", [target]), one])
+    return ctx.op("Div", [total, ctx.op("ReduceProd", [parts], {"keepdims": 1})])

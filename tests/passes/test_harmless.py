@@ -95,3 +95,25 @@ def test_with_samples_it_computes_the_same(name: str, samples: int) -> None:
     assert difference.equal, difference.message
     with pytest.raises(BackendError):
         run(after, feeds(samples, 9))
+
+
+@pytest.mark.parametrize("lacks", [(), ("If",)], ids=["", "without If"])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 8), (0, 8), (1, 0), (0, 0)])
+def test_what_is_left_of_a_shape_beside_dimensions_of_0(
+    rows: int, columns: int, lacks: tuple[str, ...]
+) -> None:
+    """Behind a Reshape to -1 there is the size that a product with weights wants."""
+    before = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[B,T,C,6] x) => (float[B,P,Q,R,S] y)
+        <float[3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9}, int64[2] rest = {2, -1}> {
+            s = SplitToSequence<axis = 0, keepdims = 0> (x)
+            m = SequenceMap (s) <body = b (float[T2,C2,6] e) => (float[T2,C2,2,3] o) {
+                d = Shape<end = 2> (e) t = Concat<axis = 0> (d, rest) r = Reshape (e, t)
+                o = MatMul (r, w) }>
+            y = ConcatFromSequence<axis = 0, new_axis = 1> (m)
+        }""")
+    after, branches = fused(before, lacks)
+    assert not branches
+    given = {"x": np.ones((0, rows, columns, 6), np.float32)}
+    for backend in ("reference", "onnxruntime"):
+        assert run(after, given, backend=backend)["y"].shape == (0, rows, columns, 2, 3)

@@ -24,7 +24,7 @@ from passes.prepare import move_initializers
 from passes.splice import splice
 from passes.typing import Typing, type_values
 
-__all__ = ["SelectBranchesPass"]
+__all__ = ["SelectBranchesPass", "hindrance"]
 
 _BRANCHES = ("then_branch", "else_branch")
 
@@ -74,7 +74,7 @@ class SelectBranchesPass(ir.passes.InPlacePass):
         for node in found:
             if changed.intersection(graphs_inside(node)):
                 continue
-            if _may_run_both(node, typing, default_opset(model)):
+            if not hindrance(node, typing, default_opset(model)):
                 _replace(node, paths[node], typing, model)
                 changed.add(node.graph)
                 self.warnings.append(
@@ -92,18 +92,27 @@ def _branches(node: ir.Node) -> list[ir.Graph]:
     return [node.attributes[name].as_graph() for name in _BRANCHES]
 
 
-def _may_run_both(node: ir.Node, typing: Typing, opset: int) -> bool:
-    """Whether both branches may run, and their results be picked from."""
+def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
+    """Return why not both branches of an If can run and be picked from; empty where they can.
+
+    Args:
+        node: The If.
+        typing: The proven typing.
+        opset: Version of ONNX's operators.
+    """
     condition, graphs = node.inputs[0], _branches(node)
     if condition is None or typing.static_dims(condition) not in ((), (1,)):
-        return False
+        return "nothing tells that its condition is one value"
     if may_draw(node, opset):
-        return False
-    nodes = walk_nodes([inner for graph in graphs for inner in graph])
-    if not all(runs_anywhere(inner, typing, opset) for inner in nodes):
-        return False
-    pairs = zip(*(graph.outputs for graph in graphs), strict=True)
-    return all(_can_choose(one, other, typing, opset) for one, other in pairs)
+        return "it draws random numbers"
+    for inner in walk_nodes([inner for graph in graphs for inner in graph]):
+        if not runs_anywhere(inner, typing, opset):
+            name = f"{inner.name} ({inner.op_type})" if inner.name else inner.op_type
+            return f"{name} could fail where its branch is not taken"
+    pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
+    unlike = (out for out, one, other in pairs if not _can_choose(one, other, typing, opset))
+    first = next(unlike, None)
+    return "" if first is None else f"its branches may yield different kinds of '{first.name}'"
 
 
 def _can_choose(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> bool:

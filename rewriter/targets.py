@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import BATCHED_KEY, ORIGIN_KEY
-from passes.decisions import Decision, Verdict
+from passes.builder import BATCHED_KEY
+from passes.decisions import Decision
 from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
+from rewriter.obstacles import LOOPS, Obstacles
 from rewriter.remedies import still_open
 from rewriter.report import Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 REQUIREMENTS = ("sequence-free", "loop-free")
-_LOOPS = ("Loop", "Scan", "SequenceMap")
 
 
 class TargetError(RewriteError):
@@ -123,11 +123,6 @@ def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
 
 
 _CONVERT = "convert the model to an older version before it is deployed"
-_UNIFORM = (
-    "promise equal shapes with --uniform, or with --input-shape, or give the samples one shape in "
-    "the model"
-)
-_TENSORS = "use --tensor-io, or stack or concatenate the elements in the model"
 _INTERFACE = "use --tensor-io to pass it as a tensor, or make it one where the model is made"
 
 
@@ -148,7 +143,7 @@ def _refuser(row: Target, required: list[str], *, sequences: bool, op_type: str)
         return f"target {row.name}"
     if sequences and "sequence-free" in required:
         return "sequence-free"
-    if op_type in _LOOPS and "loop-free" in required:
+    if op_type in LOOPS and "loop-free" in required:
         return "loop-free"
     return ""
 
@@ -178,7 +173,11 @@ def _interface(
 
 def _nodes(
     model: ir.Model, row: Target, required: list[str], decisions: Sequence[Decision]
-) -> Iterator[Unreached]:
+) -> list[Unreached]:
+    """List the nodes that are ruled out, those first of which it is known why they are there."""
+    obstacles = Obstacles(model, row, decisions)
+    explained: list[Unreached] = []
+    others: list[Unreached] = []
     for node, path in node_paths(model).items():
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
@@ -191,46 +190,10 @@ def _nodes(
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"
-        why, remedy = _of_map(node, path, decisions, row)
-        if not remedy:
-            remedy = _TENSORS
-            if op_type in (*_LOOPS, "If"):
-                remedy = _of_control_flow(node, op_type, row)
-        yield Unreached(path, node.op_type, f"{reason}{why}", remedy)
-
-
-def _of_map(
-    node: ir.Node, path: str, decisions: Sequence[Decision], row: Target
-) -> tuple[str, str]:
-    """Return why a node is left of a map, and what can be done; empty where nothing tells."""
-    origin = node.metadata_props.get(ORIGIN_KEY, path)
-    for decision in decisions:
-        if origin != decision.path and not origin.startswith(f"{decision.path}/"):
-            continue
-        if decision.verdict is Verdict.GUARDED:
-            return f"; it is the guard of '{decision.path}' or its other branch", _UNIFORM
-        if node.op_type == "If" and not decision.reasons and not row.branch:
-            return f"; it is the branch of '{decision.path}' for no elements", _choose("If")
-        for reason in decision.reasons:
-            where = f"{reason.node} ({reason.op_type}) " if reason.node else ""
-            detail = reason.detail or reason.code.meaning
-            return f"; '{decision.path}' keeps it: {where}{reason.code}: {detail}", reason.remedy
-    return "", ""
-
-
-def _of_control_flow(node: ir.Node, op_type: str, row: Target) -> str:
-    remedy = "write it without a loop where the model is made"
-    if op_type == "If":
-        remedy = "make its condition a constant where the model is made"
-    if op_type == "SequenceMap" or ORIGIN_KEY in node.metadata_props:
-        remedy = _UNIFORM
-    has_choice = not row.accepts(op_type) and op_type != "SequenceMap"
-    return f"{remedy}; or {_choose(op_type)}" if has_choice else remedy
-
-
-def _choose(op_type: str) -> str:
-    others = [t.name for t in TARGETS.values() if t.accepts(op_type) and t.backend]
-    return f"choose a target that has {op_type}: {', '.join(others)}"
+        why, remedy = obstacles.explain(node, path, op_type)
+        entry = Unreached(path, node.op_type, f"{reason}; {why}" if why else reason, remedy)
+        (explained if why else others).append(entry)
+    return [*explained, *others]
 
 
 def _holds_sequence(value_type: ir.TypeProtocol | None) -> bool:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.graphs import all_graphs
 from passes.promises import Promises
+from passes.sequence_map import is_sequence_map
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 
 __all__ = ["TensorInputsPass", "fresh_name"]
@@ -24,7 +25,8 @@ class TensorInputsPass(ir.passes.InPlacePass):
     """Take every sequence input as a tensor, which a SplitToSequence cuts again.
 
     1. Elements of one shape, by a promise or because their declared type is all numbers: one
-       tensor ``[B, *s]`` in the place of the sequence.
+       tensor ``[B, *s]`` in the place of the sequence. Where the sequence declares no rank, it
+       is that of the bodies that read it.
     2. Elements that may differ along their first axis only: one tensor ``[sum(len_i), *rest]`` in
        the place of the sequence, and a further input ``NAME.lengths``, int64 ``[B]``, at the end.
     3. What may differ along another axis, or has an unknown rank, stays a sequence.
@@ -78,7 +80,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
             return None
         dims = self._dims(value)
         if name in self._promises.uniform:
-            return PassedSequence("stacked", dims)
+            return PassedSequence("stacked", self._dims_in_bodies(value) if dims is None else dims)
         if dims is None:
             reason = "has elements of unknown rank"
             self.refused.append(Refusal("input", name, reason, _UNKNOWN_RANK))
@@ -108,6 +110,26 @@ class TensorInputsPass(ir.passes.InPlacePass):
         if declared is None or len(declared) != len(promised):
             return tuple(promised)
         return tuple(d if p is None else p for p, d in zip(promised, declared, strict=True))
+
+    def _dims_in_bodies(self, value: ir.Value) -> Dims | None:
+        """Return as many unknown dimensions as the bodies that read an element declare."""
+        bodies = [
+            (node.attributes["body"].as_graph(), position)
+            for node, position in value.uses()
+            if is_sequence_map(node)
+        ]
+        ranks = {
+            None if (shape := body.inputs[position].shape) is None else len(shape)
+            for body, position in bodies
+        }
+        rank = ranks.pop() if len(ranks) == 1 else None
+        if rank is None:
+            return None
+        self.io.assumptions.append(
+            f"every element of input '{value.name}' has rank {rank}, as the map that reads it "
+            "declares: no other can be passed to the new model"
+        )
+        return (None,) * rank
 
     def _note(self, value: ir.Value, dims: Dims) -> None:
         promised = self._promises.input_shapes.get(value.name or "", ())

@@ -254,3 +254,28 @@ def test_the_record_in_the_metadata() -> None:
     assert not TensorIo.read(model)
     io.write(model)
     assert TensorIo.read(model) == io
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "inputs", "assumed"),
+    [
+        ("float[N,M]", "float[N,M]", ["xs: float[xs_length,?,?]"], True),
+        ("float[N,M]", "float[7]", ["xs: float[...]"], False),
+        ("float[]", "float[]", ["xs: float[...]"], False),
+        ("float", "float", ["xs: float[xs_length]"], True),
+    ],
+)
+def test_bodies_tell_a_rank_that_a_sequence_does_not(
+    first: str, second: str, inputs: list[str], assumed: bool
+) -> None:
+    maps = [
+        f"{y} = SequenceMap (xs) <body = b{y} ({t} {y}e) => ({t} {y}o) {{ {y}o = Neg ({y}e) }}>"
+        for y, t in (("y", first), ("z", second))
+    ]
+    model = parse(
+        f"g (seq(float[]) xs) => (seq({first}) y, seq({second}) z) {{ {' '.join(maps)} }}"
+    )
+    one = TensorInputsPass(UNIFORM)
+    one(model)
+    assert described(model.graph.inputs) == inputs
+    assert bool(one.io.assumptions) is assumed

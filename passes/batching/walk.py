@@ -145,7 +145,7 @@ class Walk:
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `passes.batching.context.Context.declared_dims`."""
-        return self._typings.equal_dims(value)
+        return self._typings.numbered_dims(value)
 
     def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
         """See `passes.batching.context.Context.have_one_shape`."""

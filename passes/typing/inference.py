@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.graphs import captured_values, constant_value, subgraphs
+from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.carried_types import hide_first_elements
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
@@ -99,16 +100,20 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
         RewriteError: The types that the model declares contradict each other.
     """
     try:
-        inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        inferred = _inferred(proto)
         if hide_first_elements(proto, inferred):
-            inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+            inferred = _inferred(proto)
     except onnx.shape_inference.InferenceError as error:
         message = " ".join(str(error).split())
         raise RewriteError(
             f"The types that the model declares contradict each other: {message}. Correct them "
             "where the model is made."
         ) from error
-    return inferred
+    return keep_carried_shapes(proto, inferred, _inferred)
+
+
+def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
+    return onnx.shape_inference.infer_shapes(proto, data_prop=True)
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:

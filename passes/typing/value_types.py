@@ -143,6 +143,17 @@ class Typings:
             for p, d in zip(proven, declared, strict=True)
         )
 
+    def numbered_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return `equal_dims` with the numbers that are declared in the place of symbols.
+
+        This is for what a value of no samples, or of no steps, has for its dimensions.
+        """
+        dims, declared = self.equal_dims(value), self.declared[value].dims
+        if dims is None or declared is None or len(dims) != len(declared):
+            return dims
+        pairs = zip(dims, declared, strict=True)
+        return tuple(n if isinstance(n, int) and not isinstance(d, int) else d for d, n in pairs)
+
     def takes_declared(self, value: ir.Value) -> bool:
         """Whether `equal_dims` takes a number for the value that is declared and not proven."""
         proven, dims = self.proven[value].dims, self.equal_dims(value)

@@ -1,0 +1,190 @@
+"""Shapes of tensors that a Loop carries, of which ONNX's inference keeps none.
+
+Each state is taken to have, in every iteration, the shape that it begins with, and inference is
+done again. That holds if what the body hands on has that shape too: if it did not, there would be
+a first iteration that hands on another. Where a dimension differs it is taken for unknown, and
+inference done once more, until nothing differs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import ChainMap
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import onnx
+
+__all__ = ["keep_carried_shapes"]
+
+Infer: TypeAlias = Callable[[onnx.ModelProto], onnx.ModelProto]
+Dims: TypeAlias = tuple[int | str | None, ...]
+Place: TypeAlias = tuple[int, ...]
+Types: TypeAlias = ChainMap[str, onnx.TypeProto]
+
+_ROUNDS = 12
+_MADE_BY_INFERENCE = re.compile(r"unk__\d+")
+
+
+@dataclasses.dataclass(frozen=True)
+class _State:
+    """A tensor that a Loop carries.
+
+    Attributes:
+        graph: The graph that the Loop stands in.
+        inner: The input of the body.
+        result: The name of what the Loop yields; empty for nothing.
+        dtype: Element type.
+        first: What inference knows of the dimensions that it begins with.
+        following: The same for what the body hands on.
+    """
+
+    graph: onnx.GraphProto
+    inner: onnx.ValueInfoProto
+    result: str
+    dtype: int
+    first: Dims | None
+    following: Dims | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the body says nothing of its rank that is not so."""
+        shape = self.inner.type.tensor_type
+        return not shape.HasField("shape") or len(shape.shape.dim) == len(self.first or ())
+
+
+_States: TypeAlias = dict[Place, _State]
+_Known: TypeAlias = dict[Place, Dims | None]
+
+
+def keep_carried_shapes(
+    proto: onnx.ModelProto, inferred: onnx.ModelProto, infer: Infer
+) -> onnx.ModelProto:
+    """Return a model after inference that knows the shapes of what its Loops carry.
+
+    Args:
+        proto: The model before inference; it stays as it is.
+        inferred: The same after inference.
+        infer: Does it again.
+    """
+    known: _Known = {}
+    result = inferred
+    for _ in range(_ROUNDS):
+        states = dict(_states(proto.graph, result.graph, ChainMap(), ()))
+        now = known | (_begun(states, known) or _checked(states, known))
+        if now == known:
+            return result
+        known = now
+        trial = onnx.ModelProto()
+        trial.CopyFrom(proto)
+        for place, state in list(_states(trial.graph, result.graph, ChainMap(), ())):
+            dims = known.get(place)
+            if dims is not None:
+                _enter(state, dims)
+        try:
+            result = infer(trial)
+        except onnx.shape_inference.InferenceError:
+            return inferred
+    return inferred
+
+
+def _begun(states: _States, known: _Known) -> _Known:
+    """Return what states begin with of which nothing is taken for known yet."""
+    return {
+        place: state.first
+        for place, state in states.items()
+        if place not in known and state.first is not None and state.is_open
+    }
+
+
+def _checked(states: _States, known: _Known) -> _Known:
+    """Return what remains of what was taken for known."""
+    return {
+        place: _common(_common(dims, states[place].first), states[place].following)
+        for place, dims in known.items()
+    }
+
+
+def _states(
+    graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Types, place: Place
+) -> Iterator[tuple[Place, _State]]:
+    """Yield the tensors that Loops carry in a graph and in all graphs inside of it."""
+    types = outer.new_child(_types_of(inferred))
+    for at, (node, typed) in enumerate(zip(graph.node, inferred.node, strict=True)):
+        bodies = zip(node.attribute, typed.attribute, strict=True)
+        for number, (attribute, typed_attribute) in enumerate(bodies):
+            if not attribute.HasField("g"):
+                continue
+            body, typed_body = attribute.g, typed_attribute.g
+            yield from _states(body, typed_body, types, (*place, at, number))
+            if node.op_type != "Loop" or node.domain not in ("", "ai.onnx"):
+                continue
+            inside = types.new_child(_types_of(typed_body))
+            for i, name in enumerate(node.input[2 : len(body.input)]):
+                first = types.get(name)
+                if first is None or not first.HasField("tensor_type"):
+                    continue
+                yield (
+                    (*place, at, number, i),
+                    _State(
+                        graph,
+                        body.input[i + 2],
+                        node.output[i] if i < len(node.output) else "",
+                        first.tensor_type.elem_type,
+                        _dims(first),
+                        _dims(inside.get(body.output[i + 1].name)),
+                    ),
+                )
+
+
+def _types_of(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    values = (*graph.value_info, *graph.input, *graph.output)
+    return {value.name: value.type for value in values if value.type.WhichOneof("value")}
+
+
+def _dims(type_: onnx.TypeProto | None) -> Dims | None:
+    """Return dimensions; 0 and the symbols that inference makes anew each time say nothing."""
+    if type_ is None or not type_.tensor_type.HasField("shape"):
+        return None
+    dims = (d.dim_value or d.dim_param or None for d in type_.tensor_type.shape.dim)
+    return tuple(
+        None if isinstance(d, str) and _MADE_BY_INFERENCE.fullmatch(d) else d for d in dims
+    )
+
+
+def _common(one: Dims | None, other: Dims | None) -> Dims | None:
+    """Return the dimensions that two shapes have in common, None if there are none."""
+    if one is None or other is None or len(one) != len(other):
+        return None
+    return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
+
+
+def _enter(state: _State, dims: Dims) -> None:
+    """Declare the shape of a state, inside of the body where it declares nothing, and behind."""
+    _declare(state.inner, state.dtype, dims)
+    if not state.result:
+        return
+    declared = (*state.graph.output, *state.graph.value_info)
+    for value in [v for v in declared if v.name == state.result] or [
+        state.graph.value_info.add(name=state.result)
+    ]:
+        _declare(value, state.dtype, dims)
+
+
+def _declare(value: onnx.ValueInfoProto, dtype: int, dims: Dims) -> None:
+    tensor = value.type.tensor_type
+    tensor.elem_type = tensor.elem_type or dtype
+    if not tensor.HasField("shape"):
+        tensor.shape.SetInParent()
+        for _ in dims:
+            tensor.shape.dim.add()
+    if len(tensor.shape.dim) != len(dims):
+        return
+    for dim, known in zip(tensor.shape.dim, dims, strict=True):
+        if dim.WhichOneof("value"):
+            continue
+        if isinstance(known, int):
+            dim.dim_value = known
+        elif known is not None:
+            dim.dim_param = known

@@ -6,7 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
+import rewriter
+from passes.decisions import Verdict
 from rewriter.backends import run
+from rewriter.compare import compare
+from tests.passes.loops import rows
 from tests.passes.typed import HEADER, both, load
 
 Dims = tuple[int | str | None, ...] | None
@@ -140,3 +144,34 @@ def test_what_is_known_is_so(name: str, trips: int) -> None:
     dims = typings.proven.dims(values["last"])
     assert dims is None or len(dims) == len(shape)
     assert all(d == {4: 4, "x.0": 2}.get(k, d) for k, d in zip(dims or (), shape, strict=False))
+
+
+MAPPED = f"""{HEADER}g (float[B,4] x, float[4,4] w, int64 n) => (float[B,5] y)
+    <float[1] tail = {{1}}, bool t = {{1}}> {{
+    xs = SplitToSequence <axis = 0, keepdims = 0> (x)
+    ys = SequenceMap (xs) <body = b (float[4] e) => (float[] q) {{
+        h = Loop (n, t, e) <body = step (int64 i, bool c, float[] s) => (bool go, float[] s2) {{
+            s1 = MatMul (s, w)
+            s2 = Tanh (s1)
+            go = Identity (c)
+        }}>
+        q = Concat <axis = 0> (h, tail)
+    }}>
+    y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)
+}}"""
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_what_follows_a_loop_is_batched(trips: int) -> None:
+    before = onnx.parser.parse_model(MAPPED)
+    result = rewriter.rewrite(before, strategy="fuse")
+    assert [d.verdict for d in result.report.decisions] == [Verdict.FUSED]
+    for batch in (1, 3):
+        feeds = {"x": rows(batch, 4), "w": rows(4, 4, seed=1), "n": np.array(trips)}
+        for backend in ("reference", "onnxruntime"):
+            difference = compare(
+                run(before, feeds, "reference"), run(result.model, feeds, backend)
+            )
+            assert difference.equal, difference.message
+    none = {"x": rows(0, 4), "w": rows(4, 4), "n": np.array(trips)}
+    assert run(result.model, none)["y"].shape == (0, 5)

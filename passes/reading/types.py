@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
 from passes.site import MapSite, SequenceSource, TensorSource
+from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.inference import infer, read_graph, show_constants, stand_in
 from passes.typing.value_types import Typing, Typings, ValueType
 
@@ -110,6 +111,10 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
     """Enter the types of a body; its inputs keep what they have."""
     before = {v: typing[v] for v in body.inputs}
     read_graph(typing, body, proto)
+    if typing.names_axes:
+        sequences = (v.type for v in proto.input if v.type.HasField("sequence_type"))
+        elements = (type_.sequence_type.elem_type.tensor_type for type_ in sequences)
+        forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
 

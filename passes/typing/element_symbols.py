@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import onnx
 import onnx_ir as ir
@@ -56,7 +57,9 @@ def _is_named(symbol: str) -> bool:
     return bool(symbol) and not symbol.startswith(_INFERENCE_PREFIX)
 
 
-def forget_element_symbols(typing: Typing, graph: ir.Graph) -> None:
+def forget_element_symbols(
+    typing: Typing, graph: ir.Graph, lost: Iterable[str | None] = ()
+) -> None:
     """Take symbols that came from the type of a sequence out of all types.
 
     ONNX's inference gives every element the symbols of its sequence, so that two elements of
@@ -65,8 +68,9 @@ def forget_element_symbols(typing: Typing, graph: ir.Graph) -> None:
     Args:
         typing: The types of the graph and of all graphs in it.
         graph: A graph.
+        lost: Symbols of the elements of sequences that it captures.
     """
-    _forget(typing, graph, set(), set())
+    _forget(typing, graph, set(), {symbol for symbol in lost if symbol})
 
 
 def _forget(typing: Typing, graph: ir.Graph, known: set[str], lost: set[str]) -> None:

@@ -42,6 +42,11 @@ class Typing:
         self._symbols = symbols
         self._names_axes = names_axes
 
+    @property
+    def names_axes(self) -> bool:
+        """Whether each symbol of the model names one axis of one input."""
+        return self._names_axes
+
     def derived(self) -> Typing:
         """Return an empty table in which symbols mean what they mean here."""
         return Typing(self._symbols, names_axes=self._names_axes)

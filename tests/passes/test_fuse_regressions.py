@@ -265,6 +265,27 @@ CASES = [
         ),
     ),
     Case(
+        "branches of two elements of a sequence that a Loop makes and reads",
+        """g (float[N] x, int64[K] sizes, float[B] v) => (seq(float[]) ys)
+           <int64 first = {0}, int64 second = {1}, float zero = {0}, bool t = {1}> {
+             none = SequenceEmpty () n = Size (v)
+             ys = Loop (n, t, none) <body = d (int64 i, bool c, seq(float[]) f) =>
+                 (bool go, seq(float[]) g) {
+               s = Gather (v, i) zs = SplitToSequence (x, sizes)
+               a = SequenceAt (zs, first) e = SequenceAt (zs, second) p = Greater (s, zero)
+               r = If (p) <
+                 then_branch = then () => (float[P] h) { h = Add (a, s) },
+                 else_branch = else () => (float[Q] k) { k = Mul (e, s) }>
+               g = SequenceInsert (f, r) go = Identity (c) }> }""",
+        (
+            {
+                "x": rows((4,))[0],
+                "sizes": np.array([1, 3]),
+                "v": np.array([1, -1, 2], np.float32),
+            },
+        ),
+    ),
+    Case(
         "results of unknown rank stacked along the last axis",
         """g (seq(float[]) xs) => (float[A,B,C] y) <int64[1] one = {1}> {
              ys = SequenceMap (xs) <body = b (e) => (r) { r = Unsqueeze (e, one) }>

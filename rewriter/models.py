@@ -13,9 +13,8 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import all_graphs
-from rewriter import files, graphsurgeon, protos, weights
-from rewriter.errors import ModelError
-from rewriter.weights import ModelWarning
+from rewriter import files, graphsurgeon, protos, structure, weights
+from rewriter.errors import ModelError, ModelWarning
 
 __all__ = [
     "AnyModel",
@@ -189,26 +188,31 @@ def _clone(model: ir.Model) -> ir.Model:
     ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
     an initializer, would reach the original.
     """
+    structure.check_model(model)
     try:
         clone = model.clone()
     except Exception as error:
         raise ModelError(
-            f"the model cannot be copied: {protos.one_line(protos.root(error))}"
+            f"the model cannot be copied: {protos.one_line(protos.root(error))}; where a node "
+            "reads what comes after it, sort the graph with model.graph.sort()"
         ) from error
     clone.meta.update(model.meta)
     for graph in all_graphs(clone):
         for value in {*graph.inputs, *graph.initializers.values()}:
-            value.type = _own_type(value.type)
+            _own_declaration(value)
             value.const_value = _own_tensor(value.const_value)
         for node in graph:
             for value in node.outputs:
-                value.type = _own_type(value.type)
+                _own_declaration(value)
                 value.const_value = None  # a note of some earlier analysis, shared by clones
     return clone
 
 
-def _own_type(type_: ir.TypeProtocol | None) -> ir.TypeProtocol | None:
-    return None if type_ is None else copy.deepcopy(type_)
+def _own_declaration(value: ir.Value) -> None:
+    """Give a value a type of its own; a negative dimension is one that is not known."""
+    value.type = None if value.type is None else copy.deepcopy(value.type)
+    if value.shape is not None and any(isinstance(d, int) and d < 0 for d in value.shape):
+        value.shape = ir.Shape(None if isinstance(d, int) and d < 0 else d for d in value.shape)
 
 
 def _own_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from rewriter import structure
 from rewriter.errors import ModelError
 
 __all__ = ["all_graphs", "all_tensors", "from_proto", "one_line", "root", "to_proto"]
@@ -19,7 +20,8 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
     """Make a model of the IR out of a message, which it takes over and may change.
 
     Types that hold a map (of ONNX-ML) and training graphs are kept aside; :func:`to_proto` puts
-    them back.
+    them back. A negative dimension, by which some converters say that it is not known, is read
+    so, and nodes that are not topologically sorted are sorted.
 
     Args:
         proto: The message; the caller uses it no more.
@@ -29,7 +31,7 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
         The model; external tensors have no folder yet.
 
     Raises:
-        ModelError: If the IR cannot hold the model.
+        ModelError: If its structure is not that of a model, or the IR cannot hold it.
     """
     kept = onnx.ModelProto()
     kept.training_info.extend(proto.training_info)
@@ -44,10 +46,13 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
                 if _holds_map(info.type):
                     kept.graph.value_info.add().CopyFrom(info)
                     info.ClearField("type")
+    for declared in _declared_types(proto):
+        _forget_negative(declared)
     for imports in (proto.opset_import, *(f.opset_import for f in proto.functions)):
         for opset in imports:
             if opset.domain == "ai.onnx":  # the IR calls the default domain "" on nodes only
                 opset.domain = ""
+    structure.check_message(proto, name)
     try:
         model = ir.from_proto(proto)
     except Exception as error:  # the IR wraps whatever goes wrong, of any kind
@@ -119,6 +124,26 @@ def _undouble(entries: Any) -> None:
         del entries[:]
         for key, value in unique.items():
             entries.add(key=key, value=value)
+
+
+def _declared_types(proto: onnx.ModelProto) -> Iterator[onnx.TypeProto]:
+    for graph in all_graphs(proto):
+        for infos in (graph.input, graph.output, graph.value_info):
+            yield from (info.type for info in infos)
+    for function in proto.functions:
+        yield from (info.type for info in function.value_info)
+
+
+def _forget_negative(type_: onnx.TypeProto) -> None:
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            _forget_negative(type_.sequence_type.elem_type)
+        case "optional_type":
+            _forget_negative(type_.optional_type.elem_type)
+        case "tensor_type":
+            for dim in type_.tensor_type.shape.dim:
+                if dim.dim_value < 0:
+                    dim.Clear()
 
 
 def _holds_map(type_: onnx.TypeProto) -> bool:

@@ -13,22 +13,17 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import all_graphs
-from rewriter.errors import ModelError
+from rewriter.errors import ModelError, ModelWarning
 from rewriter.protos import all_tensors
 
 __all__ = [
     "Copy",
-    "ModelWarning",
     "external_tensors",
     "folders",
     "locations",
     "place",
     "settle",
 ]
-
-
-class ModelWarning(UserWarning):
-    """A model is usable here, but other tools will refuse it."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -300,7 +300,7 @@ def test_a_file_over_two_gigabytes_is_refused_unread(tmp_path):
         ),
         (
             lambda graph: graph.node.add(op_type="Relu", input=["x"], output=["y"]),
-            "the model is not a valid ONNX model: Output 'y' is redeclared in the current graph",
+            "the model is not a valid ONNX model: 'y' is defined twice, as Add 'Add_0' and as Relu",
         ),
     ],
     ids=["sparse initializer", "two producers"],

@@ -18,7 +18,11 @@ from rewriter.compare import Difference, compare
 from rewriter.feeds import Feed
 from rewriter.tensor_io import ListSession
 
-__all__ = ["Case", "Judge", "Verdict"]
+__all__ = ["ALONE", "ENGINES_DIFFER", "Case", "Judge", "Verdict"]
+
+ALONE = "it alone judged: "
+ENGINES_DIFFER = "the engines differ, before and after alike: "
+"""How the messages of such cases begin."""
 
 Verdict = Literal["equal", "differs", "before fails", "defined only after"]
 Values = dict[str, Any]
@@ -82,6 +86,11 @@ class Judge:
         graphs = all_graphs(models.take(before).model)
         self._holds_loops = any(n.op_type in ("Loop", "Scan") for graph in graphs for n in graph)
         self._last: tuple[Feed, _Outcome, str] | None = None
+
+    @property
+    def runtime_refusal(self) -> str | None:
+        """Why onnxruntime refuses ``after``; empty where it takes it, None if it was not asked."""
+        return self._runtime_after.refusal
 
     def is_defined(self, feed: Feed) -> bool:
         """Return whether ``before`` runs on a feed."""
@@ -157,10 +166,10 @@ class Judge:
             return _Finding(_worse(difference, other), "reference and onnxruntime")
         own = self._runtime_before.run(feed.values)
         if isinstance(own, BackendError) and isinstance(actual, BackendError):
-            return _Finding(difference, "reference", f"it alone judged: {actual}")
+            return _Finding(difference, "reference", f"{ALONE}{actual}")
         if not isinstance(own, BackendError) and self._difference(own, actual).equal:
             # Both models compute the same here, and so they do there: the engines differ.
-            note = f"the engines differ, before and after alike: {other.message}"
+            note = f"{ENGINES_DIFFER}{other.message}"
             return _Finding(difference, "reference and onnxruntime", note)
         return _Finding(_named(other, "onnxruntime"), "reference and onnxruntime")
 
@@ -207,6 +216,12 @@ class _Engine:
     def __init__(self, open_: Callable[[], Session]) -> None:
         self._open = open_
         self._session: Session | BackendError | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        if self._session is None:
+            return None
+        return str(self._session) if isinstance(self._session, BackendError) else ""
 
     def run(self, feeds: Values) -> _Outcome:
         if self._session is None:

@@ -188,9 +188,16 @@ def _operator_rows(operators: Record) -> list[Sequence[str]]:
 def _target_block(record: Record) -> _Block:
     wanted = " and ".join([f"target {record['target']}", *record["require"]])
     if record["reached"]:
-        return _Block(f"{wanted}: reached")
+        return _Block(f"{wanted}: {_how_reached(record['loading'])}")
     items = []
     for left in record["unreached"]:
         node = f"{left['node']} ({left['op_type']}): " if left["node"] else ""
         items.append(_Item(f"{node}{left['reason']}", [f"remedy: {left['remedy']}"]))
     return _Block(f"{wanted}: not reached, left", items)
+
+
+def _how_reached(loading: Record | None) -> str:
+    if loading is None:
+        return "reached; checked for sequences and control flow, not loaded"
+    how = "reached in all but the version" if loading["by_version"] else "reached"
+    return f"{how}; {loading['sentence']}"

@@ -15,6 +15,7 @@ from passes.promises import Promises
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render
+from rewriter.loading import Loading
 from rewriter.remedies import still_open
 
 __all__ = [
@@ -78,12 +79,15 @@ class Unreached:
         op_type: The operator of the node, ``""`` for the model as a whole.
         reason: What is in the way, in one clause.
         remedy: What the user can do about it.
+        code: ``ruled-out`` by what is known of the target or by ``require``, ``refused`` by the
+            runtime itself.
     """
 
     node: str
     op_type: str
     reason: str
     remedy: str
+    code: str = "ruled-out"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +106,8 @@ class Report:
         tensor_io: Which sequences the new model passes as tensors.
         warnings: What the user should know although nothing is wrong with the rewrite.
         spent: Options of the command line that can do nothing more; no remedy names them.
+        loading: What became of the model at the runtime of its target; None where it was not
+            handed to it, as in ``explain`` and from Python.
     """
 
     decisions: Sequence[Decision]
@@ -115,11 +121,28 @@ class Report:
     warnings: Sequence[str] = ()
     tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
     spent: Sequence[str] = ()
+    loading: Loading | None = None
 
     @property
     def reached(self) -> bool:
         """Whether the target and everything required is reached."""
         return not self.unreached
+
+    def with_loading(self, loading: Loading) -> Report:
+        """Return the report with what became of the model at the runtime of its target.
+
+        What the runtime refuses is unreached, unless only for the version that the model declares:
+        that is a warning.
+        """
+        if loading.outcome != "refused":
+            return dataclasses.replace(self, loading=loading)
+        if loading.by_version:
+            warned = (*self.warnings, f"{loading.sentence}; it never ran there")
+            return dataclasses.replace(self, loading=loading, warnings=warned)
+        reason = f"{loading.runtime} refuses the model: {loading.reason}"
+        left = Unreached(loading.node, loading.op_type, reason, loading.remedy, "refused")
+        unreached = (*self.unreached, left)
+        return dataclasses.replace(self, loading=loading, unreached=unreached)
 
     @property
     def nothing_to_do(self) -> bool:
@@ -148,6 +171,7 @@ class Report:
             "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
+            "loading": self.loading.to_dict() if self.loading else None,
         }
 
     def to_json(self) -> str:

@@ -15,6 +15,7 @@ from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.judging import Case, Judge
 from rewriter.mismatch import write_mismatch
+from rewriter.verification_words import told_judges, told_rest
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
 
@@ -28,10 +29,13 @@ class Check:
     Attributes:
         cases: One record for each feed.
         broken_pass: The first pass whose result differs, where the passes were given.
+        runtime_refusal: Why onnxruntime refuses the model after; empty where it takes it, None
+            where it was not asked.
     """
 
     cases: tuple[Case, ...]
     broken_pass: str | None = None
+    runtime_refusal: str | None = None
 
     @property
     def verified(self) -> int:
@@ -66,17 +70,17 @@ class Check:
         if self.mismatch is not None:
             broken = f", since the pass {self.broken_pass}" if self.broken_pass else ""
             return f"differs on {self.mismatch.description}{broken}: {self.mismatch.message}"
-        apart = sum(case.verdict == "defined only after" for case in self.cases)
-        only_after = f"; {apart} defined only after the rewrite" if apart else ""
         if self.verified:
             return (
-                f"verified on {self.verified} of {len(self.cases)} feeds, largest difference "
-                f"{self.max_abs_error:.1e}{only_after}"
+                f"verified on {self.verified} of {len(self.cases)} feeds {told_judges(self.cases)}"
+                f", largest difference from the model before {self.max_abs_error:.1e}"
+                f"{told_rest(self.cases)}"
             )
         reason = next((case.message for case in self.cases if case.message), "no feed was tried")
         return (
             f"not verified: none of {len(self.cases)} feeds proves anything ({reason})"
-            f"{only_after}; give inputs it accepts with --inputs, or skip this with --no-verify"
+            f"{told_rest(self.cases)}; give inputs it accepts with --inputs, or skip this with "
+            "--no-verify"
         )
 
 
@@ -120,7 +124,7 @@ def validate(
     else:
         maker = FeedMaker(before, seed, promises)
         found = _trusting(judge, lambda: _made(judge, maker, cases))
-    check = Check(tuple(found))
+    check = Check(tuple(found), runtime_refusal=judge.runtime_refusal)
     if check.mismatch is None or passes is None:
         return check
     feed = Feed(check.mismatch.description, check.mismatch.feed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import importlib.metadata
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -24,8 +26,10 @@ from rewriter.backends import (
     tract,
     tvm,
 )
+from rewriter.backends.ordered import OrderedSession
 from rewriter.backends.profiling import Placement
-from rewriter.backends.session import BackendError, Session
+from rewriter.backends.session import BackendError, PlacementError, Session
+from rewriter.backends.tract import TractSession
 from rewriter.feed_checks import check_feeds
 from rewriter.feed_files import read_feeds
 from rewriter.tensor_io import TensorSession
@@ -35,10 +39,12 @@ __all__ = [
     "Backend",
     "BackendError",
     "Placement",
+    "PlacementError",
     "Session",
     "open_session",
     "placement",
     "run",
+    "run_as_given",
 ]
 
 
@@ -51,17 +57,39 @@ class Backend:
         devices: What its ``device`` may be.
         missing: Gives the reason why it cannot be used here, empty where it can.
         open: Makes a model ready to run, given the folder of its weights and a device.
+        packages: The distributions of which one holds the runtime.
     """
 
     name: str
     devices: tuple[str, ...]
     missing: Callable[[], str]
     open: Callable[[onnx.ModelProto, Path | None, str], Session]
+    packages: tuple[str, ...] = ()
 
     @property
     def is_available(self) -> bool:
         """Whether it can be used here."""
         return not self.missing()
+
+    @property
+    def version(self) -> str:
+        """The version that is installed, empty where that is not known."""
+        for package in self.packages:
+            try:
+                return importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return ""
+
+    def lacking(self, device: str) -> str:
+        """Return why a device cannot be used here, empty where it can: one small model tells."""
+        try:
+            self.open(_smallest(), None, device)
+        except PlacementError:
+            return ""
+        except BackendError as error:
+            return str(error)
+        return ""
 
 
 _MODULES: dict[str, Any] = {
@@ -75,8 +103,16 @@ _MODULES: dict[str, Any] = {
     "onnx2torch": onnx2torch,
     "tinygrad": tinygrad,
 }
+_PACKAGES = {
+    "reference": ("onnx",),
+    "onnxruntime": ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino"),
+    "iree": ("iree-base-compiler",),
+    "tvm": ("apache-tvm",),
+}
 BACKENDS: dict[str, Backend] = {
-    name: Backend(name, module.DEVICES, module.missing, module.open_session)
+    name: Backend(
+        name, module.DEVICES, module.missing, module.open_session, _PACKAGES.get(name, (name,))
+    )
     for name, module in _MODULES.items()
 }
 """Every backend that is known, installed or not."""
@@ -135,6 +171,35 @@ def placement(session: Session, feeds: Mapping[str, Any]) -> Placement | None:
     if isinstance(session, onnxruntime.OnnxruntimeSession):
         return session.placement(feeds)
     return None
+
+
+def run_as_given(
+    session: Session, feeds: Mapping[str, Any], *, with_shapes: bool = False
+) -> dict[str, Any]:
+    """Run a model as its runtime takes it, not one that was made anew for shapes.
+
+    Args:
+        session: A session of `open_session`.
+        feeds: The inputs, as for its ``run``.
+        with_shapes: Tell the runtime the shapes of the inputs before it takes the model.
+
+    Returns:
+        What ``run`` returns.
+
+    Raises:
+        BackendError: The runtime refuses the model, or fails on these inputs.
+    """
+    if isinstance(session, TensorSession):
+        return run_as_given(session.session, session.tensors(feeds), with_shapes=with_shapes)
+    if isinstance(session, TractSession | OrderedSession):
+        return session.run_as_given(feeds, with_shapes=with_shapes)
+    return session.run(feeds)
+
+
+@functools.cache
+def _smallest() -> onnx.ModelProto:
+    header = '<ir_version: 8, opset_import: ["" : 13]>'
+    return onnx.parser.parse_model(f"{header} g (float[2] x) => (float[2] y) {{ y = Relu(x) }}")
 
 
 def run(

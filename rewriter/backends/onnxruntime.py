@@ -17,7 +17,14 @@ import onnx
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
 from rewriter.backends.profiling import Placement, read_profile
-from rewriter.backends.session import BackendError, Session, as_arrays, has_nothing, one_line
+from rewriter.backends.session import (
+    BackendError,
+    PlacementError,
+    Session,
+    as_arrays,
+    has_nothing,
+    one_line,
+)
 
 __all__ = ["DEVICES", "missing", "open_session", "provider_of"]
 
@@ -234,7 +241,7 @@ def _require_provider(session: Any, provider: str) -> None:
         return
     placed = [part.ep_name for part in session.get_provider_graph_assignment_info()]
     if placed and provider not in placed:
-        raise BackendError(
+        raise PlacementError(
             f"{provider} takes no node of this model, all of it would run on "
             f"{', '.join(sorted(set(placed)))}; ask for that device",
             is_limit=True,
@@ -269,4 +276,5 @@ def _plain(error: BaseException) -> str:
     """Return onnxruntime's message without its codes and the places in its source."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
     text = re.sub(r"/onnxruntime_src/\S+:\d+ .*?\) (?=[A-Z])", "", text, flags=re.DOTALL)
+    text = re.sub(r"ONNX Runtime only \*guarantees\*.*?(?=Current official)", "", text)
     return one_line(RuntimeError(text))

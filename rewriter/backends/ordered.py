@@ -95,9 +95,7 @@ class OrderedSession:
 
     def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         """Run the model once; see :class:`rewriter.backends.session.Session`."""
-        graph = self._model.graph
-        given = as_arrays(feeds)
-        arrays = [np.asarray(given[graph.input[i].name], order="C") for i in self._places]
+        arrays = self._arrays(feeds)
         try:
             results = self._results(self._as_it_is(arrays), arrays)
         except BackendError as first:
@@ -105,7 +103,25 @@ class OrderedSession:
                 results = self._results(self._for_shapes([a.shape for a in arrays]), arrays)
             except BackendError as error:
                 raise (first if error.is_limit and not first.is_limit else error) from None
-        return dict(zip((value.name for value in graph.output), results, strict=True))
+        return self._named(results)
+
+    def run_as_given(self, feeds: Mapping[str, Any], *, with_shapes: bool) -> dict[str, Any]:
+        """Run the model as the runtime takes it; see :func:`rewriter.backends.run_as_given`."""
+        arrays = self._arrays(feeds)
+        if with_shapes:
+            function = self._attempt(self._told(arrays, "shapes"))
+        else:
+            function = self._as_it_is(arrays)
+        return self._named(self._results(function, arrays))
+
+    def _arrays(self, feeds: Mapping[str, Any]) -> list[Any]:
+        given = as_arrays(feeds)
+        names = [self._model.graph.input[i].name for i in self._places]
+        return [np.asarray(given[name], order="C") for name in names]
+
+    def _named(self, results: list[Any]) -> dict[str, Any]:
+        names = (value.name for value in self._model.graph.output)
+        return dict(zip(names, results, strict=True))
 
     def _results(self, function: Function | BackendError, arrays: list[Any]) -> list[Any]:
         if isinstance(function, BackendError):
@@ -121,7 +137,7 @@ class OrderedSession:
         told = arrays if self._is_open else []
         key = ("open", *(a.ndim if self._needs == "ranks" else a.shape for a in told))
         if key not in self._made:
-            self._made[key] = self._attempt(self._told(told) if told else self._model)
+            self._made[key] = self._attempt(self._told(told, self._needs) if told else self._model)
         return self._made[key]
 
     def _for_shapes(self, shapes: Sequence[tuple[int, ...]]) -> Function | BackendError:
@@ -150,15 +166,15 @@ class OrderedSession:
         message = f"{self._runtime} refuses the model: {one_line(error)}"
         return BackendError(message, is_limit=True)
 
-    def _told(self, arrays: list[Any]) -> onnx.ModelProto:
+    def _told(self, arrays: list[Any], needs: str) -> onnx.ModelProto:
         """Return the model with what the inputs tell of their types."""
         told = onnx.ModelProto()
         told.CopyFrom(self._model)
         for place, array in zip(self._places, arrays, strict=True):
             value = told.graph.input[place]
-            if _lacks(value, self._needs):
+            if _lacks(value, needs):
                 names = [f"{value.name}_{axis}" for axis in range(array.ndim)]
-                dims = array.shape if self._needs == "shapes" else names
+                dims = array.shape if needs == "shapes" else names
                 element = value.type.tensor_type.elem_type
                 value.type.CopyFrom(onnx.helper.make_tensor_type_proto(element, dims))
         return told

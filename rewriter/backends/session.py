@@ -9,7 +9,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 
-__all__ = ["BackendError", "Session", "as_arrays", "has_nothing", "one_line"]
+__all__ = ["BackendError", "PlacementError", "Session", "as_arrays", "has_nothing", "one_line"]
 
 
 class BackendError(RewriteError):
@@ -22,6 +22,10 @@ class BackendError(RewriteError):
     def __init__(self, message: str, is_limit: bool = False) -> None:
         super().__init__(message)
         self.is_limit = is_limit
+
+
+class PlacementError(BackendError):
+    """A backend takes a model, but all of it would run elsewhere than asked."""
 
 
 class Session(Protocol):

@@ -20,7 +20,7 @@ from rewriter.backends.messages import (
 )
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 
-__all__ = ["DEVICES", "missing", "open_session"]
+__all__ = ["DEVICES", "TractSession", "missing", "open_session"]
 
 DEVICES = ("cpu",)
 
@@ -60,13 +60,14 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
             "tract does not return from optimising a Scan with a MatMul in its body",
             is_limit=True,
         )
-    return _TractSession(with_weights(model, folder))
+    return TractSession(with_weights(model, folder))
 
 
-class _TractSession:
+class TractSession:
     """A model with symbols for its open dimensions or, where tract needs them, with numbers."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
+        self._source = model
         self._model = _without_claims(model)
         self._outputs = [output.name for output in model.graph.output]
         self._inputs = _inputs(_read(self._model))
@@ -92,6 +93,16 @@ class _TractSession:
             except BackendError:
                 raise error from None
             return self._run(runnable, given)
+
+    def run_as_given(self, feeds: Mapping[str, Any], *, with_shapes: bool) -> dict[str, Any]:
+        """Run the model as tract takes it; see :func:`rewriter.backends.run_as_given`."""
+        arrays = as_arrays(feeds)
+        given = [arrays[name] for name in self._inputs]
+        try:
+            runnable = _runnable(self._source, given if with_shapes else [])
+        except Exception as error:
+            raise _refusal(error) from error
+        return self._run(runnable, given)
 
     def _run(self, runnable: Any, given: list[Any]) -> dict[str, Any]:
         try:

@@ -46,9 +46,8 @@ class Console:
         sys.stderr.write(f"seqmap: error: {line}\n")
 
     def warn(self, message: str) -> None:
-        """Print one line to stderr, unless quiet."""
-        if not self._quiet:
-            sys.stderr.write(f"seqmap: warning: {' '.join(message.split())}\n")
+        """Print one line to stderr, quiet or not."""
+        sys.stderr.write(f"seqmap: warning: {' '.join(message.split())}\n")
 
     def finish(self, status: int, seconds: float) -> None:
         """Print the last line: whether the command passed, and how long it took."""

@@ -16,6 +16,7 @@ from rewriter import models, pipeline, protos, weights
 from rewriter.commands import options, reports, verifying
 from rewriter.commands.console import Console
 from rewriter.targets import TargetError
+from rewriter.trial import load_at_target
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
@@ -49,7 +50,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Rewrite, verify and write; return 3 when the rewrite is not verified."""
+    """Rewrite, verify and write.
+
+    Returns:
+        0, or 3 when the rewrite is not verified.
+
+    Raises:
+        TargetError: The target is not reached, or its runtime refuses the model.
+    """
     if not args.dry_run:
         _check_place(args.output)
     with console.progress("reading"):
@@ -62,19 +70,24 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     except TargetError as error:
         reports.deliver_report(error.report, args, console)
         raise
-    reports.deliver_report(result.report, args, console)
-    if not args.no_verify:
-        status = verifying.verify(
-            model,
-            result.model,
-            args,
-            console,
-            cases=args.verify,
-            beside=args.output,
-            passes=_after_each_pass(model, args),
+    report = result.report
+    if args.no_verify:
+        reports.deliver_report(report, args, console)
+    else:
+        passes = _after_each_pass(model, args)
+        check = verifying.compare(
+            model, result.model, args, console, cases=args.verify, passes=passes
         )
+        if check.ok:
+            with console.progress("loading"):
+                loading = load_at_target(result.model, args.target, check)
+            report = report.with_loading(loading)
+        reports.deliver_report(report, args, console)
+        status = verifying.conclude(check, model, result.model, console, beside=args.output)
         if status:
             return status
+        if report.unreached:
+            raise TargetError(report)
     if args.dry_run:
         console.say(f"dry run: {args.output} is not written")
         return 0

@@ -134,7 +134,9 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-h", "--help", action="help", help="print this")
     group.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     volume = group.add_mutually_exclusive_group()
-    volume.add_argument("-q", "--quiet", action="store_true", help="print the last line only")
+    volume.add_argument(
+        "-q", "--quiet", action="store_true", help="print the last line and warnings only"
+    )
     volume.add_argument("-v", "--verbose", action="store_true", help="log passes and times")
 
 

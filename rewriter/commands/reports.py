@@ -27,11 +27,15 @@ def add_report_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser)
 def deliver_report(report: Report, args: argparse.Namespace, console: Console) -> None:
     """Print the report, record it for ``--json``, and write it where ``--report`` says.
 
+    Under ``--quiet`` its warnings go to stderr.
+
     Raises:
         ModelError: The file cannot be written.
     """
     console.record["report"] = report.to_dict()
     console.say(report.to_text())
+    for warning in report.warnings if args.quiet else ():
+        console.warn(warning)
     if args.report is None:
         return
     files.write(_WRITERS[args.report.suffix](report).encode(), args.report)

@@ -15,7 +15,7 @@ from rewriter.commands.console import Console
 from rewriter.judging import Case
 from rewriter.models import AnyModel
 
-__all__ = ["verify"]
+__all__ = ["compare", "conclude", "verify"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,9 +31,8 @@ def verify(
     *,
     cases: int,
     beside: Path,
-    passes: Iterator[tuple[str, Any]] | None = None,
 ) -> int:
-    """Compare two models on the inputs that the options ask for.
+    """Compare two models on the inputs that the options ask for, and say what that showed.
 
     Args:
         before: The model that is right by definition.
@@ -41,12 +40,33 @@ def verify(
         args: The options of ``add_feed_options`` and ``add_tolerance_options``.
         console: Where the result goes.
         cases: How many inputs are drawn where none are given.
-        beside: The model file under check; if the models differ, both of them, the feed and the
-            command go to a folder of that name with ``.mismatch`` appended.
-        passes: The models after each pass, read only to name the one that broke the model.
+        beside: The model file under check, see ``conclude``.
 
     Returns:
         The exit status: 0 when they agree, 3 when they do not or nothing could be compared.
+    """
+    check = compare(before, after, args, console, cases=cases)
+    return conclude(check, before, after, console, beside=beside)
+
+
+def compare(
+    before: AnyModel,
+    after: AnyModel,
+    args: argparse.Namespace,
+    console: Console,
+    *,
+    cases: int,
+    passes: Iterator[tuple[str, Any]] | None = None,
+) -> validation.Check:
+    """Compare two models as ``verify`` does, and record the result.
+
+    Args:
+        before: The model that is right by definition.
+        after: The model to check.
+        args: The options, as for ``verify``.
+        console: Where the record goes.
+        cases: How many inputs are drawn where none are given.
+        passes: The models after each pass, read only to name the one that broke the model.
     """
     with console.progress("verifying"):
         check = validation.validate(
@@ -71,6 +91,30 @@ def verify(
         "summary": check.summary,
         "cases": [_case(case) for case in check.cases],
     }
+    return check
+
+
+def conclude(
+    check: validation.Check,
+    before: AnyModel,
+    after: AnyModel,
+    console: Console,
+    *,
+    beside: Path,
+) -> int:
+    """Say what a comparison showed.
+
+    Args:
+        check: The comparison.
+        before: The model that is right by definition.
+        after: The model that was checked.
+        console: Where the result goes.
+        beside: The model file under check; if the models differ, both of them, the feed and the
+            command go to a folder of that name with ``.mismatch`` appended.
+
+    Returns:
+        The exit status: 0 when they agree, 3 when they do not or nothing could be compared.
+    """
     if check.ok:
         console.say(check.summary)
         return 0

@@ -117,7 +117,7 @@ def test_text_of_a_model_without_maps() -> None:
         "  all                      2      2\n"
         "  sequence operators       0      0\n"
         "  loops and maps           0      0\n"
-        "target onnxruntime: reached\n"
+        "target onnxruntime: reached; checked for sequences and control flow, not loaded\n"
     )
 
 

@@ -52,7 +52,10 @@ class TestVerdicts:
         assert check.max_abs_error == 0
         assert verdicts(check) == ["equal"] * 8
         assert {case.engine for case in check.cases} == {"reference and onnxruntime"}
-        assert check.summary == "verified on 8 of 8 feeds, largest difference 0.0e+00"
+        assert check.summary == (
+            "verified on 8 of 8 feeds by the evaluator and onnxruntime, largest difference from "
+            "the model before 0.0e+00"
+        )
 
     def test_differs(self):
         check = validate(RELU, ABS)

@@ -10,9 +10,11 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
+from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.typing import TypeValuesPass
 from passes.unroll import UnrollSequenceMapPass
+from passes.unroll_loops import UnrollLoopsPass
 
 __all__ = [
     "Code",
@@ -26,8 +28,10 @@ __all__ = [
     "ReadLoopsPass",
     "Reason",
     "RewriteError",
+    "SelectBranchesPass",
     "SimplifyBodiesPass",
     "TypeValuesPass",
+    "UnrollLoopsPass",
     "UnrollSequenceMapPass",
     "Verdict",
 ]

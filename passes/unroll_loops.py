@@ -51,7 +51,9 @@ class UnrollLoopsPass(ir.passes.InPlacePass):
         decisions: What was done with each Loop and Scan that is gone, in the order of the work.
     """
 
-    def __init__(self, lacks: Collection[str], promises: Promises | None = None) -> None:
+    def __init__(
+        self, lacks: Collection[str] = ("Loop", "Scan"), promises: Promises | None = None
+    ) -> None:
         """Set up the pass.
 
         Args:

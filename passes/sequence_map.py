@@ -7,11 +7,18 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graphs import all_graphs, is_default_domain
+from passes.graphs import all_graphs, constant_value, is_default_domain
 from passes.site import ElementSource, MapSite, Result, SequenceSource, TensorSource
 from passes.typing import Typing
 
-__all__ = ["find_sequence_maps", "read_sequence_map", "results_of", "sequence_source"]
+__all__ = [
+    "DISPUTED",
+    "find_sequence_maps",
+    "is_disputed",
+    "read_sequence_map",
+    "results_of",
+    "sequence_source",
+]
 
 
 def is_sequence_map(node: ir.Node) -> bool:
@@ -92,15 +99,45 @@ def sequence_source(sequence: ir.Value, typing: Typing) -> SequenceSource | Tens
 
     Identity in between is passed over.
     """
+    sequence = _before_identities(sequence)
+    node = _split_node(sequence)
+    source = None if node is None or is_disputed(sequence, typing) else _split_source(node, typing)
+    return source or SequenceSource(sequence)
+
+
+DISPUTED = (
+    "onnxruntime takes away the axis that is cut where ONNX keeps it, by a SplitToSequence with a "
+    "scalar split and keepdims = 0: leave out the split for elements without the axis, or set "
+    "keepdims to 1 for elements with it"
+)
+"""Why the elements of some sequences count as of unknown rank."""
+
+
+def is_disputed(sequence: ir.Value, typing: Typing) -> bool:
+    """Whether ONNX and onnxruntime differ on the rank of the elements of a sequence.
+
+    ONNX ignores ``keepdims`` where sizes are given, and onnxruntime only where these are a vector.
+    """
+    node = _split_node(_before_identities(sequence))
+    if node is None or len(node.inputs) < 2 or node.inputs[1] is None:
+        return False
+    return not node.attributes.get_int("keepdims", 1) and typing.rank(node.inputs[1]) != 1
+
+
+def _before_identities(sequence: ir.Value) -> ir.Value:
     node = sequence.producer()
-    while node is not None and is_default_domain(node) and node.inputs:
-        before = node.inputs[0]
-        if node.op_type != "Identity" or before is None:
+    while node is not None and node.op_type == "Identity" and is_default_domain(node):
+        if node.inputs[0] is None:
             break
-        sequence, node = before, before.producer()
-    if node is not None and is_default_domain(node) and node.op_type == "SplitToSequence":
-        return _split_source(node, typing) or SequenceSource(sequence)
-    return SequenceSource(sequence)
+        sequence = node.inputs[0]
+        node = sequence.producer()
+    return sequence
+
+
+def _split_node(sequence: ir.Value) -> ir.Node | None:
+    node = sequence.producer()
+    is_split = node is not None and is_default_domain(node) and node.op_type == "SplitToSequence"
+    return node if is_split else None
 
 
 def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
@@ -115,6 +152,8 @@ def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     rank = typing.rank(split)
     if rank is None:
         return None
+    if rank == 0 and constant_value(split) == 1:
+        return TensorSource(tensor, axis, True)
     return TensorSource(tensor, axis, True, split, rank == 0)
 
 

@@ -400,3 +400,14 @@ def test_onnx_ir_types_sequences_as_tensors():
     assert isinstance(model.graph.node(0).outputs[0].type, ir.TensorType)
     with pytest.raises(onnx.shape_inference.InferenceError, match="unsupported type"):
         onnx.checker.check_model(ir.to_proto(model), full_check=True)
+
+
+def test_onnxruntime_takes_away_the_axis_of_a_split_by_a_scalar():
+    """ONNX ignores keepdims where sizes are given; so does onnxruntime, where they are a vector."""
+    text = """g (float[N, 2] x) => (seq(float) s) {{
+        n = Constant <value = {sizes}> () s = SplitToSequence <keepdims = 0> (x, n) }}"""
+    x = np.ones((2, 2), np.float32)
+    by = {"scalar": "int64 {1}", "vector": "int64[2] {1, 1}"}
+    found = {k: ort(text.format(sizes=v), x=x)[0][0].shape for k, v in by.items()}
+    assert found == {"scalar": (2,), "vector": (1, 2)}
+    assert onnx_reference(text.format(sizes=by["scalar"]), x=x)[0][0].shape == (1, 2)

@@ -23,6 +23,7 @@ from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
 from passes.graphs import walk_nodes
 from passes.loops.plan import LoopPlan, plan_loop
+from passes.sequence_map import DISPUTED, is_disputed
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
@@ -65,6 +66,12 @@ class FusionPlan:
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide how a map is fused; a `Decision` alone says why it is not."""
     loop = plan_loop(site, facts.typings)
+    if any(
+        isinstance(source, SequenceSource) and is_disputed(source.sequence, facts.typings.declared)
+        for _, source in site.elements
+    ):
+        reason = Reason(Code.UNKNOWN_RANK, detail=DISPUTED)
+        return dataclasses.replace(loop.decision, reasons=[reason, *loop.decision.reasons])
     unproven = unproven_sequences(site, facts)
     plain = walk_site(site, facts, None)
     found = walk_behind_guards(site, facts) if unproven else {}

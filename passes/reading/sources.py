@@ -8,11 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.decisions import Code
 from passes.graphs import is_default_domain
 from passes.reading.evaluate import Evaluator
+from passes.reading.facts import NotAMapError
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative
-from passes.sequence_map import sequence_source
+from passes.sequence_map import DISPUTED, is_disputed, sequence_source
 from passes.site import SequenceSource, TensorSource
 from passes.typing.value_types import Typing
 
@@ -113,6 +115,8 @@ def _sequence_at(node: ir.Node, reads: Reads) -> Element | None:
     sequence = reads.outside(node.inputs[0])
     if sequence is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
         return None
+    if is_disputed(sequence, reads.declared):
+        raise NotAMapError(Code.UNKNOWN_RANK, DISPUTED, node)
     source = sequence_source(sequence, reads.declared)
     return Element(source, reads.covers(reads.evaluator.length(sequence)))
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.passes.loops import model, prove, read, rows, same
+from tests.passes.loops import kept, model, prove, read, rows, same
 
 COUNTS = (0, 1, 2, 5)
 SCALARS = """
@@ -340,6 +340,29 @@ def test_a_sequence_that_feeds_the_next_loop() -> None:
         }>"""
     found = prove(appended(ROWS, second, "float[M,4] ys"), *counts())
     assert found.operators["SplitToSequence"] == 0 or found.loops == 0
+
+
+ROWS_OF_ONE = f"""g (float[N,4] x) => (float[N,1,4] z, float[N,4] w) {{ {SCALARS}
+    rows = SplitToSequence <axis = 0, keepdims = KEEPS> (x, one)
+    m = SequenceLength (rows) none = SequenceEmpty <dtype = 1> ()
+    ys = Loop (m, t, none) <body = step (int64 i, bool c, seq(float[P,Q]) s)
+        => (bool go, seq(float[P,Q]) more) {{
+        e = SequenceAt (rows, i) y = Tanh (e) more = SequenceInsert (s, y) go = Identity (t)
+    }}>
+    z = ConcatFromSequence <axis = 0, new_axis = 1> (ys)
+    w = ConcatFromSequence <axis = 0> (ys)
+}}"""
+
+
+def test_slices_of_size_one_are_equal_and_keep_their_axis() -> None:
+    found = prove(ROWS_OF_ONE.replace("KEEPS", "1"), *counts(1, 2, 5))
+    assert not found.codes
+
+
+def test_slices_of_size_one_of_which_onnxruntime_takes_the_axis_away() -> None:
+    """ONNX says that it stays: the attribute is for a SplitToSequence without sizes."""
+    found = kept(ROWS_OF_ONE.replace("KEEPS", "0"))
+    assert found.codes == ["unknown-rank"]
 
 
 def test_elements_of_a_promised_sequence() -> None:

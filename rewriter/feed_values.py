@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
 import onnx_ir as ir
+
+from passes.errors import RewriteError
 
 __all__ = ["Style", "draw"]
 
@@ -14,6 +17,7 @@ Style = Literal["small", "signed", "positive", "one", "zero"]
 small and not negative; data deserves both signs."""
 
 _WORDS = ("alpha", "", "Beta", "naïve", "12", "a b", "gamma", "7")
+_LARGEST = 2**28  # elements: two gigabytes of float64
 _DIGITS = ("12", "7", "3", "450")
 # Inclusive limits of the integers drawn, by style.
 _LIMITS: dict[Style, tuple[int, int]] = {
@@ -43,7 +47,15 @@ def draw(
 
     Returns:
         The array; strings as an array of Python objects.
+
+    Raises:
+        RewriteError: The array would be larger than any that is worth drawing.
     """
+    if math.prod(shape) > _LARGEST:
+        raise RewriteError(
+            f"an input of the shape {list(shape)} is too large to be drawn: give inputs with "
+            "--inputs, or skip this with --no-verify"
+        )
     if dtype == ir.DataType.STRING:
         words = _WORDS if style in ("small", "signed") else _DIGITS
         return np.array(rng.choice(words, size=shape), dtype=object).reshape(shape)

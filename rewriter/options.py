@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal, SupportsIndex, cast, get_args
 
 import onnx_ir as ir
 
@@ -14,11 +16,13 @@ from passes.promises import Promises
 from rewriter.target_table import Target, find_target
 from rewriter.targets import REQUIREMENTS
 
-__all__ = ["STRATEGIES", "Dims", "Options", "Strategy", "sequence_inputs"]
+__all__ = ["LARGEST_DIM", "STRATEGIES", "Dims", "Options", "Strategy", "sequence_inputs"]
 
 Strategy = Literal["auto", "fuse", "expand"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 Dims = Sequence[int | str | None]
+LARGEST_DIM = 2**63 - 1
+"""ONNX counts in int64."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,20 +30,22 @@ class Options:
     """The options of `rewriter.rewrite`, which describes each of them.
 
     Raises:
-        RewriteError: There is no such strategy, target or requirement.
+        RewriteError: There is no such strategy, target or requirement, or a promise is none.
     """
 
     strategy: Strategy
     target: str
-    uniform: Iterable[str]
+    uniform: str | Iterable[str]
     input_shapes: Mapping[str, Dims] | None
     trust_types: bool
     tensor_io: bool
     exact: bool
-    require: Iterable[str]
+    require: str | Iterable[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "require", tuple(self.require))
+        for field in ("uniform", "require"):
+            object.__setattr__(self, field, _names(field, getattr(self, field)))
+        object.__setattr__(self, "input_shapes", _shapes(self.input_shapes))
         find_target(self.target)
         _check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
         _check_known("requirement", "choose among", self.require, REQUIREMENTS)
@@ -79,19 +85,21 @@ class Options:
         spent = {"--tensor-io": self.tensor_io, "--uniform": all_uniform}
         return tuple(option for option, is_spent in spent.items() if is_spent)
 
-    def check_names(self, model: ir.Model) -> None:
-        """Refuse promises about what the model does not have.
+    def check_promises(self, model: ir.Model) -> None:
+        """Refuse promises about what the model does not have, or that its types contradict.
 
         Raises:
-            RewriteError: A promise names no input, or no sequence input.
+            RewriteError: A promise names no input, or no sequence input, or is of another rank
+                or another number than the declared type.
         """
-        inputs = [value.name for value in model.graph.inputs if value.name]
-        for name in self.promises.input_shapes:
+        inputs = {value.name: value for value in model.graph.inputs if value.name}
+        for name, dims in self.promises.input_shapes.items():
             if name not in inputs:
                 raise RewriteError(
                     f"the promised shape is for {name!r}, which is no input of the model: the "
                     f"inputs are {', '.join(sorted(inputs))}."
                 )
+            _check_agrees(inputs[name], dims)
         sequences = sequence_inputs(model)
         for name in sorted(self.promises.uniform):
             if name not in sequences:
@@ -105,6 +113,70 @@ def sequence_inputs(model: ir.Model) -> set[str]:
     """Return the names of the inputs that are sequences."""
     inputs = model.graph.inputs
     return {v.name for v in inputs if v.name and isinstance(v.type, ir.SequenceType)}
+
+
+def _check_agrees(value: ir.Value, promised: tuple[int | None, ...]) -> None:
+    """Refuse a promised shape that no value of the declared type has."""
+    if value.shape is None:
+        return
+    declared = [dim if isinstance(dim, int) else None for dim in value.shape]
+    if len(declared) == len(promised) and all(
+        None in (one, other) or one == other for one, other in zip(declared, promised, strict=True)
+    ):
+        return
+    what = "elements of" if isinstance(value.type, ir.SequenceType) else "input"
+    raise RewriteError(
+        f"the shape {_text(promised)} is promised for {what} {value.name!r}, whose declared shape "
+        f"is {_text([str(dim) for dim in value.shape])}: correct the promise, or the type where "
+        "the model is made"
+    )
+
+
+def _text(dims: Sequence[int | str | None]) -> str:
+    return "[" + ",".join("?" if dim is None else str(dim) for dim in dims) + "]"
+
+
+def _names(field: str, given: object) -> tuple[str, ...]:
+    """Return names; a string is one name."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Iterable) or isinstance(names, bytes):
+        raise RewriteError(f"{field} is {given!r}: give a list of names")
+    names = tuple(names)
+    for name in names:
+        if not isinstance(name, str):
+            raise RewriteError(f"{field} holds {name!r}, which is no name: give a list of names")
+    return names
+
+
+def _shapes(given: object) -> dict[str, tuple[int | str | None, ...]]:
+    if not isinstance(given or {}, Mapping):
+        raise RewriteError(f"input_shapes is {given!r}: give a dict of names and dimensions")
+    shapes = cast(Mapping[str, object], given or {})
+    return {name: _dims(name, dims) for name, dims in shapes.items()}
+
+
+def _dims(name: str, given: object) -> tuple[int | str | None, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise RewriteError(
+            f"the shape {given!r} is promised for {name!r}: give a list of dimensions, each a "
+            "number, or a name or None for an unknown one"
+        )
+    return tuple(_dim(name, dim) for dim in given)
+
+
+def _dim(name: str, given: object) -> int | str | None:
+    if given is None or isinstance(given, str):
+        return given
+    number = None
+    if not isinstance(given, bool):
+        with contextlib.suppress(TypeError):
+            number = operator.index(cast(SupportsIndex, given))
+    if number is None or not 0 <= number <= LARGEST_DIM:
+        raise RewriteError(
+            f"the dimension {given!r} is promised for {name!r}: give a number from 0 to "
+            f"{LARGEST_DIM}, or a name or None for an unknown one"
+        )
+    return number
 
 
 def _check_known(what: str, choose: str, names: Iterable[str], known: Sequence[str]) -> None:

@@ -44,12 +44,12 @@ def optimize(
     model: AnyModel,
     strategy: Strategy = "auto",
     target: str = "onnxruntime",
-    uniform: Iterable[str] = (),
+    uniform: str | Iterable[str] = (),
     input_shapes: Mapping[str, Dims] | None = None,
     trust_types: bool = False,
     tensor_io: bool = False,
     exact: bool = False,
-    require: Iterable[str] = (),
+    require: str | Iterable[str] = (),
 ) -> AnyModel:
     """Return a model without SequenceMap that computes the same; see `rewrite`."""
     return rewrite(
@@ -69,12 +69,12 @@ def rewrite(
     model: AnyModel,
     strategy: Strategy = "auto",
     target: str = "onnxruntime",
-    uniform: Iterable[str] = (),
+    uniform: str | Iterable[str] = (),
     input_shapes: Mapping[str, Dims] | None = None,
     trust_types: bool = False,
     tensor_io: bool = False,
     exact: bool = False,
-    require: Iterable[str] = (),
+    require: str | Iterable[str] = (),
     on_pass: Callable[[str, ir.Model], None] | None = None,
 ) -> Result:
     """Remove every SequenceMap from a model and say what was done.
@@ -112,12 +112,12 @@ def explain(
     model: AnyModel,
     strategy: Strategy = "auto",
     target: str = "onnxruntime",
-    uniform: Iterable[str] = (),
+    uniform: str | Iterable[str] = (),
     input_shapes: Mapping[str, Dims] | None = None,
     trust_types: bool = False,
     tensor_io: bool = False,
     exact: bool = False,
-    require: Iterable[str] = (),
+    require: str | Iterable[str] = (),
 ) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
     options = Options(
@@ -130,7 +130,7 @@ def _run(
     taken: Taken, options: Options, on_pass: Callable[[str, ir.Model], None] | None = None
 ) -> Report:
     model = taken.model
-    options.check_names(model)
+    options.check_promises(model)
     spent = options.spent(model)
     before, unread = count_operators(model), unread_initializers(model)
     decisions: list[Decision] = []

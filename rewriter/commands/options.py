@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriter.backends import BACKENDS
-from rewriter.pipeline import STRATEGIES
+from rewriter.options import LARGEST_DIM, STRATEGIES
 from rewriter.targets import REQUIREMENTS, TARGETS
 
 __all__ = [
@@ -164,6 +164,8 @@ def _input_shape(text: str) -> tuple[str, Dims]:
 
 def _dim(text: str) -> int | str | None:
     if text.isdecimal():
+        if int(text) > LARGEST_DIM:
+            raise argparse.ArgumentTypeError(f"dimension {text} is larger than {LARGEST_DIM}")
         return int(text)
     if text == "?":
         return None

@@ -78,7 +78,11 @@ class FeedMaker:
         self._bounds = index_bounds(graph)
         unknown = any(spec.dims is None for spec in self._specs)
         self._ranks: tuple[int, ...] = _RANKS if unknown else (0,)
-        self._tries = [(recipe, rank) for recipe in _RECIPES for rank in self._ranks]
+        as_declared = [dataclasses.replace(spec, dims=spec.declared) for spec in self._specs]
+        every = [self._specs] if as_declared == self._specs else [self._specs, as_declared]
+        self._tries = [
+            (specs, recipe, rank) for specs in every for recipe in _RECIPES for rank in self._ranks
+        ]
 
     def kinds(self, cases: int) -> list[FeedKind]:
         """Return what ``cases`` feeds should try: lengths 5, 2, 1, 0, equal and ragged."""
@@ -120,12 +124,12 @@ class FeedMaker:
 
     def draw(self, kind: FeedKind, attempt: int = 0) -> Feed:
         """Make one feed; another ``attempt`` chooses sizes and numbers in another way."""
-        recipe, rank = self._tries[attempt]
+        specs, recipe, rank = self._tries[attempt]
         rng = np.random.default_rng([self._seed, kind.number, attempt])
         sizes = FeedSizes(rng, recipe, kind, self._shared_symbols())
         values: dict[str, Any] = {}
         first = True
-        for spec in self._specs:
+        for spec in specs:
             if spec.is_optional and (kind.number + attempt) % 3 == 2:
                 values[spec.name] = None
                 continue

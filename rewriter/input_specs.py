@@ -29,6 +29,8 @@ class InputSpec:
         is_optional: Whether None is a value of its type.
         is_required: Whether it has no default among the initializers.
         is_uniform: Whether all elements are promised to have one shape.
+        declared: The dimensions with the declared numbers of elements where a promise leaves them
+            open.
     """
 
     name: str
@@ -38,6 +40,7 @@ class InputSpec:
     is_optional: bool = False
     is_required: bool = True
     is_uniform: bool = False
+    declared: tuple[Dim, ...] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -91,8 +94,10 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
         if passed is not None:
             dims = passed.dims
         promised = promises.input_shapes.get(value.name)
-        if promised is not None:
-            dims = _merge(dims, tuple(promised))
+        declared = dims if promised is None else _merge(dims, tuple(promised))
+        dims = declared
+        if promised is not None and (is_sequence or passed) and not promises.trust_types:
+            dims = _opened(declared, tuple(promised))
         specs.append(
             InputSpec(
                 name=value.name,
@@ -104,6 +109,7 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
                 is_uniform=all_uniform
                 or value.name in promises.uniform
                 or (passed is not None and passed.form == "stacked"),
+                declared=declared,
             )
         )
     return specs
@@ -120,4 +126,14 @@ def _merge(declared: tuple[Dim, ...] | None, promised: tuple[Dim, ...]) -> tuple
     return tuple(
         given if isinstance(given, int) else known
         for known, given in zip(declared, promised, strict=True)
+    )
+
+
+def _opened(dims: tuple[Dim, ...] | None, promised: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """Return the dimensions without the numbers that a promise leaves open."""
+    if dims is None or len(dims) != len(promised):
+        return dims
+    return tuple(
+        None if isinstance(known, int) and not isinstance(given, int) else known
+        for known, given in zip(dims, promised, strict=True)
     )

@@ -102,14 +102,21 @@ class TensorInputsPass(ir.passes.InPlacePass):
         return PassedSequence("packed" if ragged else "stacked", dims)
 
     def _dims(self, value: ir.Value) -> Dims | None:
-        """Return the promised dimensions, and the declared ones where no promise is made."""
+        """Return the promised dimensions, and the declared ones where no promise is made.
+
+        A dimension that is promised to be unknown is so, whatever number is declared.
+        """
         declared = None if value.shape is None else tuple(_plain(d) for d in value.shape)
         promised = self._promises.input_shapes.get(value.name or "")
         if promised is None:
             return declared
         if declared is None or len(declared) != len(promised):
             return tuple(promised)
-        return tuple(d if p is None else p for p, d in zip(promised, declared, strict=True))
+        trusted = self._promises.trust_types
+        return tuple(
+            (None if isinstance(d, int) and not trusted else d) if p is None else p
+            for p, d in zip(promised, declared, strict=True)
+        )
 
     def _dims_in_bodies(self, value: ir.Value) -> Dims | None:
         """Return as many unknown dimensions as the bodies that read an element declare."""

@@ -76,6 +76,16 @@ INPUTS = {
         Promises(input_shapes={"xs": (None, 4)}),
         ["xs: float[xs_rows,4]", "xs.lengths: int64[xs_length]"],
     ),
+    "ragged, whatever is declared": Input(
+        "float[3,4]",
+        Promises(input_shapes={"xs": (None, 4)}),
+        ["xs: float[xs_rows,4]", "xs.lengths: int64[xs_length]"],
+    ),
+    "declared and trusted": Input(
+        "float[3,4]",
+        Promises(input_shapes={"xs": (None, 4)}, trust_types=True),
+        ["xs: float[xs_length,3,4]"],
+    ),
     "one symbol twice": Input("float[N,N]", UNIFORM, ["xs: float[xs_length,?,?]"]),
 }
 

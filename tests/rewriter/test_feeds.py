@@ -173,10 +173,24 @@ class TestMadeUnderPromises:
         assert {shape for feed in feeds for shape in shapes(feed, "x")} == {(3,)}
         assert any(len(set(shapes(feed, "xs"))) > 1 for feed in feeds)
 
-    def test_an_open_promise_leaves_the_declared_number(self):
-        promises = Promises(input_shapes={"xs": (None, None)})
-        feeds = make_feeds(model("seq(float[N,4]) xs"), promises=promises)
-        assert {shape[1] for feed in feeds for shape in shapes(feed, "xs")} == {4}
+    def test_an_open_promise_leaves_the_declared_number_of_a_tensor(self):
+        promises = Promises(input_shapes={"x": (None, None)})
+        feeds = make_feeds(model("float[N,4] x"), promises=promises)
+        assert {shape[1] for feed in feeds for shape in shapes(feed, "x")} == {4}
+
+    def test_an_open_promise_of_elements_wins_over_the_declared_number(self):
+        promises = Promises(input_shapes={"xs": (None, 4)})
+        maker = FeedMaker(model("seq(float[3,4]) xs"), promises=promises)
+        (kind,) = maker.kinds(1)
+        drawn = [maker.draw(kind, attempt) for attempt in maker.attempts(kind, None)]
+        seen = [{shape[0] for shape in shapes(feed, "xs")} for feed in drawn]
+        assert len(seen[0]) > 1
+        assert seen[-1] == {3}
+
+    def test_trusted_numbers_stay_beside_an_open_promise(self):
+        promises = Promises(input_shapes={"xs": (None, 4)}, trust_types=True)
+        feeds = make_feeds(model("seq(float[3,4]) xs"), promises=promises)
+        assert {shape[0] for feed in feeds for shape in shapes(feed, "xs")} == {3}
 
     def test_promises_in_the_model(self):
         graph = model("seq(float[N]) xs")

@@ -14,6 +14,7 @@ from passes.graphs import node_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
+from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check
 from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
@@ -155,7 +156,7 @@ def _run(
             on_pass(name, model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    decisions = _final(decisions, model)
+    decisions = with_built_sequences(_final(decisions, model), model)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     warnings += [*version_warnings(model, target), *_check(model, taken.original)]

@@ -186,7 +186,7 @@ def _nodes(
         refuser = _refuser(row, asked, sequences=sequences, op_type=op_type)
         if not refuser:
             continue
-        if made and op_type not in SEQUENCE_OPERATORS:
+        if made and op_type not in SEQUENCE_OPERATORS and refuser != "loop-free":
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"

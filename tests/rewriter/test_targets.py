@@ -182,6 +182,38 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
     )
 
 
+RESIZED = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(TYPE[H,W]) xs) => (seq(TYPE[H,W]) ys) {
+    [map] ys = SequenceMap (xs) <body = b (TYPE[H,W] p) => (TYPE[W,H] q)
+        { [turn] q = Transpose (p) }> }"""
+
+
+@pytest.mark.parametrize(
+    "options", [{"uniform": ["xs"]}, {"input_shapes": {"xs": (3, 4)}}], ids=["uniform", "shapes"]
+)
+def test_the_type_that_keeps_a_loop_is_named(options: dict[str, Any]) -> None:
+    """No promise helps where it is the sequence of the results that takes the loop."""
+    text = onnx.parser.parse_model(RESIZED.replace("TYPE", "uint8"))
+    report = explain(text, require=["loop-free"], **options)
+    (decision,) = report.decisions
+    assert decision.verdict is Verdict.FUSED
+    assert decision.form == "a Loop is left, which builds the sequence of its results"
+    (reason,) = decision.reasons
+    assert reason.code is Code.UNSPLITTABLE_TYPE
+    assert reason.detail.endswith("its results are uint8")
+    (left,) = report.unreached
+    assert left.reason.startswith("loop-free rules out Loop; 'map' keeps it: unsplittable-type: ")
+    assert left.remedy == "use --tensor-io, or concatenate the results in the model"
+    assert explain(text, require=["loop-free"], tensor_io=True, **options).reached
+
+
+def test_no_loop_builds_a_sequence_that_can_be_split() -> None:
+    text = onnx.parser.parse_model(RESIZED.replace("TYPE", "float"))
+    report = explain(text, uniform=["xs"], require=["loop-free"])
+    assert report.reached
+    assert (report.decisions[0].form, report.decisions[0].reasons) == ("", [])
+
+
 SEQUENCES_INSIDE = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[N,2] x, int64[K] keep) => (float[M,2] y) {
     [split] xs = SplitToSequence <axis = 0> (x, keep)

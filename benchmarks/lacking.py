@@ -24,6 +24,8 @@ _LACKS = (
     (r"unknown dtype `object`|dtype\('O'\)|8 is not a valid OnnxDataType", "strings"),
     (r"(\w+) ToTypedTranslator Caused by: shape input is variable", r"\1 of computed size"),
     (r"non-symbolic shape is not supported", "shapes that are computed"),  # TVM
+    (r"requires the input new shape to be Shape", "shapes that are computed"),  # TVM
+    (r"failed to legalize operation 'torch\.(aten\.\w+)'", r"\1"),  # IREE
 )
 
 

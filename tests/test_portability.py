@@ -146,6 +146,15 @@ def test_what_is_not_portable_says_why() -> None:
             "onnx2torch refuses the model: Resize of mode nearest with half_pixel is not implemented",
             "Resize of mode nearest with half_pixel",
         ),
+        (
+            "TVM refuses the model: Reshape requires the input new shape to be Shape. However, the",
+            "shapes that are computed",
+        ),
+        (
+            "IREE refuses the model: Error invoking IREE compiler tool iree-compile Diagnostics: "
+            "error: failed to legalize operation 'torch.aten.broadcast_to' that was",
+            "aten.broadcast_to",
+        ),
         ("IREE is not asked to run If", "If"),
         ("TVM fails: match_cast error, shape[1] mismatch", ""),
     ],

@@ -52,7 +52,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
 
 def _made(model: onnx.ModelProto, device: str) -> Function:
     tinygrad = importlib.import_module("tinygrad")
-    data = np.frombuffer(model.SerializeToString(), np.uint8)
+    data = np.frombuffer(_with_long_ranges(model).SerializeToString(), np.uint8)
 
     def run(arrays: list[Any]) -> list[Any]:
         with warnings.catch_warnings(), tinygrad.Context(DEV=device):
@@ -64,3 +64,23 @@ def _made(model: onnx.ModelProto, device: str) -> Function:
     with tinygrad.Context(DEV=device):
         runner = importlib.import_module("tinygrad.nn.onnx").OnnxRunner(tinygrad.Tensor(data))
     return run
+
+
+def _with_long_ranges(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with a Cast after each Range of int64: tinygrad makes them int32."""
+    inferred = onnx.shape_inference.infer_shapes(model)
+    values = [*inferred.graph.value_info, *inferred.graph.output]
+    longs = {v.name for v in values if v.type.tensor_type.elem_type == onnx.TensorProto.INT64}
+    new = onnx.ModelProto()
+    new.CopyFrom(model)
+    del new.graph.node[:]
+    for node in model.graph.node:
+        added = new.graph.node.add()
+        added.CopyFrom(node)
+        if node.op_type == "Range" and node.output[0] in longs:
+            added.output[0] = f"{node.output[0]}/int32"
+            cast = onnx.helper.make_node(
+                "Cast", added.output, node.output, to=onnx.TensorProto.INT64
+            )
+            new.graph.node.append(cast)
+    return new

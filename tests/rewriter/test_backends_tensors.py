@@ -158,6 +158,24 @@ def test_a_refusal_says_why(backend: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_numbers_in_a_range_are_long(backend: str) -> None:
+    """tinygrad makes them int32, and then refuses to scatter them among others."""
+    model = parse("""g (int64[N] order) => (int64[N] y) { s = Shape (order) n = Squeeze (s)
+        zero = Constant <value = int64 {0}> () one = Constant <value = int64 {1}> ()
+        r = Range (zero, n, one) y = ScatterElements <axis = 0> (order, order, r) }""")
+    found = run_or_refuse(model, {"order": np.int64([2, 0, 1])}, backend)["y"]
+    assert (found.dtype, found.tolist()) == (np.int64, [1, 2, 0])
+
+
+def test_iree_is_not_asked_to_scatter_what_is_counted() -> None:
+    """It loses numbers, not the same ones each time."""
+    usable("iree")
+    model = parse("""g (bool[N] c, int64[N] x) => (int64[N] y) { p = NonZero (c)
+        i = Squeeze (p) y = ScatterElements <axis = 0> (x, i, i) }""")
+    with pytest.raises(BackendError, match="ScatterElements of computed size"):
+        run(model, {"c": np.array([True, False, True]), "x": np.int64([5, 6, 7])}, "iree")
+
+
 @pytest.mark.parametrize("sizes", ["4, 6", "5, 17"])
 @pytest.mark.parametrize(
     "attributes",

@@ -46,6 +46,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     Attributes:
         decisions: What was done with each Loop and Scan of the model.
+        kept: The decisions of those that stand in no function and are left.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         self._again = again
         self._lacks = lacks
         self.decisions: list[Decision] = []
+        self.kept: dict[ir.Node, Decision] = {}
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the Loops of a model, those inside of others first."""
@@ -87,7 +89,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     def _fuse(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""
-        self.decisions = []
+        self.decisions, self.kept = [], {}
         loops = [
             (graph, node)
             for graph, node in find_loops(model)
@@ -115,7 +117,8 @@ class ReadLoopsPass(ir.passes.InPlacePass):
             modified = True
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
-        self.decisions += [decision for node, decision in kept.items() if node in left]
+        self.kept = {node: decision for node, decision in kept.items() if node in left}
+        self.decisions += self.kept.values()
         return modified
 
 

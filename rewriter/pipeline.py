@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
+from passes.errors import RewriteError
 from passes.graphs import node_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
 from rewriter.built_sequences import with_built_sequences
-from rewriter.checking import check
+from rewriter.checking import check, require_valid
 from rewriter.models import AnyModel, ModelError, Taken, give, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
 from rewriter.order import passes_for
 from rewriter.report import Report, count_operators
 from rewriter.targets import TargetError, check_target, version_warnings
+from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
@@ -132,17 +134,19 @@ def _run(
 ) -> Report:
     model = taken.model
     options.check_promises(model)
-    spent = options.spent(model)
+    spent, sources = options.spent(model), sequence_sources(model)
     before, unread = count_operators(model), unread_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
+    kept: dict[ir.Node, Decision] = {}
     refused: list[Refusal] = []
     assumptions: list[str] = []
     warnings: list[str] = []
     for one in passes_for(options, model):
         start = time.perf_counter()
-        result = one(model)
+        result = _apply(one, model, taken.original)
         declined |= getattr(one, "declined", {})
+        kept |= getattr(one, "kept", {})
         refused.extend(getattr(one, "refused", ()))
         assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
         decisions.extend(
@@ -156,7 +160,8 @@ def _run(
             on_pass(name, model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    decisions = with_built_sequences(_final(decisions, model), model)
+    decisions = with_built_sequences(_final(decisions, kept, model), model)
+    decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     warnings += [*version_warnings(model, target), *_check(model, taken.original)]
@@ -175,9 +180,31 @@ def _run(
     )
 
 
-def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
-    """Leave out what was said of Loops that a later decision took away."""
-    left = set(node_paths(model).values())
+def _apply(
+    one: ir.passes.InPlacePass, model: ir.Model, original: AnyModel
+) -> ir.passes.PassResult:
+    """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
+    try:
+        return one(model)
+    except RewriteError:
+        raise
+    except Exception:
+        require_valid(take(original).model)
+        raise
+
+
+def _final(
+    decisions: Sequence[Decision], kept: Mapping[ir.Node, Decision], model: ir.Model
+) -> list[Decision]:
+    """Leave out what was said of Loops that a later decision took away.
+
+    Those that are left are called by their paths in the new model: the path of a node without a
+    name counts the nodes before it.
+    """
+    paths = node_paths(model)
+    left = set(paths.values())
+    moved = {id(decision): paths[node] for node, decision in kept.items() if node in paths}
+    decisions = [_at_path(d, moved.get(id(d), d.path)) for d in decisions]
     final: list[Decision] = []
     for i, decision in enumerate(decisions):
         later = {other.path for other in decisions[i + 1 :]}
@@ -187,6 +214,18 @@ def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
             continue
         final.append(decision)
     return final
+
+
+def _at_path(decision: Decision, path: str) -> Decision:
+    """Return a decision of a node that has another path now."""
+    inside = f"{decision.path}/"
+    reasons = [
+        dataclasses.replace(reason, node=f"{path}/{reason.node.removeprefix(inside)}")
+        if reason.node.startswith(inside)
+        else reason
+        for reason in decision.reasons
+    ]
+    return dataclasses.replace(decision, path=path, reasons=reasons)
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from rewriter import files, protos
 from rewriter.errors import ModelError
 
-__all__ = ["check"]
+__all__ = ["check", "require_valid"]
 
 _STAND_IN = "seqmap.stand_in"  # a domain without schemas: its operators have any type
 
@@ -54,6 +54,18 @@ def check(model: onnx.ModelProto | ir.Model | str | os.PathLike[str]) -> None:
         ValueError,
     ) as error:
         raise ModelError(f"onnx.checker refuses the model: {protos.one_line(error)}") from error
+
+
+def require_valid(model: onnx.ModelProto | ir.Model) -> None:
+    """Refuse a model of which the trouble that it makes is its own.
+
+    Raises:
+        ModelError: If the checker objects.
+    """
+    try:
+        check(model)
+    except ModelError as error:
+        raise ModelError(f"{error}; mend the model where it is made") from error
 
 
 def _stand_in(graph: onnx.GraphProto, main: bool) -> None:

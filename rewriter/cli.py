@@ -7,7 +7,7 @@ could be verified; 4 the target, or what ``--require`` asks for, is not reached.
 from __future__ import annotations
 
 import argparse
-import os
+import json
 import sys
 import time
 import traceback
@@ -35,6 +35,9 @@ COMMANDS: dict[str, ModuleType] = {
     "demo": demo,
 }
 _STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
+_REPEATED = (
+    "of an option given twice the last counts, but --uniform, --input-shape and --require add up"
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,22 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
     words = sys.argv[1:] if arguments is None else arguments
-    args = _parser().parse_args(words)
+    try:
+        args = _parser().parse_args(words)
+    except _UsageError as error:
+        _say_usage(words, str(error))
+        raise SystemExit(2) from None
     console = Console(
         words, args.command, as_json=args.json, quiet=args.quiet, verbose=args.verbose
     )
     started = time.perf_counter()
-    try:
-        with console.logging(), warnings.catch_warnings():
-            warnings.simplefilter("always", ModelWarning)
-            warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
-            status = _execute(args, console)
-        console.finish(status, time.perf_counter() - started)
-    except BrokenPipeError:
-        # The reader of stdout has gone (``seqmap explain IN | head``); let the exit be quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
-    return status
+    with console.logging(), warnings.catch_warnings():
+        warnings.simplefilter("always", ModelWarning)
+        warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
+        status = _execute(args, console)
+    return console.finish(status, time.perf_counter() - started)
 
 
 def _execute(args: argparse.Namespace, console: Console) -> int:
@@ -77,8 +78,6 @@ def _execute(args: argparse.Namespace, console: Console) -> int:
     except RewriteError as error:
         console.error(str(error))
         return 1
-    except BrokenPipeError:
-        raise
     except KeyboardInterrupt:
         console.error("interrupted")
         return 130
@@ -88,18 +87,30 @@ def _execute(args: argparse.Namespace, console: Console) -> int:
         return 1
 
 
+class _UsageError(Exception):
+    """The words do not make a command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}; {self.prog} --help lists the options\n")
+        raise _UsageError(f"{self.prog}: error: {message}; {self.prog} --help lists the options")
+
+
+def _say_usage(words: Sequence[str], line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    if "--json" in words:
+        command = next((word for word in words if word in COMMANDS), None)
+        record = {"command": command, "error": line, "passed": False, "status": 2}
+        sys.stdout.write(json.dumps(record, indent=2) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="seqmap",
         description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
-        epilog=_STATUSES,
+        epilog=f"{_STATUSES}; {_REPEATED}",
         formatter_class=_OneLineHelp,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -16,7 +16,7 @@ from rewriter.errors import ModelError
 from rewriter.protos import one_line
 from rewriter.text import parse, to_text
 
-__all__ = ["copy_file", "encode", "read", "write"]
+__all__ = ["copy_file", "encode", "read", "refuse_link", "write"]
 
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
 _LFS = b"version https://git-lfs"
@@ -34,6 +34,8 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
     Raises:
         ModelError: If there is no such file, or what it holds is not a model.
     """
+    if not os.fspath(path):
+        raise ModelError("the name of the model file is empty")
     path = Path(path)
     if path.is_dir():
         raise ModelError(f"{path} is a folder: name the model file in it")
@@ -83,7 +85,8 @@ def encode(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> bytes:
 def write(data: bytes, path: str | os.PathLike[str]) -> None:
     """Put a file in its place in one step: readers see the old one or the new one, whole.
 
-    A symbolic link is replaced, not followed. The mode of a file that was there is kept.
+    A symbolic link is neither followed, since others may share what it leads to, nor replaced.
+    The mode of a file that was there is kept.
 
     Args:
         data: What the file is to hold.
@@ -92,7 +95,22 @@ def write(data: bytes, path: str | os.PathLike[str]) -> None:
     Raises:
         ModelError: If it cannot be written; what was there stays as it was.
     """
-    _place(Path(path), lambda part: part.write_bytes(data))
+    path = Path(path)
+    refuse_link(path)
+    _place(path, lambda part: part.write_bytes(data))
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to write where a symbolic link is.
+
+    Raises:
+        ModelError: One is there.
+    """
+    if path.is_symlink():
+        raise ModelError(
+            f"cannot write {path}: it is a symbolic link to {os.readlink(path)}; name that file, "
+            "or remove the link"
+        )
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "folders",
     "locations",
     "place",
+    "require",
     "settle",
 ]
 
@@ -57,6 +58,25 @@ def settle(model: ir.Model, folder: Path) -> None:
     """Remember the folder that the recorded locations of a model are relative to."""
     for tensor in external_tensors(model):
         tensor.base_dir = str(folder)
+
+
+def require(model: ir.Model) -> None:
+    """Refuse a model whose weights are not where it says, without reading them.
+
+    Raises:
+        ModelError: A file is missing, or too short for a tensor in it.
+    """
+    for tensor in external_tensors(model):
+        path = Path(tensor.base_dir) / tensor.location
+        if not path.is_file():
+            raise ModelError(f"the weights {path} are missing: put them beside the model")
+        end = (tensor.offset or 0) + tensor.nbytes
+        size = path.stat().st_size
+        if size < end:
+            raise ModelError(
+                f"the weights {path} are too short: the file has {size} bytes, and "
+                f"{tensor.name!r} ends at {end}; copy or export them again"
+            )
 
 
 def folders(model: ir.Model) -> dict[str, Path | None]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from rewriter import backends, models, pipeline
+from rewriter import backends, models, pipeline, weights
 from rewriter.backends import BackendError, Session
+from rewriter.checking import require_valid
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
@@ -34,14 +35,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Time both models on one feed; a model that is refused as given has no time."""
+    """Time both models on one feed; a valid model that is refused as given has no time."""
     with console.progress("reading"):
         before = models.load(args.input)
+        weights.require(before)
     with console.progress("rewriting"):
         after = pipeline.rewrite(before, **options.rewrite_options(args)).model
     with console.progress("loading"):
-        fast = backends.open_session(after, args.backend, args.device)
         slow, refusal = _open(before, args)
+        if slow is None:
+            require_valid(
+                before
+            )  # what is refused for being invalid can end the process, rewritten
+        fast = backends.open_session(after, args.backend, args.device)
     sessions = [fast] if slow is None else [slow, fast]
     with console.progress("finding inputs"):
         # The rewritten model carries the promises that the feed has to keep.

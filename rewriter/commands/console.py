@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -33,11 +34,23 @@ class Console:
         self._as_json = as_json
         self._quiet = quiet
         self._verbose = verbose
+        self._lost = ""
 
     def say(self, text: str) -> None:
         """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
         if not (self._as_json or self._quiet):
-            sys.stdout.write(text.rstrip("\n") + "\n")
+            self.write(text.rstrip("\n") + "\n")
+
+    def write(self, text: str) -> None:
+        """Write to stdout at once; the work goes on where nobody can read it any more."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _silence()
+        except OSError as error:
+            _silence()
+            self._lost = (error.strerror or str(error)).lower()
 
     def error(self, message: str) -> None:
         """Print one line to stderr, and record it."""
@@ -49,8 +62,12 @@ class Console:
         """Print one line to stderr, quiet or not."""
         sys.stderr.write(f"seqmap: warning: {' '.join(message.split())}\n")
 
-    def finish(self, status: int, seconds: float) -> None:
-        """Print the last line: whether the command passed, and how long it took."""
+    def finish(self, status: int, seconds: float) -> int:
+        """Print the last line: whether the command passed, and how long it took.
+
+        Returns:
+            The exit status: the given one, or 1 where the output could not be written.
+        """
         passed = status == 0
         self.record |= {"passed": passed, "status": status, "seconds": round(seconds, 3)}
         if self._as_json:
@@ -58,8 +75,11 @@ class Console:
         else:
             verdict = "passed" if passed else "failed"
             text = f"{verdict} {self.record['command']} in {seconds:.1f} s"
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()
+        self.write(text + "\n")
+        if not self._lost:
+            return status
+        self.error(f"cannot write to standard output: {self._lost}")
+        return status or 1
 
     @contextlib.contextmanager
     def logging(self) -> Iterator[None]:
@@ -99,6 +119,14 @@ class Console:
         finally:
             done.set()
             ticker.join()
+
+
+def _silence() -> None:
+    """Let stdout lead nowhere: its reader has gone, or it has no room."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _tick(step: str, done: threading.Event, terminal: bool) -> None:

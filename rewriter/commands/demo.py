@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import sys
 
 from rewriter import demo
 from rewriter.commands.console import Console
@@ -21,8 +20,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace, console: Console) -> int:
     """Run the demo, its lines appearing as it goes."""
-    out = io.StringIO() if args.json or args.quiet else sys.stdout
+    out = _Lines(console)
     status = demo.demo(out)
-    if args.json and isinstance(out, io.StringIO):
-        console.record["text"] = out.getvalue()
+    console.record["text"] = out.getvalue()
     return status
+
+
+class _Lines(io.StringIO):
+    """Text that is kept, and shown as it comes."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__()
+        self._console = console
+
+    def write(self, text: str) -> int:
+        self._console.say(text)
+        return super().write(text)

@@ -7,6 +7,7 @@ import argparse
 from rewriter import models, pipeline
 from rewriter.commands import options, reports
 from rewriter.commands.console import Console
+from rewriter.targets import TargetError
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
 
@@ -22,10 +23,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Print the report; a target that is not reached is part of it, not a failure."""
+    """Print the report.
+
+    Raises:
+        TargetError: The target or what ``--require`` asks for would not be reached.
+    """
+    options.refuse_overwriting(args.report, reads=[args.input])
     with console.progress("reading"):
         model = models.load(args.input)
     with console.progress("deciding"):
         report = pipeline.explain(model, **options.rewrite_options(args))
     reports.deliver_report(report, args, console)
+    if report.unreached:
+        raise TargetError(report)
     return 0

@@ -12,13 +12,15 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.names import make_names_unique
-from rewriter import models, pipeline, protos, weights
+from rewriter import files, models, pipeline, protos, weights
 from rewriter.commands import options, reports, verifying
 from rewriter.commands.console import Console
 from rewriter.targets import TargetError
 from rewriter.trial import load_at_target
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+
+_USAGE_ERROR = 2
 
 USAGE = "IN OUT "
 SUMMARY = "rewrite a model so that no SequenceMap is left, verify it, and write it"
@@ -53,17 +55,25 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """Rewrite, verify and write.
 
     Returns:
-        0, or 3 when the rewrite is not verified.
+        0, or 2 on options that go against each other, or 3 when the rewrite is not verified.
 
     Raises:
         TargetError: The target is not reached, or its runtime refuses the model.
     """
+    wrong = _wrong_usage(args)
+    if wrong:
+        console.error(wrong)
+        return _USAGE_ERROR
+    options.refuse_overwriting(args.report, reads=[args.input, args.output, args.inputs])
     if not args.dry_run:
+        options.refuse_overwriting(args.output, reads=[args.inputs])
         _check_place(args.output)
     with console.progress("reading"):
         model = models.load(args.input)
     if not args.dry_run:
         _check_weights(model, args)
+    if not args.no_verify:
+        weights.require(model)
     try:
         with console.progress("rewriting"):
             result = pipeline.rewrite(model, **options.rewrite_options(args))
@@ -96,6 +106,19 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     console.record["output"] = str(args.output)
     console.say(f"written to {args.output}")
     return 0
+
+
+def _wrong_usage(args: argparse.Namespace) -> str:
+    """Return what is wrong with the options together; empty where nothing is."""
+    kept = ("inputs", "atol", "rtol")
+    unused = [name for name in kept if getattr(args, name) is not None]
+    if args.no_verify and unused:
+        return f"--{unused[0]} is for the verification, which --no-verify leaves out: drop one"
+    known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
+    is_device = args.output.exists() and not args.output.is_file()
+    if args.output.suffix not in known and not is_device:
+        return f"OUT is {str(args.output)!r}: name a file that ends in .onnx or .onnxtxt"
+    return ""
 
 
 def _after_each_pass(model: ir.Model, args: argparse.Namespace) -> Iterator[tuple[str, ir.Model]]:
@@ -132,6 +155,7 @@ def _check_place(output: Path) -> None:
         raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")
     if output.exists() and not output.is_file():
         raise RewriteError(f"cannot write {output}: it is not a regular file; name another")
+    files.refuse_link(output)
     if not folder.is_dir():
         raise RewriteError(f"cannot write {output}: there is no directory {folder}; make it first")
     if not os.access(folder, os.W_OK):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
 from rewriter.options import LARGEST_DIM, STRATEGIES
 from rewriter.targets import REQUIREMENTS, TARGETS
@@ -18,6 +21,8 @@ __all__ = [
     "add_rewrite_options",
     "add_tolerance_options",
     "count",
+    "model_path",
+    "refuse_overwriting",
     "rewrite_options",
 ]
 
@@ -26,7 +31,7 @@ Dims = tuple[int | str | None, ...]
 
 def add_model(parser: argparse.ArgumentParser, dest: str, metavar: str, text: str) -> None:
     """Add a positional model file."""
-    parser.add_argument(dest, metavar=metavar, type=Path, help=text)
+    parser.add_argument(dest, metavar=metavar, type=model_path, help=text)
 
 
 def add_rewrite_options(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +105,7 @@ def add_feed_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) 
         "--inputs", type=Path, metavar="FEEDS.npz", help="inputs to use instead of drawn ones"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="draws the inputs; default: 0"
+        "--seed", type=_seed, default=0, metavar="N", help="draws the inputs; default: 0"
     )
 
 
@@ -140,11 +145,42 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     volume.add_argument("-v", "--verbose", action="store_true", help="log passes and times")
 
 
+def refuse_overwriting(written: Path | None, *, reads: Iterable[Path | None]) -> None:
+    """Refuse a file to be written that is one of those that the command reads or writes besides.
+
+    Raises:
+        RewriteError: It is.
+    """
+    for path in filter(None, reads):
+        if written is not None and _is_same(written, path):
+            raise RewriteError(f"{written} would be written over {path}: choose another name")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def count(text: str) -> int:
     """Read a number of at least one."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def model_path(text: str) -> Path:
+    """Read the name of a model file."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    return Path(text)
+
+
+def _seed(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{text} is less than 0")
     return number
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rewriter import backends, files, models
+from rewriter import backends, files, models, weights
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
@@ -25,7 +25,11 @@ SUMMARY = "run a model on given inputs, or on inputs drawn from its types"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "input", metavar="IN", type=Path, nargs="?", help="the model, .onnx or .onnxtxt"
+        "input",
+        metavar="IN",
+        type=options.model_path,
+        nargs="?",
+        help="the model, .onnx or .onnxtxt",
     )
     group = parser.add_argument_group("run")
     options.add_backend_options(group)
@@ -45,8 +49,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if args.input is None:
         console.error("no model is given; say seqmap run IN, or seqmap run --list-backends")
         return _USAGE_ERROR
+    options.refuse_overwriting(args.save, reads=[args.input, args.inputs])
     with console.progress("reading"):
         model = models.load(args.input)
+        weights.require(model)
     with console.progress("running"):
         session = backends.open_session(model, args.backend, args.device)
         feed, outputs = accepted_feed(model, args, [session])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import math
 import shlex
@@ -10,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rewriter import validation
+from rewriter import checking, models, validation
+from rewriter.backends import BackendError, open_session
 from rewriter.commands.console import Console
 from rewriter.judging import Case
-from rewriter.models import AnyModel
+from rewriter.models import AnyModel, ModelError
 
 __all__ = ["compare", "conclude", "verify"]
 
@@ -114,10 +116,14 @@ def conclude(
 
     Returns:
         The exit status: 0 when they agree, 3 when they do not or nothing could be compared.
+
+    Raises:
+        ModelError: They do not agree, and the model before is not valid.
     """
     if check.ok:
         console.say(check.summary)
         return 0
+    _refuse_invalid(before)
     message = check.summary
     if check.mismatch is not None:
         folder = validation.write_mismatch(
@@ -132,6 +138,17 @@ def conclude(
         message = f"{check.summary}; see {folder}"
     console.error(message)
     return NOT_VERIFIED
+
+
+def _refuse_invalid(before: AnyModel) -> None:
+    """Refuse a model that neither the checker nor onnxruntime takes: no pass is to blame."""
+    try:
+        checking.require_valid(models.take(before).model)
+    except ModelError:
+        with contextlib.suppress(BackendError):
+            open_session(before)
+            return
+        raise
 
 
 def _case(case: Case) -> dict[str, Any]:

@@ -323,8 +323,10 @@ class TestTarget:
         assert seqmap("optimize", ragged, tmp_path / "out.onnx", *words) == 4
         assert "target onnxruntime and loop-free and sequence-free" in capsys.readouterr().out
 
-    def test_explain_tells_and_passes(self, ragged: Path, capsys: Capture) -> None:
-        assert seqmap("explain", ragged, *self.WORDS) == 0
+    def test_explain_has_the_same_status(self, ragged: Path, capsys: Capture) -> None:
+        assert seqmap("explain", ragged, *self.WORDS) == 4
         printed = capsys.readouterr()
         assert "target tensorrt: not reached, left:" in printed.out
-        assert printed.err == ""
+        assert last_line(printed.out) == ("failed", "explain")
+        assert printed.err.startswith("seqmap: error: target tensorrt")
+        assert printed.err.count("\n") == 1

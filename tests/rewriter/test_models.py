@@ -327,12 +327,14 @@ def test_a_model_may_be_written_over_itself(tmp_path):
     assert leftovers(tmp_path) == ["m.onnx"]
 
 
-def test_a_link_is_replaced_and_what_it_led_to_stays(tmp_path):
+def test_a_link_stays_and_what_it_leads_to_too(tmp_path):
     (tmp_path / "store").write_bytes(b"shared by others")
     (tmp_path / "m.onnx").symlink_to("store")
-    save(model(), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match=r"is a symbolic link to store; name that file, or"):
+        save(model(), tmp_path / "m.onnx")
     assert (tmp_path / "store").read_bytes() == b"shared by others"
-    assert not (tmp_path / "m.onnx").is_symlink()
+    assert (tmp_path / "m.onnx").is_symlink()
+    assert leftovers(tmp_path) == ["m.onnx", "store"]
 
 
 @pytest.mark.parametrize(

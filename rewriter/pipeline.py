@@ -193,19 +193,6 @@ def _apply(
         raise
 
 
-def _apply(
-    one: ir.passes.InPlacePass, model: ir.Model, original: AnyModel
-) -> ir.passes.PassResult:
-    """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
-    try:
-        return one(model)
-    except RewriteError:
-        raise
-    except Exception:
-        require_valid(take(original).model)
-        raise
-
-
 def _final(
     decisions: Sequence[Decision], kept: Mapping[ir.Node, Decision], model: ir.Model
 ) -> list[Decision]:

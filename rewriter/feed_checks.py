@@ -15,7 +15,26 @@ from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.tensor_io import check_elements, feeds_as_lists
 
-__all__ = ["check_feeds"]
+__all__ = ["as_feeds", "check_feeds"]
+
+
+def as_feeds(inputs: object) -> dict[str, Any]:
+    """Return given inputs as a feed, in which a sequence is a list.
+
+    Args:
+        inputs: Input name to array, list or tuple of arrays, or None.
+
+    Raises:
+        RewriteError: They are no mapping of names.
+    """
+    if not isinstance(inputs, Mapping) or not all(isinstance(name, str) for name in inputs):
+        raise RewriteError(
+            f"the inputs are a {type(inputs).__name__}; give a dict of input names, each with an "
+            "array, or with a list of arrays for a sequence"
+        )
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in inputs.items()
+    }
 
 
 def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None = None) -> None:

@@ -48,6 +48,10 @@ class TargetError(RewriteError):
         )
         self.report = report
 
+    def __reduce__(self) -> tuple[type[TargetError], tuple[Report]]:
+        """Make a copy, in another process too, from the report; errors know their text only."""
+        return type(self), (self.report,)
+
 
 def check_target(
     model: ir.Model,

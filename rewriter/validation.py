@@ -11,6 +11,7 @@ from passes.errors import RewriteError
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models
+from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.judging import Case, Judge
@@ -201,10 +202,10 @@ def _promises(before: Any, after: Any) -> Promises:
 def _given(inputs: Inputs, before: Any, after: Any, promises: Promises) -> list[Feed]:
     if isinstance(inputs, str | os.PathLike):
         given: list[Mapping[str, Any]] = [read_feeds(inputs, before)]
-    elif isinstance(inputs, Mapping):
-        given = [inputs]
+    elif isinstance(inputs, Mapping) or not isinstance(inputs, Iterable):
+        given = [as_feeds(inputs)]
     else:
-        given = list(inputs)
+        given = [as_feeds(one) for one in inputs]
     for values in given:
         check_feeds(before, values, promises)
         if TensorIo.read(models.take(after).model):

@@ -30,7 +30,7 @@ from rewriter.backends.ordered import OrderedSession
 from rewriter.backends.profiling import Placement
 from rewriter.backends.session import BackendError, PlacementError, Session
 from rewriter.backends.tract import TractSession
-from rewriter.feed_checks import check_feeds
+from rewriter.feed_checks import as_feeds, check_feeds
 from rewriter.feed_files import read_feeds
 from rewriter.tensor_io import TensorSession
 
@@ -226,6 +226,7 @@ def run(
             backend cannot run it.
     """
     taken = models.take(model).model
-    feeds = read_feeds(inputs, taken) if isinstance(inputs, str | os.PathLike) else inputs
+    from_file = isinstance(inputs, str | os.PathLike)
+    feeds = read_feeds(inputs, taken) if from_file else as_feeds(inputs)
     check_feeds(taken, feeds)
     return open_session(model, backend, device).run(feeds)

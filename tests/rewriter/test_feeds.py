@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.errors import RewriteError
 from passes.promises import Promises
 from rewriter.feeds import (
@@ -491,3 +492,30 @@ class TestChecked:
         carrier = ir.from_proto(GRAPH)
         Promises(frozenset({"xs"}), {"x": (None,)}, trust_types=True).write(carrier)
         check_feeds(carrier, GOOD | {"xs": [np.zeros((2, 3), np.float32)] * 2})
+
+
+SUMS = onnx.parser.parse_model(
+    """<ir_version: 8, opset_import: ["" : 18]>
+    g (seq(float[N]) xs, float[N] b) => (seq(float[N]) ys)
+    { ys = SequenceMap (xs, b) <body = m (float[N] p, float[N] q) => (float[N] r)
+      { r = Add (p, q) }> }"""
+)
+ONES = np.ones(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    "inputs", [[ONES], (ONES,), ONES, {0: ONES}, 5], ids=["list", "tuple", "array", "keys", "int"]
+)
+def test_inputs_without_names_are_refused(inputs):
+    for call in (rewriter.run, lambda model, given: rewriter.validate(model, model, inputs=given)):
+        with pytest.raises(RewriteError, match="give a dict of input names, each with an array"):
+            call(SUMS, inputs)
+
+
+def test_a_tuple_is_a_sequence_too():
+    for xs in ([ONES, ONES], (ONES, ONES), []):
+        given = {"xs": xs, "b": ONES}
+        assert len(rewriter.run(SUMS, given, backend="reference")["ys"]) == len(xs)
+        assert rewriter.validate(SUMS, SUMS, inputs=[given]).ok
+    with pytest.raises(RewriteError, match="input 'b' is a list; give one float array"):
+        rewriter.run(SUMS, {"xs": [ONES], "b": (1.0, 1.0)})

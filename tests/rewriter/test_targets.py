@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from typing import Any
 
 import onnx
@@ -410,3 +411,16 @@ def test_what_it_costs_to_have_no_sequence_is_told(monkeypatch: pytest.MonkeyPat
     (warning,) = explain(onnx.parser.parse_model(text), target="openvino").warnings
     assert warning.startswith("each/")
     assert "in quadratic time" in warning
+
+
+def test_a_target_error_crosses_processes() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]>
+        g (seq(float[N]) xs) => (seq(float[M]) ys)
+        { ys = SequenceMap (xs) <body = b (float[N] p) => (float[M] q) { q = Unique (p) }> }"""
+    )
+    with pytest.raises(TargetError) as caught:
+        pipeline.optimize(model, target="tensorrt", require="loop-free")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.report.to_dict() == caught.value.report.to_dict()

@@ -161,17 +161,19 @@ class Reason:
         node: Path of the node through subgraphs, ``""`` for the map as a whole.
         op_type: The operator of the node, ``""`` for the map as a whole.
         detail: What exactly, in one clause.
+        advice: What the user can do here, where the code has no advice that fits.
     """
 
     code: Code
     node: str = ""
     op_type: str = ""
     detail: str = ""
+    advice: str = ""
 
     @property
     def remedy(self) -> str:
         """What the user can do about it."""
-        return self.code.remedy
+        return self.advice or self.code.remedy
 
 
 class Decline(Exception):

@@ -22,6 +22,7 @@ from rewriter.options import STRATEGIES, Dims, Options, Strategy
 from rewriter.order import passes_for
 from rewriter.report import Report, count_operators
 from rewriter.targets import TargetError, check_target, version_warnings
+from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
@@ -133,7 +134,7 @@ def _run(
 ) -> Report:
     model = taken.model
     options.check_promises(model)
-    spent = options.spent(model)
+    spent, sources = options.spent(model), sequence_sources(model)
     before, unread = count_operators(model), unread_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
@@ -160,6 +161,7 @@ def _run(
     make_names_unique(model)
     drop_initializers(model, unread)
     decisions = with_built_sequences(_final(decisions, kept, model), model)
+    decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     warnings += [*version_warnings(model, target), *_check(model, taken.original)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-__all__ = ["still_open"]
+__all__ = ["naming", "still_open"]
 
 _BETWEEN = re.compile(r"[,;] or ")
+_UNIFORM = re.compile(r"--uniform\b")
 
 
 def still_open(remedy: str, given: Collection[str]) -> str:
@@ -23,3 +24,21 @@ def still_open(remedy: str, given: Collection[str]) -> str:
     ways = _BETWEEN.split(remedy)
     left = [way for way in ways if not any(option in way for option in given)]
     return remedy if len(left) in (0, len(ways)) else ", or ".join(left)
+
+
+def naming(text: str, names: Sequence[str]) -> str:
+    """Name the inputs where a remedy or a note says ``--uniform``.
+
+    Args:
+        text: A remedy, its ways parted as for `still_open`, or a note.
+        names: The sequence inputs that a promise can be made of.
+
+    Returns:
+        The text; without the ways that say it where there is no such input.
+    """
+    if not names:
+        return still_open(text.removesuffix(_SPARES), ("--uniform",))
+    return _UNIFORM.sub("--uniform " + " --uniform ".join(names), text)
+
+
+_SPARES = ", --uniform spares it"

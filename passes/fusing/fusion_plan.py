@@ -75,7 +75,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     unproven = unproven_sequences(site, facts)
     plain = walk_site(site, facts, None)
     found = walk_behind_guards(site, facts) if unproven else {}
-    fused, notes = choose_guards(site, facts, plain, found)
+    fused, notes = choose_guards(site, facts, plain, found, auto=facts.auto)
     for body in found.values():
         if body not in fused.values():
             body.discard()
@@ -133,11 +133,11 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
         found = walk_behind_guards(site, facts) if asks else {}
-        fused, notes = choose_guards(site, facts, plain, {} if facts.auto else found)
-        kept.reasons.extend(notes)
-        if facts.auto and not all(body.needs_loop(facts.typings) for body in found.values()):
-            kept.notes.append(_COULD_ASK)
+        fused, _ = choose_guards(site, facts, plain, found, auto=False)
         fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
+        if facts.auto and fused:
+            kept.notes.append(_COULD_ASK)
+            fused = {}
         for body in (plain, *found.values()):
             if body not in fused.values():
                 body.discard()

@@ -44,11 +44,16 @@ def walk_behind_guards(site: MapSite, facts: FusionFacts) -> dict[Check, FusedBo
 
 
 def choose_guards(
-    site: MapSite, facts: FusionFacts, plain: FusedBody, found: Mapping[Check, FusedBody]
+    site: MapSite,
+    facts: FusionFacts,
+    plain: FusedBody,
+    found: Mapping[Check, FusedBody],
+    *,
+    auto: bool,
 ) -> tuple[dict[Check | None, FusedBody], list[Reason]]:
     """Choose among a body without a guard and those behind one.
 
-    A guard must at least double what is fused without one; for ``auto`` it must pay, too. Rows
+    A guard must at least double what is fused without one; with ``auto`` it must pay, too. Rows
     are asked for where that fuses as much as equal shapes do, unless a declared number says that
     shapes are equal; and after equal shapes where it fuses less, but more than no guard.
     """
@@ -61,7 +66,7 @@ def choose_guards(
         chosen = [*chosen, packed] if shapes_fuse_more else [packed]
     if not chosen:
         return {None: plain}, []
-    if facts.auto:
+    if auto:
         elements = [i for i, source in site.elements if isinstance(source, SequenceSource)]
         nodes = fused[chosen[0]] - plain.walk.fused
         estimate = estimate_guard(nodes, site.body, elements, facts.typings.declared)

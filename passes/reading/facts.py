@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
-from passes.graphs import is_default_domain, walk_nodes, with_subgraphs
+from passes.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 from passes.reading.integers import State as StateAtom
@@ -26,18 +26,21 @@ class NotAMapError(Exception):
         reason: Why, with the node that decides it.
     """
 
-    def __init__(self, code: Code, detail: str, node: ir.Node | None = None) -> None:
+    def __init__(
+        self, code: Code, detail: str, node: ir.Node | None = None, advice: str = ""
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail
         self.node = node
+        self.advice = advice
 
     def reason(self, paths: Mapping[ir.Node, str]) -> Reason:
         """Return the reason for the report."""
         if self.node is None:
-            return Reason(self.code, detail=self.detail)
+            return Reason(self.code, detail=self.detail, advice=self.advice)
         path = paths.get(self.node) or self.node.name or self.node.op_type
-        return Reason(self.code, path, self.node.op_type, self.detail)
+        return Reason(self.code, path, self.node.op_type, self.detail, self.advice)
 
 
 class Kind(enum.Enum):
@@ -190,6 +193,9 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if state.kind is Kind.APPENDED or (reader is not None and reader.op_type in _READS):
         detail = f"it reads '{name}', which holds what earlier iterations wrote"
         return NotAMapError(Code.READS_EARLIER, detail, reader)
+    if node is not None and node.op_type == "If" and _inserts_in_every_branch(state, node):
+        detail = f"each branch appends to '{name}', and an append is read outside of an If only"
+        return NotAMapError(Code.CONTROL_FLOW, detail, node, _APPEND_AFTER)
     if node is not None and node.op_type == "If" and _inserts(node):
         detail = f"'{name}' gains an element in some iterations only"
         return NotAMapError(Code.CONDITIONAL_APPEND, detail, node)
@@ -205,6 +211,24 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
 
 
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
+
+
+_APPEND_AFTER = "let the branches yield the element, and append it after the If"
+
+
+def _inserts_in_every_branch(state: State, node: ir.Node) -> bool:
+    """Whether whichever branch is taken, the carried sequence gains an element."""
+    carried = state.carried
+    position = node.outputs.index(skip_identities(carried.next))
+    yielded = [skip_identities(graph.outputs[position]) for _, graph in subgraphs(node)]
+    inserts = [value.producer() for value in yielded]
+    return all(
+        insert is not None
+        and insert.op_type == "SequenceInsert"
+        and insert.inputs[0] is not None
+        and skip_identities(insert.inputs[0]) is carried.inner
+        for insert in inserts
+    )
 
 
 def _inserts(node: ir.Node) -> bool:

@@ -19,7 +19,7 @@ from rewriter.pipeline import rewrite
 from rewriter.report import OperatorCounts
 from rewriter.validation import Check, validate
 
-__all__ = ["demo", "image_feeds", "model_files"]
+__all__ = ["Outcome", "demo", "image_feeds", "model_files", "show"]
 
 _MODELS = {
     "dy_hstack.onnx": "torch.hstack, as PyTorch's exporter writes it: SequenceMap on a list",
@@ -40,7 +40,7 @@ _RUNS = 7
 
 
 @dataclasses.dataclass(frozen=True)
-class _Outcome:
+class Outcome:
     """What became of one model; a time is None where onnxruntime refuses the model."""
 
     name: str
@@ -52,10 +52,25 @@ class _Outcome:
 
     @property
     def passed(self) -> bool:
+        """Whether the rewritten model loads and computes what it should."""
         return self.seconds_after is not None and self.check.ok
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome with plain values, fit for JSON."""
+        times = [s and 1e3 * s for s in (self.seconds_before, self.seconds_after)]
+        return {
+            "model": self.name,
+            "passed": self.passed,
+            "before_ms": times[0],
+            "after_ms": times[1],
+            "sequence_operators": [self.before.sequences, self.after.sequences],
+            "loops_and_maps": [self.before.loops, self.after.loops],
+            "verification": self.check.summary,
+        }
 
     @property
     def cells(self) -> tuple[str, ...]:
+        """The line of the table."""
         loads = ["no" if s is None else "yes" for s in (self.seconds_before, self.seconds_after)]
         times = [_time(seconds) for seconds in (self.seconds_before, self.seconds_after)]
         verified = f"{self.check.max_abs_error:.1e}" if self.check.ok else "not verified"
@@ -82,7 +97,11 @@ def demo(out: TextIO | None = None) -> int:
     Raises:
         BackendError: onnxruntime is not installed.
     """
-    out = out or sys.stdout
+    return 0 if all(outcome.passed for outcome in show(out or sys.stdout)) else 3
+
+
+def show(out: TextIO) -> list[Outcome]:
+    """Do what ``demo`` does, and return what became of each model."""
     missing = BACKENDS["onnxruntime"].missing()
     if missing:
         raise BackendError(f"The demo runs on onnxruntime: {missing}.", is_limit=True)
@@ -92,9 +111,9 @@ def demo(out: TextIO | None = None) -> int:
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     if failed:
         out.write(f"\nnot right: {', '.join(failed)}\n")
-        return 3
-    out.write("\nall of them load, run, and compute what they computed before\n")
-    return 0
+    else:
+        out.write("\nall of them load, run, and compute what they computed before\n")
+    return outcomes
 
 
 def model_files() -> dict[str, Traversable]:
@@ -112,7 +131,7 @@ def image_feeds() -> dict[str, Any]:
     return {"images": [rng.integers(0, 256, (*size, 3), np.uint8) for size in _SIZES]}
 
 
-def _show(name: str, path: Traversable, out: TextIO) -> _Outcome:
+def _show(name: str, path: Traversable, out: TextIO) -> Outcome:
     """Take one model through all of it, with a line for each step."""
     out.write(f"{name}: {_MODELS[name]}\n")
     before = _read(path)
@@ -123,7 +142,7 @@ def _show(name: str, path: Traversable, out: TextIO) -> _Outcome:
     check = validate(before, result.model, inputs=[feeds, _shorter(feeds)])
     out.write(f"  {check.summary}\n")
     counts = (result.report.before, result.report.after)
-    return _Outcome(name, *counts, seconds_before, seconds_after, check)
+    return Outcome(name, *counts, seconds_before, seconds_after, check)
 
 
 def _read(path: Traversable) -> onnx.ModelProto:

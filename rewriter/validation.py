@@ -10,7 +10,7 @@ from typing import Any
 from passes.errors import RewriteError
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
-from rewriter import models
+from rewriter import models, weights
 from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
@@ -116,6 +116,8 @@ def validate(
         RewriteError: A model cannot be read, the models take different inputs, or given inputs
             do not fit them or break a promise.
     """
+    for model in (before, after):
+        weights.require(models.take(model).model)
     _check_same_inputs(before, after)
     promises = _promises(before, after)
     judge = Judge(before, after, rtol, atol)

@@ -63,10 +63,14 @@ def settle(model: ir.Model, folder: Path) -> None:
 def require(model: ir.Model) -> None:
     """Refuse a model whose weights are not where it says, without reading them.
 
+    Of a model that does not know its folder nothing can be said.
+
     Raises:
         ModelError: A file is missing, or too short for a tensor in it.
     """
     for tensor in external_tensors(model):
+        if not tensor.base_dir:
+            continue
         path = Path(tensor.base_dir) / tensor.location
         if not path.is_file():
             raise ModelError(f"the weights {path} are missing: put them beside the model")

@@ -14,7 +14,7 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from passes.tensors.io import TensorIo
-from rewriter import models, protos
+from rewriter import models, protos, weights
 from rewriter.backends import (
     iree,
     jaxonnxruntime,
@@ -229,4 +229,5 @@ def run(
     from_file = isinstance(inputs, str | os.PathLike)
     feeds = read_feeds(inputs, taken) if from_file else as_feeds(inputs)
     check_feeds(taken, feeds)
+    weights.require(taken)
     return open_session(model, backend, device).run(feeds)

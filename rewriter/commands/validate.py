@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rewriter import models, weights
+from rewriter import models
 from rewriter.commands import options, verifying
 from rewriter.commands.console import Console
 
@@ -30,8 +30,6 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """Compare; return 3 when they differ or nothing could be compared."""
     with console.progress("reading"):
         before, after = models.load(args.before), models.load(args.after)
-        for model in (before, after):
-            weights.require(model)
     return verifying.verify(
         before,
         after,

@@ -13,6 +13,7 @@ import onnx
 import onnx.parser
 import pytest
 
+import rewriter
 from tests.rewriter.cli_models import HEADER, PLAIN, ROWS, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
@@ -98,6 +99,17 @@ class TestWeights:
         err = capsys.readouterr().err
         assert err.startswith(f"seqmap: error: the weights {weights} are {fault}: ")
         assert err.count("\n") == 1
+
+    def test_from_python(self, source: Path) -> None:
+        source.with_name("w.bin").unlink()
+        feed = {"x": np.ones(3, np.float32)}
+        for call in (
+            lambda: rewriter.run(source, feed),
+            lambda: rewriter.run(source, feed, backend="reference"),
+            lambda: rewriter.validate(source, source),
+        ):
+            with pytest.raises(rewriter.RewriteError, match=r"w\.bin are missing: put them"):
+                call()
 
     def test_what_reads_none_needs_none(self, source: Path) -> None:
         source.with_name("w.bin").unlink()

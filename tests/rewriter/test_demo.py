@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import re
 
 import numpy as np
@@ -105,3 +106,11 @@ def test_the_images_have_different_sizes_and_are_the_same_each_time() -> None:
     images, again = image_feeds()["images"], image_feeds()["images"]
     assert len({image.shape for image in images}) == len(images) >= 3
     assert all(np.array_equal(a, b) for a, b in zip(images, again, strict=True))
+
+
+def test_the_command_tells_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["demo", "--json"]) == 0
+    models = json.loads(capsys.readouterr().out)["models"]
+    assert [model["model"] for model in models] == list(model_files())
+    assert all(model["passed"] for model in models)
+    assert [model["before_ms"] is None for model in models] == [False, True, True, True]

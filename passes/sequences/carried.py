@@ -166,6 +166,8 @@ def _drop_state(
     outputs: list[ir.Value] = []
     if len(body.outputs) > 1:
         inputs = [v for i, v in enumerate(node.inputs) if i != 2 + state]
+        if inputs[-1] is None:  # a last input that is left out is none
+            inputs[-1] = builder.flag(True)
         attributes = dict(node.attributes)
         node.attributes.pop("body")
         new = builder.node("Loop", inputs, attributes, outputs=len(body.outputs) - 1)

@@ -539,3 +539,19 @@ def test_random_chains(first: int) -> None:
             prove(chain.model, chain.feeds, after=eliminate(chain.model, required=True))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def test_a_loop_without_states_has_a_condition() -> None:
+    """An input that is left out at the end is no input, and a Loop has two."""
+    before = onnx.parser.parse_model(
+        text(
+            'k = Constant <value_int = 2> () e = SequenceEmpty () s = Loop (k, "", e) <body = b '
+            "(int64 i, bool c, seq(float[]) t) => (bool d, seq(float[]) t2) { d = Identity (c) "
+            "r = Relu (x) t2 = SequenceInsert (t, r) }> y = ConcatFromSequence <axis = 0> (s)",
+            outputs="float[P,Q] y",
+        )
+    )
+    after = prove(before, {"x": np.ones((2, 3), np.float32)})
+    (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
+    assert len(loop.input) == 2
+    assert loop.input[1]

@@ -78,7 +78,6 @@ REFUSED = {
         "output 'c'",
         "it has elements that may differ along axes 0 and 1",
         "concatenate the elements in the model",
-        ("a=2,3", "b=3,4"),
     ),
 }
 

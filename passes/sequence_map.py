@@ -116,12 +116,16 @@ DISPUTED = (
 def is_disputed(sequence: ir.Value, typing: Typing) -> bool:
     """Whether ONNX and onnxruntime differ on the rank of the elements of a sequence.
 
-    ONNX ignores ``keepdims`` where sizes are given, and onnxruntime only where these are a vector.
+    ONNX ignores ``keepdims`` where sizes are given, and onnxruntime where these are a vector; it
+    fails where they are a scalar other than 1.
     """
     node = _split_node(_before_identities(sequence))
     if node is None or len(node.inputs) < 2 or node.inputs[1] is None:
         return False
-    return not node.attributes.get_int("keepdims", 1) and typing.rank(node.inputs[1]) != 1
+    is_cut_away = not node.attributes.get_int("keepdims", 1)
+    size = constant_value(node.inputs[1])
+    may_be_one = size is None or bool((size == 1).all())
+    return is_cut_away and may_be_one and typing.rank(node.inputs[1]) != 1
 
 
 def _before_identities(sequence: ir.Value) -> ir.Value:

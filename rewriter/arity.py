@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import onnx
 import onnx.defs
@@ -67,32 +68,84 @@ def check_arity(node: Arity) -> None:
         ModelError: An input, output or attribute that must be there is missing, there are too
             many, or a body takes or yields another number of values than the node.
     """
-    schema = _schema(node.op_type, node.opset, node.domain) if node.opset else None
-    if schema is None or schema.deprecated:
+    signature = _signature(node.op_type, node.opset, node.domain) if node.opset else None
+    if signature is None:
         return
-    _check_number(node, "input", len(node.inputs), schema.min_input, schema.max_input)
-    _check_number(node, "output", len(node.outputs), schema.min_output, schema.max_output)
-    _check_given(node, "input", node.inputs, schema.inputs)
-    _check_given(node, "output", node.outputs, schema.outputs)
-    for name, attribute in schema.attributes.items():
-        if attribute.required and name not in node.attributes:
+    _check_number(node, "input", len(node.inputs), *signature.inputs)
+    _check_number(node, "output", len(node.outputs), *signature.outputs)
+    _check_given(node, "input", node.inputs, signature.needed_inputs)
+    _check_given(node, "output", node.outputs, signature.needed_outputs)
+    for name in signature.needed_attributes:
+        if name not in node.attributes:
             raise ModelError(f"{node.label} lacks its attribute {name!r}: {_MEND}")
-        wanted = str(attribute.type).rpartition(".")[2]
-        if node.attributes.get(name) not in (None, _TYPES.Value(wanted), _TYPES.UNDEFINED):
+    for name, given in node.attributes.items():
+        wanted = signature.types.get(name)
+        if None not in (given, wanted) and given not in (wanted, _TYPES.UNDEFINED):
             raise ModelError(
-                f"the attribute {name!r} of {node.label} is not of the type {wanted}: {_MEND}"
+                f"the attribute {name!r} of {node.label} is not of the type "
+                f"{_TYPES.Name(cast(int, wanted))}: {_MEND}"
             )
     for name, body in node.bodies.items():
-        _check_body(node, name, body, schema.since_version)
+        _check_body(node, name, body, signature.since)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Signature:
+    """What a schema says, read once.
+
+    Attributes:
+        since: The version of the operator.
+        inputs: How many there are at least and at most.
+        outputs: The same of the outputs.
+        needed_inputs: The names of those that cannot be left out, by position.
+        needed_outputs: The same of the outputs.
+        needed_attributes: The attributes that must be there.
+        types: The types of all attributes.
+    """
+
+    since: int
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    needed_inputs: Mapping[int, str]
+    needed_outputs: Mapping[int, str]
+    needed_attributes: Sequence[str]
+    types: Mapping[str, int]
 
 
 @functools.cache
-def _schema(op_type: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
+def _signature(op_type: str, opset: int, domain: str) -> _Signature | None:
     domain = "" if domain == "ai.onnx" else domain
     try:
-        return onnx.defs.get_schema(op_type, opset, domain)
+        schema = onnx.defs.get_schema(op_type, opset, domain)
     except onnx.defs.SchemaError:
         return None
+    if schema.deprecated:
+        return None
+    attributes = schema.attributes
+    return _Signature(
+        schema.since_version,
+        (_least(schema.inputs), schema.max_input),
+        (_least(schema.outputs), schema.max_output),
+        _needed(schema.inputs),
+        _needed(schema.outputs),
+        [name for name, attribute in attributes.items() if attribute.required],
+        {name: _TYPES.Value(str(a.type).rpartition(".")[2]) for name, a in attributes.items()},
+    )
+
+
+def _needed(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> dict[int, str]:
+    return {i: p.name for i, p in enumerate(parameters) if p.option == _Option.Single}
+
+
+def _least(parameters: Sequence[onnx.defs.OpSchema.FormalParameter]) -> int:
+    """Return how many inputs or outputs a node must have, optional ones at the end left out."""
+    least = 0
+    for index, parameter in enumerate(parameters):
+        if parameter.option == _Option.Single:
+            least = index + 1
+        elif parameter.option == _Option.Variadic:
+            least += parameter.min_arity if least == index else 0
+    return least
 
 
 def _check_number(node: Arity, side: str, number: int, least: int, most: int) -> None:
@@ -105,16 +158,11 @@ def _check_number(node: Arity, side: str, number: int, least: int, most: int) ->
     raise ModelError(f"{node.label} has {given}, and the operator {verb} {bound}{wanted}: {_MEND}")
 
 
-def _check_given(
-    node: Arity,
-    side: str,
-    given: Sequence[bool],
-    parameters: Sequence[onnx.defs.OpSchema.FormalParameter],
-) -> None:
-    for index, (is_given, parameter) in enumerate(zip(given, parameters, strict=False)):
-        if not is_given and parameter.option == _Option.Single:
+def _check_given(node: Arity, side: str, given: Sequence[bool], needed: Mapping[int, str]) -> None:
+    for index, is_given in enumerate(given):
+        if not is_given and index in needed:
             raise ModelError(
-                f"{node.label} leaves out its {side} {index} ({parameter.name}), which is not "
+                f"{node.label} leaves out its {side} {index} ({needed[index]}), which is not "
                 f"optional: {_MEND}"
             )
 
@@ -136,7 +184,7 @@ def _check_body(node: Arity, name: str, body: Body, since: int) -> None:
 # What a body takes and yields, from the inputs and outputs of its node and the schema's version.
 _WANTED: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
     "If": lambda inputs, outputs, since: (0, outputs),
-    "Loop": lambda inputs, outputs, since: (inputs, outputs + 1),
+    "Loop": lambda inputs, outputs, since: (max(inputs, 2), outputs + 1),
     "Scan": lambda inputs, outputs, since: (inputs - (since < 9), outputs),
     "SequenceMap": lambda inputs, outputs, since: (inputs, outputs),
 }

@@ -35,6 +35,8 @@ def draw(
     shape: tuple[int, ...],
     style: Style,
     indices: tuple[int, int] | None = None,
+    *,
+    has_empty: bool = True,
 ) -> np.ndarray[Any, Any]:
     """Draw one array.
 
@@ -44,6 +46,7 @@ def draw(
         shape: The shape.
         style: Which numbers.
         indices: Inclusive limits of numbers that are indices, in place of the style's.
+        has_empty: Whether a string may be empty.
 
     Returns:
         The array; strings as an array of Python objects.
@@ -57,7 +60,8 @@ def draw(
             "--inputs, or skip this with --no-verify"
         )
     if dtype == ir.DataType.STRING:
-        words = _WORDS if style in ("small", "signed") else _DIGITS
+        words: tuple[str, ...] = _WORDS if style in ("small", "signed") else _DIGITS
+        words = words if has_empty else tuple(filter(None, words))
         return np.array(rng.choice(words, size=shape), dtype=object).reshape(shape)
     numpy_type = dtype.numpy()
     if indices is not None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from passes.errors import RewriteError
+from passes.graphs import all_graphs
 from passes.promises import Promises
 from rewriter import models
 from rewriter.feed_checks import check_feeds
@@ -61,6 +62,8 @@ _RECIPES = (
     Recipe("one size", style="positive", scale=8),
 )
 _RANKS = (2, 1, 3, 4, 0)
+# The evaluator's take empty strings away, where onnxruntime keeps them.
+_DROP_EMPTY = {"StringNormalizer"}
 # So many kinds of feeds go through every try before it is clear that the model accepts none.
 _PATIENCE = 3
 _REDRAWS = 10
@@ -76,6 +79,8 @@ class FeedMaker:
         self._seed = seed
         self._specs = [s for s in input_specs(graph, promises) if s.is_required or s.is_optional]
         self._bounds = index_bounds(graph)
+        operators = {node.op_type for inner in all_graphs(graph) for node in inner}
+        self._has_empty = not operators & _DROP_EMPTY
         unknown = any(spec.dims is None for spec in self._specs)
         self._ranks: tuple[int, ...] = _RANKS if unknown else (0,)
         as_declared = [dataclasses.replace(spec, dims=spec.declared) for spec in self._specs]
@@ -144,6 +149,7 @@ class FeedMaker:
                     sizes.shape(spec, rank, i),
                     _style(recipe.style, kind),
                     self._indices(spec, recipe, kind),
+                    has_empty=self._has_empty,
                 )
                 for i in range(count)
             ]

@@ -87,7 +87,8 @@ def _targets() -> str:
     rows = [
         (
             f"`{t.name}`",
-            *map(said, (t.sequences, t.loop, t.branch, t.scan)),
+            "yes" if t.sequence_io and t.sequences else "inside" if t.sequences else "no",
+            *map(said, (t.loop, t.branch, t.scan)),
             t.highest_opset or "-",
             f"`{t.backend}` on {t.device}" if t.backend else f"none: {t.unrun}",
         )

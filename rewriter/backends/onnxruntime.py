@@ -212,6 +212,8 @@ def _create(
     if devices:
         options.add_provider_for_devices(devices[:1], {})
         return onnxruntime.InferenceSession(data, options, enable_fallback=False)
+    if provider in _PLUGINS and importlib.util.find_spec(_PLUGINS[provider]):
+        raise BackendError(f"{provider} finds no device here", is_limit=True)
     if provider not in onnxruntime.get_available_providers():
         remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
         raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
@@ -275,6 +277,6 @@ def _holds(graph: onnx.GraphProto, operators: set[str]) -> bool:
 def _plain(error: BaseException) -> str:
     """Return onnxruntime's message without its codes and the places in its source."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
-    text = re.sub(r"/onnxruntime_src/\S+:\d+ .*?\) (?=[A-Z])", "", text, flags=re.DOTALL)
+    text = re.sub(r"/onnxruntime_src/\S+:\d+ .*?[)>] (?=[A-Z])", "", text, flags=re.DOTALL)
     text = re.sub(r"ONNX Runtime only \*guarantees\*.*?(?=Current official)", "", text)
     return one_line(RuntimeError(text))

@@ -28,9 +28,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace, console: Console) -> int:
     """Print every row that was asked for; an operator that has none is an error."""
-    wanted = set(args.operators)
-    shown = [row for row in rows() if not wanted or row.op_type in wanted]
-    unknown = sorted(wanted - {row.op_type for row in shown})
+    wanted = {name.lower(): name for name in args.operators}
+    shown = [row for row in rows() if not wanted or _names(row) & wanted.keys()]
+    known = {name for row in shown for name in _names(row)}
+    unknown = sorted(name for lower, name in wanted.items() if lower not in known)
     if unknown:
         raise RewriteError(
             f"no rule is listed for {', '.join(unknown)}; seqmap ops without names lists all"
@@ -47,6 +48,11 @@ def execute(args: argparse.Namespace, console: Console) -> int:
 
 def _name(row: Row | Never | Opened) -> str:
     return f"{row.domain}::{row.op_type}" if row.domain else row.op_type
+
+
+def _names(row: Row | Never | Opened) -> set[str]:
+    """Return what an operator is called, with its domain and without, in small letters."""
+    return {row.op_type.lower(), _name(row).lower()}
 
 
 def _line(row: Row | Never | Opened) -> str:

@@ -79,11 +79,26 @@ def _list_backends(console: Console) -> int:
             "reason": reason,
             "devices": list(backend.devices),
         }
-        console.say(f"{backend.name:<{width}} {reason or 'on ' + ', '.join(backend.devices)}")
+        lacking = {} if reason else _lacking(backend)
+        if lacking:
+            record[backend.name]["lacking"] = lacking
+        here = ", ".join(device for device in backend.devices if device not in lacking)
+        console.say(f"{backend.name:<{width}} {reason or f'on {here}'}")
+        for device, why in lacking.items():
+            console.say(f"{'':<{width}} not on {device}: {why}")
     for name, why in unrun.items():
         record[name] = {"available": False, "reason": f"a target only: {why}", "devices": []}
         console.say(f"{name:<{width}} a target only: {why}")
     return 0
+
+
+def _lacking(backend: backends.Backend) -> dict[str, str]:
+    """Return the devices that cannot be used here, with the reason; a single one always can."""
+    if len(backend.devices) == 1:
+        return {}
+    named = [device for device in backend.devices if " " not in device]
+    reasons = {device: backend.lacking(device) for device in named}
+    return {device: reason for device, reason in reasons.items() if reason}
 
 
 def _say_placement(placed: backends.Placement, console: Console) -> None:

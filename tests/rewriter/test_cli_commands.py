@@ -153,6 +153,10 @@ class TestOps:
         ]
 
     def test_says_what_is_opened(self, capsys: Capture) -> None:
+        assert seqmap("ops", "flexattention") == 0
+        named = capsys.readouterr().out.splitlines()[:-1]
+        assert seqmap("ops", "ai.onnx.preview::FlexAttention") == 0
+        assert capsys.readouterr().out.splitlines()[:-1] == named
         assert seqmap("ops", "FlexAttention") == 0
         line = "ai.onnx.preview::FlexAttention  opened: a function without a rule; its nodes are"
         assert capsys.readouterr().out.startswith(line)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
 
-from rewriter.backends import BACKENDS
+from rewriter.backends import BACKENDS, Backend, BackendError
 from rewriter.target_table import TARGETS
 from tests.rewriter.cli_models import ROWS, seqmap, write
 
@@ -21,11 +22,32 @@ def test_backends_are_listed_with_what_they_lack(
     monkeypatch.setattr("rewriter.backends.messages.has_module", lambda name: False)
     monkeypatch.setattr("rewriter.backends.tract.has_module", lambda name: False)
     assert seqmap("run", "--list-backends") == 0
-    lines = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
+    lines = [line for line in printed if not line.startswith(" ")]
     assert [line.split()[0] for line in lines[:-1]] == [*BACKENDS, "onnxruntime-web", "ncnn"]
     assert "tract is not installed; install seqmap[tract]" in lines[list(BACKENDS).index("tract")]
     assert lines[0].split() == ["reference", "on", "cpu"]
     assert "a target only: it runs in a browser or in Node" in lines[len(BACKENDS)]
+
+
+def test_devices_that_are_not_here_are_told_apart(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_(model: Any, folder: Any, device: str) -> Any:
+        if device == "cuda":
+            raise BackendError("there is no such thing here", is_limit=True)
+        return None
+
+    devices = ("cpu", "cuda", "any other name")
+    backend = Backend("onnxruntime", devices, lambda: "", open_)
+    monkeypatch.setitem(BACKENDS, "onnxruntime", backend)
+    assert seqmap("run", "--list-backends") == 0
+    printed = capsys.readouterr().out
+    assert "onnxruntime     on cpu, any other name\n" in printed
+    assert "                not on cuda: there is no such thing here\n" in printed
+    assert seqmap("run", "--list-backends", "--json") == 0
+    record = json.loads(capsys.readouterr().out)["backends"]["onnxruntime"]
+    assert record["lacking"] == {"cuda": "there is no such thing here"}
 
 
 def test_devices_of_targets_are_listed(capsys: Capture) -> None:

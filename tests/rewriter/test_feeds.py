@@ -158,6 +158,22 @@ class TestMade:
             make_feeds(model("seq(seq(float[N])) xs"))
 
 
+@pytest.mark.parametrize(("node", "has_empty"), [("StringNormalizer", False), ("Identity", True)])
+def test_no_string_is_empty_where_the_evaluator_drops_it(node, has_empty):
+    graph = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> '
+        "g (seq(string[N]) xs) => (seq(string[M]) ys) { ys = SequenceMap (xs) "
+        f"<body = b (string[N] x) => (string[M] y) {{ y = {node} (x) }}> }}"
+    )
+    words = {
+        word
+        for feed in make_feeds(graph, cases=16)
+        for item in feed.values["xs"]
+        for word in item.ravel()
+    }
+    assert ("" in words) is has_empty
+
+
 class TestMadeUnderPromises:
     def test_uniform(self):
         feeds = make_feeds(model("seq(float[N]) xs"), promises=Promises(frozenset({"xs"})))

@@ -20,9 +20,9 @@ KERNEL = 0.6
 """One node run once: what batching saves for each node and sample."""
 
 INSERTION = 2.5
-"""Collecting the result of one sample in a sequence, beyond what a stacked result costs."""
+"""Collecting what one sample yields in a sequence or in blocks, beyond what a stack costs."""
 
-GUARD = 1.3
+GUARD = 2.8
 """Asking one small element for its shape."""
 
 BYTES_READ = 25_000.0

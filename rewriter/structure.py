@@ -71,8 +71,8 @@ def _arity(node: ir.Node, label: str, imports: _Imports) -> Arity:
         node.op_type,
         node.domain,
         _version(imports, node.domain),
-        _given([value is not None for value in node.inputs]),
-        _given([value.name != "" for value in node.outputs]),
+        [value is not None for value in node.inputs],
+        _written([value.name != "" for value in node.outputs]),
         {a.name: None if a.is_ref() else a.type.value for a in node.attributes.values()},
         {
             name: Body(
@@ -85,8 +85,8 @@ def _arity(node: ir.Node, label: str, imports: _Imports) -> Arity:
     )
 
 
-def _given(marks: list[bool]) -> list[bool]:
-    """Drop what is left out at the end: the IR writes nothing for it."""
+def _written(marks: list[bool]) -> list[bool]:
+    """Drop the outputs that are left out at the end, which the IR does not write."""
     while marks and not marks[-1]:
         marks = marks[:-1]
     return marks

@@ -192,6 +192,11 @@ TAKEN = {
     "an output that a node leaves out": 'y, "" = Dropout (x)',
     "an operator that nobody knows": "y = com.x.Own <axis = 3> (x, x, x)",
     "branches": BRANCHES,
+    "inputs left out at the end": """
+      z = Loop (m, "") <body = p (int64 i, bool c) => (bool d, float[N] u)
+        { d = Identity (c)  u = Neg (x) }>
+      w = ReduceSum <keepdims = 0, noop_with_empty_axes = 0> (z, "")
+      y = Add (w, x)""",
     "a loop": LOOP,
     "a scan": SCAN,
 }

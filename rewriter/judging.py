@@ -200,6 +200,8 @@ def _without_rows(expected: Any, actual: Any) -> Any:
 
     A Loop that never runs yields no rows, with 0 for each further dimension that nothing tells.
     """
+    if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        return [_without_rows(e, a) for e, a in zip(expected, actual, strict=True)]
     if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
         return actual
     if expected.dtype != actual.dtype or expected.ndim != actual.ndim or expected.ndim < 2:

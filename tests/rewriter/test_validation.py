@@ -167,6 +167,21 @@ def test_models_with_different_inputs_are_refused(one, other, message):
     )
 
 
+def test_elements_of_a_loop_that_never_runs_may_be_known_better():
+    """The shape of a state that every iteration keeps is known, that of no rows of it is not."""
+    before = model(
+        "(seq(float[N]) xs) => (seq(float[P, Q]) ys)",
+        """ys = SequenceMap (xs) <body = b (float[N] x) => (float[P, Q] y) {
+            size = Constant <value = int64[1] {1}> () v = CenterCropPad (x, size)
+            none = Constant <value = int64 {0}> ()
+            last, y = Loop (none, "", v) <body = step (int64 i, bool c, float[A] s)
+                => (bool go, float[A] t, float[B] u) {
+                go = Identity (c) t = Mul (s, v) u = Identity (t) }> }>""",
+    )
+    feed = {"xs": [np.ones(3, np.float32)]}
+    assert validate(before, rewrite(before).model, inputs=feed).ok
+
+
 def test_an_input_with_a_default_may_be_gone():
     w = onnx.numpy_helper.from_array(np.float32([2]), "w")
     before = model("(float[1] x, float[1] w) => (float[1] y)", "y = Mul(x, w)")

@@ -12,37 +12,18 @@ The new body still is one for a single sample, and yields the same.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping
 
 import onnx_ir as ir
 
-from passes.batching import table
-from passes.batching.elementwise import broadcasting, elementwise
 from passes.batching.operators import Operators
 from passes.builder import Builder
-from passes.graphs import constant_value, copy_node, is_default_domain
+from passes.fusing.spans import POOLS, Span, elementwise_nodes, reduced_axes, span_of
+from passes.graphs import constant_value, copy_node
 from passes.site import MapSite
-from passes.typing import Typing, Typings, ValueType
+from passes.typing import Typings, ValueType
 
 __all__ = ["flattened"]
-
-_Dims = tuple[int | str | None, ...]
-
-_POOLS = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
-_REDUCTIONS = frozenset(
-    {
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-    }
-)
 
 
 def flattened(
@@ -56,114 +37,8 @@ def flattened(
         opset: Version of ONNX's operators.
         paths: Gains the names, for messages, of what the new nodes stand for.
     """
-    nodes = _elementwise_nodes(site.body, typings.proven, opset)
+    nodes = elementwise_nodes(site.body, typings.proven, opset)
     return _Writer(site, typings, opset, nodes).write(paths) if nodes else None
-
-
-@dataclasses.dataclass(frozen=True)
-class _Span:
-    """The axes of a value that become one.
-
-    Attributes:
-        dims: Their dimensions.
-        before: The dimensions before them.
-        behind: Those behind them.
-    """
-
-    dims: _Dims
-    before: _Dims
-    behind: _Dims
-
-    @property
-    def axes(self) -> range:
-        """The axes."""
-        return range(len(self.before), len(self.before) + len(self.dims))
-
-    def meets(self, other: _Span) -> bool:
-        """Whether elements of values with these spans meet when flattened as they did before."""
-        return self.dims == other.dims and len(self.behind) == len(other.behind)
-
-    def along(self, rank: int) -> range:
-        """Return the axes of a value, aligned from the right, that fall on the span."""
-        end = max(0, rank - len(self.behind))
-        return range(max(0, end - len(self.dims)), end)
-
-
-def _span(value: ir.Value, typing: Typing) -> _Span | None:
-    """Return the axes from the first to the last along which samples differ, if several do.
-
-    The sizes of the others must be numbers, which a Reshape can name.
-    """
-    dims = typing.dims(value) or ()
-    differs = [i for i, d in enumerate(dims) if not typing.is_one_number(d)]
-    if len(differs) < 2:
-        return None
-    first, end = differs[0], differs[-1] + 1
-    span = _Span(dims[first:end], dims[:first], dims[end:])
-    is_named = all(isinstance(d, int) and d > 0 for d in (*span.before, *span.behind))
-    return span if is_named and None not in span.dims else None
-
-
-def _elementwise_nodes(body: ir.Graph, typing: Typing, opset: int) -> set[ir.Node]:
-    """Return the nodes that can work on flattened samples, and that only such ends read."""
-    nodes = {node for node in body if _is_elementwise(node, typing, opset)}
-    while leaks := {node for node in nodes if not _ends_well(node, nodes, body, typing)}:
-        nodes -= leaks
-    return nodes
-
-
-def _is_elementwise(node: ir.Node, typing: Typing, opset: int) -> bool:
-    row = table.find(node, opset)
-    if not isinstance(row, table.Row) or row.rule not in (elementwise, broadcasting):
-        return False
-    span = _span(node.outputs[0], typing)
-    return span is not None and all(_fits(v, span, typing) for v in node.inputs if v is not None)
-
-
-def _fits(value: ir.Value, span: _Span, typing: Typing) -> bool:
-    """Whether a value has the axes of a span, or none or only size 1 in their place."""
-    own = _span(value, typing)
-    if own is not None:
-        return own.meets(span)
-    dims = typing.dims(value)
-    return dims is not None and all(dims[axis] == 1 for axis in span.along(len(dims)))
-
-
-def _ends_well(node: ir.Node, nodes: set[ir.Node], body: ir.Graph, typing: Typing) -> bool:
-    (value,) = node.outputs
-    users = [use.node for use in value.uses()]
-    if not users or value.is_graph_output():
-        return False
-    return all(u in nodes or (u.graph is body and _is_end(u, value, typing)) for u in users)
-
-
-def _is_end(node: ir.Node, value: ir.Value, typing: Typing) -> bool:
-    """Whether a node takes flattened samples as well: a Reshape, or a reduction of all axes."""
-    if not is_default_domain(node) or value in node.inputs[1:]:
-        return False
-    if node.op_type == "Reshape":
-        target = constant_value(node.inputs[1])
-        return target is not None and 0 not in target
-    span = _span(value, typing)
-    return span is not None and set(span.axes) <= set(_reduced_axes(node, span))
-
-
-def _reduced_axes(node: ir.Node, span: _Span) -> Sequence[int]:
-    """Return the axes that a node reduces, none if it reduces nothing or nothing tells."""
-    rank = len(span.before) + len(span.dims) + len(span.behind)
-    if node.op_type in _POOLS:
-        return range(2, rank)
-    if node.op_type not in _REDUCTIONS:
-        return ()
-    axes = list(node.attributes.get_ints("axes", ()) or ())
-    if len(node.inputs) > 1 and node.inputs[1] is not None:
-        known = constant_value(node.inputs[1])
-        if known is None:
-            return ()
-        axes = [int(axis) for axis in known.reshape(-1)]
-    if not axes and node.attributes.get_int("noop_with_empty_axes", False):
-        return ()
-    return sorted(axis % rank for axis in axes) or range(rank)
 
 
 class _Writer:
@@ -225,14 +100,14 @@ class _Writer:
         return value is not None and value.producer() in self._nodes
 
     def _write_elementwise(self, node: ir.Node) -> None:
-        span = _span(node.outputs[0], self._typings.proven)
+        span = span_of(node.outputs[0], self._typings.proven)
         assert span is not None
         given = {v: self._flattened(v, span) for v in node.inputs if v is not None}
         new = copy_node(node, dict(given))
         self._builder.nodes.append(new)
         self._enter(node.outputs[0], new.outputs[0], span)
 
-    def _enter(self, old: ir.Value, new: ir.Value, span: _Span) -> None:
+    def _enter(self, old: ir.Value, new: ir.Value, span: Span) -> None:
         """Type a flattened value."""
         symbol = "*".join(map(str, span.dims))
         dims = (*span.before, symbol, *span.behind)
@@ -241,12 +116,12 @@ class _Writer:
         new.shape = None
         self._flat[old] = new
 
-    def _flattened(self, value: ir.Value, span: _Span) -> ir.Value:
+    def _flattened(self, value: ir.Value, span: Span) -> ir.Value:
         """Return a value with one axis in the place of a span, or none."""
         if value in self._flat:
             return self._flat[value]
         new = self._read(value)
-        own = _span(value, self._typings.proven)
+        own = span_of(value, self._typings.proven)
         if own is not None:
             numbers = [d if isinstance(d, int) else -1 for d in (*own.before, -1, *own.behind)]
             made = self._operators.op("Reshape", [new, self._builder.ints(*numbers)])
@@ -277,13 +152,13 @@ class _Writer:
     def _reduced(self, node: ir.Node, value: ir.Value) -> ir.Value:
         """Return the result of a reduction, over the one axis and those beside the span."""
         assert node.inputs[0] is not None
-        span = _span(node.inputs[0], self._typings.proven)
+        span = span_of(node.inputs[0], self._typings.proven)
         assert span is not None
-        over = _reduced_axes(node, span)
+        over = reduced_axes(node, span)
         fewer = len(span.dims) - 1
         axes = {a if a < span.axes[0] else max(span.axes[0], a - fewer) for a in over}
-        op_type = _POOLS.get(node.op_type, node.op_type)
+        op_type = POOLS.get(node.op_type, node.op_type)
         new = self._operators.reduce(op_type, value, sorted(axes), keepdims=False)
         new.type = node.outputs[0].type
-        keeps = node.op_type in _POOLS or node.attributes.get_int("keepdims", True)
+        keeps = node.op_type in POOLS or node.attributes.get_int("keepdims", True)
         return self._operators.unsqueeze(new, over) if keeps else new

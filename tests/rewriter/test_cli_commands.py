@@ -179,7 +179,3 @@ class TestDemo:
     def test_quiet(self, capsys: Capture) -> None:
         assert seqmap("demo", "-q") == 0
         assert LAST_LINE.fullmatch(capsys.readouterr().out.strip())
-
-    def test_json(self, capsys: Capture) -> None:
-        assert seqmap("demo", "--json") == 0
-        assert "before -> after" in json.loads(capsys.readouterr().out)["text"]

@@ -99,6 +99,17 @@ class Walk:
             self.loops.append([])
         return self.stages[index]
 
+    def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
+        """Put what a loop has collected of a value into the place of what stood for it.
+
+        A rule may have passed on what it was given.
+        """
+        placeholder = self.promotions.values[value]
+        self.promotions.settle(value, collected, lengths)
+        for old, x in self.env.items():
+            if x.value is placeholder:
+                self.env[old] = dataclasses.replace(x, value=collected)
+
     def discard(self) -> None:
         """Take back every use of the model's values."""
         self.promotions.discard()

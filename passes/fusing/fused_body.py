@@ -143,7 +143,7 @@ class FusedBody:
         count = builder.op("Squeeze", [self.batch, builder.ints(0)])
         made = write_loop(builder, body, typings, plans, count)
         for i, value in enumerate(promoted):
-            self.walk.promotions.settle(value, made[i].value, made[i].lengths)
+            self.walk.settle(value, made[i].value, made[i].lengths)
         return {o: made[len(promoted) + i] for i, o in enumerate(outputs)}
 
     def _form(self, value: ir.Value) -> Form:

@@ -91,6 +91,13 @@ BODIES = {
         "K",
         "Relu Exp Neg Abs Sqrt",
     ),
+    "passed on as it was collected": body(
+        """first = Constant <value_ints = [0]> () v = ReduceSum (x, first)
+        same = Constant <value_ints = [0, -1]> () y = Reshape (v, same)""",
+        "L, K",
+        "Reshape",
+        is_joined=False,
+    ),
     "read in a later loop": body(
         REDUCED
         + """ relu = Relu (wide) a = Exp (relu) b = Neg (a) c = Abs (b) d = Sqrt (c)

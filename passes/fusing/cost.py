@@ -95,7 +95,8 @@ def spares(before: tuple[int, int], after: tuple[int, int]) -> bool:
     """Whether loops that run fewer nodes pay for what they collect beyond that.
 
     Args:
-        before: How many nodes run for each sample, and how many values loops collect.
+        before: How many nodes run for each sample, and how many values loops collect in sequences
+            or blocks.
         after: The same for the other form of a body.
     """
     (nodes, values), (fewer, more) = before, after

@@ -214,9 +214,12 @@ class FusedBody:
         return builder.op("Expand", [x.value, shape])
 
     def work(self, typings: Typings) -> tuple[int, int]:
-        """Return how many nodes run for each sample, and how many values loops collect."""
-        nodes = sum(map(len, self.walk.loops))
-        return nodes, len({*self.walk.promotions.values, *self._wanted_from_loops(typings)})
+        """Return how many nodes run for each sample, and how many values are not just stacked."""
+        promotions = self.walk.promotions
+        wanted = self._wanted_from_loops(typings).values()
+        collected = sum(map(promotions.is_packable, promotions.values))
+        collected += sum(plan.form is not Form.SCAN_OUTPUT for plan in wanted)
+        return sum(map(len, self.walk.loops)), collected
 
 
 def walk_body(

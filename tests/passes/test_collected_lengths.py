@@ -58,10 +58,11 @@ BODIES = {
     ),
     "along the axis of different lengths": body(
         REDUCED
-        + """ a = Sigmoid (wide) b = Softmax <axis = 0> (a) c = Exp (b) d = Neg (c)
+        + """ a = Sigmoid (wide) b = Softmax <axis = 0> (a) c = Exp (b) e = Neg (c)
+        f = Abs (e) g = Sqrt (f) h = Tanh (g) d = Relu (h)
         first = Constant <value_ints = [0]> () y = ReduceSum <keepdims = 0> (d, first)""",
         "3",
-        "Concat Sigmoid Softmax Exp Neg ReduceSum",
+        "Concat Sigmoid Softmax Exp Neg Abs Sqrt Tanh Relu ReduceSum",
     ),
     "two of one length meet": body(
         REDUCED + " a = Relu (mean) b = Neg (most) c = Add (a, b) d = Exp (c) y = Abs (d)",
@@ -162,3 +163,15 @@ def test_few_nodes_do_not_pay_for_what_a_loop_collects_beside_its_result() -> No
     after = rewrite(onnx.parser.parse_model(text)).model
     assert isinstance(after, onnx.ModelProto)
     assert {"Concat", "ReduceSum"} <= _in_loops(after)
+
+
+def test_a_sum_is_cheaper_in_the_loop_than_what_it_sums_is_to_collect() -> None:
+    text = TEXT.format(
+        result="seq(float) ys",
+        output="float y",
+        body="u = Unique (x) y = ReduceSum <keepdims = 0> (u)",
+        joined="",
+    )
+    after = rewrite(onnx.parser.parse_model(text)).model
+    assert isinstance(after, onnx.ModelProto)
+    assert {"Unique", "ReduceSum"} <= _in_loops(after)

@@ -222,12 +222,18 @@ def _create(
 
 
 def _register(onnxruntime: Any, provider: str) -> None:
+    """Make the devices of a plugin known; one that has none now may have some later."""
+
+    def is_known() -> bool:
+        return any(device.ep_name == provider for device in onnxruntime.get_ep_devices())
+
     module = _PLUGINS.get(provider)
-    if module is None or importlib.util.find_spec(module) is None:
+    if module is None or importlib.util.find_spec(module) is None or is_known():
         return
-    if all(device.ep_name != provider for device in onnxruntime.get_ep_devices()):
-        path = importlib.import_module(module).get_library_path()
-        onnxruntime.register_execution_provider_library(module, path)
+    path = importlib.import_module(module).get_library_path()
+    onnxruntime.register_execution_provider_library(module, path)
+    if not is_known():
+        onnxruntime.unregister_execution_provider_library(module)
 
 
 def _require_provider(session: Any, provider: str) -> None:

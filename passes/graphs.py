@@ -14,6 +14,7 @@ __all__ = [
     "copy_graph",
     "copy_node",
     "copy_nodes",
+    "copy_value",
     "default_opset",
     "graphs_inside",
     "is_default_domain",
@@ -186,7 +187,8 @@ def _copy_attribute(attribute: ir.Attr, values: dict[ir.Value, ir.Value | None])
     return attribute
 
 
-def _copy_value(value: ir.Value) -> ir.Value:
+def copy_value(value: ir.Value) -> ir.Value:
+    """Return a value of the same name, type and constant that belongs to no graph."""
     return ir.Value(
         name=value.name,
         type=value.type,
@@ -236,7 +238,7 @@ def copy_nodes(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]
 def copy_graph(graph: ir.Graph, values: dict[ir.Value, ir.Value | None]) -> ir.Graph:
     """Copy a graph; inputs, initializers and outputs of nodes are added to ``values``."""
     for value in (*graph.inputs, *graph.initializers.values()):
-        values[value] = _copy_value(value)
+        values[value] = copy_value(value)
     nodes = copy_nodes(graph, values)
 
     def copied(originals: Iterable[ir.Value]) -> list[ir.Value]:

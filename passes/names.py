@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graphs import all_graphs, subgraphs, walk_nodes
 from passes.outer_outputs import connect_outer_outputs
 
-__all__ = ["make_names_unique"]
+__all__ = ["keep_names", "make_names_unique", "name_apart"]
 
 
 def _fresh(base: str, taken: set[str]) -> str:
@@ -73,3 +74,37 @@ def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
     for node in doubled:
         node.name = _fresh(node.name or node.op_type, seen)
     return doubled
+
+
+@contextlib.contextmanager
+def keep_names(model: ir.Model) -> Iterator[None]:
+    """Give all values and nodes of a model that are still there the names back that they had."""
+    named: list[ir.Value | ir.Node] = []
+    for graph in all_graphs(model):
+        named += [*_values_of(graph), *graph]
+    before = [(one, one.name) for one in named]
+    yield
+    for one, name in before:
+        if one.name != name:
+            one.name = name
+
+
+def name_apart(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
+    """Give nodes, and all values that they or their bodies make, names that nothing else has.
+
+    Args:
+        model: The model.
+        nodes: New nodes of it.
+    """
+    new = list(walk_nodes(nodes))
+    values = [v for node in new for _, g in subgraphs(node) for v in (*g.inputs, *g.initializers.values())]
+    values += [out for node in new for out in node.outputs]
+    own: set[ir.Value | ir.Node] = {*new, *values}
+    graphs = list(all_graphs(model))
+    for fresh, every in (
+        (values, [v for graph in graphs for v in _values_of(graph)]),
+        (new, [node for graph in graphs for node in graph]),
+    ):
+        taken = {one.name for one in every if one.name and one not in own}
+        for one in dict.fromkeys(fresh):
+            one.name = _fresh(one.name or "value", taken)

@@ -17,6 +17,7 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 
 from rewriter import files, graphsurgeon, models, protos
 from rewriter.reference_loops import LOOP_OPERATORS
+from rewriter.reference_maps import Map
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
 from rewriter.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.reference_types import typed_graph
@@ -162,6 +163,7 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *BASIC_OPERATORS,
     *SEQUENCE_OPERATORS,
     *LOOP_OPERATORS,
+    Map,
 )
 
 

@@ -11,7 +11,7 @@ import onnx
 from rewriter.reference_ops import ControlFlow, Value
 from rewriter.reference_types import element_types, type_of
 
-__all__ = ["LOOP_OPERATORS"]
+__all__ = ["LOOP_OPERATORS", "nothing", "stacked"]
 
 
 class Loop(ControlFlow):
@@ -53,14 +53,14 @@ class Loop(ControlFlow):
                 scan.append(value)
             step += 1
         if step or not scans:
-            return (*states, *(_stack(self, scan, 0) for scan in scans))
+            return (*states, *(stacked(self, scan, 0) for scan in scans))
         types = [
             type_of(np.array(0, np.int64)),
             type_of(np.array(True)),
             *(type_of(state, sizes=False) for state in states),
         ]
         elements = element_types(body, types, outer, self.functions())[1 + len(states) :]
-        return (*states, *(_nothing(self, element, 0) for element in elements))
+        return (*states, *(nothing(self, element, 0) for element in elements))
 
     def _truth(self, value: np.ndarray) -> np.ndarray:
         if value.size != 1:
@@ -123,15 +123,15 @@ class Scan(ControlFlow):
         axes = list(scan_output_axes or [0] * out)
         if len(tensors[0]):
             backward = list(scan_output_directions or [0] * out)
-            stacked = (
-                _stack(self, scan[::-1] if back else scan, axis)
+            results = (
+                stacked(self, scan[::-1] if back else scan, axis)
                 for scan, axis, back in zip(scans, axes, backward, strict=True)
             )
-            return (*states, *stacked)
+            return (*states, *results)
         slices = (np.empty(tensor.shape[1:], tensor.dtype) for tensor in tensors)
         types = [type_of(value) for value in (*states, *slices)]
         elements = element_types(body, types, outer, self.functions())[carried:]
-        return (*states, *(_nothing(self, e, a) for e, a in zip(elements, axes, strict=True)))
+        return (*states, *(nothing(self, e, a) for e, a in zip(elements, axes, strict=True)))
 
     def _lead(self, tensor: np.ndarray, axis: int, backward: int) -> np.ndarray:
         """Return a scan input with the scanned axis first, in the order of the steps."""
@@ -144,7 +144,8 @@ class Scan(ControlFlow):
 LOOP_OPERATORS: tuple[type[ControlFlow], ...] = (Loop, Scan)
 
 
-def _stack(operator: ControlFlow, elements: Sequence[Value], axis: int) -> np.ndarray:
+def stacked(operator: ControlFlow, elements: Sequence[Value], axis: int) -> np.ndarray:
+    """Return tensors of one shape and element type, stacked along a new axis."""
     for element in elements:
         if not isinstance(element, np.ndarray):
             raise operator.error("a scan output is a sequence or an optional, not a tensor")
@@ -161,7 +162,7 @@ def _stack(operator: ControlFlow, elements: Sequence[Value], axis: int) -> np.nd
         raise operator.error(str(error)) from error
 
 
-def _nothing(operator: ControlFlow, element: onnx.TypeProto.Tensor, axis: int) -> np.ndarray:
+def nothing(operator: ControlFlow, element: onnx.TypeProto.Tensor, axis: int) -> np.ndarray:
     """Return the scan output of no steps: its other dimensions are 0 where they are not known."""
     if not element.elem_type:
         raise operator.error("no steps, and a scan output has no type: declare it in the body")

@@ -9,7 +9,7 @@ import numpy as np
 
 from rewriter.reference_ops import ControlFlow, Operator, Value
 
-__all__ = ["SEQUENCE_OPERATORS"]
+__all__ = ["SEQUENCE_OPERATORS", "split_tensor"]
 
 
 class SequenceMap(ControlFlow):
@@ -101,32 +101,40 @@ class SplitToSequence(Operator):
         axis: int = 0,
         keepdims: int = 1,
     ) -> tuple[Value, ...]:
-        rank = tensor.ndim
-        if not -rank <= axis < rank:
-            raise self.error(f"axis {axis} is outside of {-rank} to {rank - 1}")
-        size = tensor.shape[axis]
-        before: tuple[Any, ...] = (slice(None),) * (axis % rank)
-        if split is None and not keepdims:
-            # The ellipsis keeps an element of rank 0 an array.
-            return ([tensor[(*before, i, ...)] for i in range(size)],)
-        result, start = [], 0
-        for length in self._lengths(split, size):
-            result.append(tensor[(*before, slice(start, start + length))])
-            start += length
-        return (result,)
+        return (split_tensor(self, tensor, split, axis, keepdims),)
 
-    def _lengths(self, split: np.ndarray | None, size: int) -> list[int]:
-        if split is None:
-            return [1] * size
-        if split.ndim == 0:
-            length = self.integer(split, "split")
-            if length <= 0:
-                raise self.error(f"split is {length}, not a positive number")
-            return [min(length, size - start) for start in range(0, size, length)]
-        lengths: list[int] = split.tolist()
-        if split.ndim != 1 or min(lengths, default=0) < 0 or sum(lengths) != size:
-            raise self.error(f"the lengths {lengths} do not divide an axis of {size}")
-        return lengths
+
+def split_tensor(
+    operator: Operator, tensor: np.ndarray, split: np.ndarray | None, axis: int, keepdims: int
+) -> list[np.ndarray]:
+    """Return the tensors that SplitToSequence cuts a tensor into."""
+    rank = tensor.ndim
+    if not -rank <= axis < rank:
+        raise operator.error(f"axis {axis} is outside of {-rank} to {rank - 1}")
+    size = tensor.shape[axis]
+    before: tuple[Any, ...] = (slice(None),) * (axis % rank)
+    if split is None and not keepdims:
+        # The ellipsis keeps an element of rank 0 an array.
+        return [tensor[(*before, i, ...)] for i in range(size)]
+    result, start = [], 0
+    for length in _lengths(operator, split, size):
+        result.append(tensor[(*before, slice(start, start + length))])
+        start += length
+    return result
+
+
+def _lengths(operator: Operator, split: np.ndarray | None, size: int) -> list[int]:
+    if split is None:
+        return [1] * size
+    if split.ndim == 0:
+        length = operator.integer(split, "split")
+        if length <= 0:
+            raise operator.error(f"split is {length}, not a positive number")
+        return [min(length, size - start) for start in range(0, size, length)]
+    lengths: list[int] = split.tolist()
+    if split.ndim != 1 or min(lengths, default=0) < 0 or sum(lengths) != size:
+        raise operator.error(f"the lengths {lengths} do not divide an axis of {size}")
+    return lengths
 
 
 SEQUENCE_OPERATORS: tuple[type[Operator], ...] = (

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import dataclasses
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
 from passes.batching.reshaping import PADDED
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.errors import RewriteError
 from passes.fuse import record_fusion
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import (
@@ -21,17 +21,29 @@ from passes.fusing.fusion_plan import (
 )
 from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
-from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
+from passes.graphs import (
+    all_graphs,
+    captured_values,
+    graphs_inside,
+    subgraphs,
+    walk_nodes,
+    with_subgraphs,
+)
+from passes.maps.operator import DOMAIN
+from passes.maps.sites import read_map
 from passes.names import make_names_unique
 from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
 from passes.prepare import move_initializers, read_moved
 from passes.promises import Promises
-from passes.reading.facts import NotAMapError
+from passes.raising.originals import Original, forget, give_back, original_of
+from passes.raising.raise_loops import Raiser, is_given
+from passes.raising.results import type_rows
 from passes.reading.functions import inline_loops
-from passes.reading.iterations import is_iteration
-from passes.reading.read_loops import discard_body, read_loop
-from passes.site import MapSite
+from passes.reading.read_loops import discard_body
+from passes.reading.types import element_type, type_body
+from passes.sequence_map import rows_of
+from passes.site import MapSite, TensorSource
 from passes.splice import splice
 
 __all__ = ["ReadLoopsPass"]
@@ -40,9 +52,9 @@ __all__ = ["ReadLoopsPass"]
 class ReadLoopsPass(ir.passes.InPlacePass):
     """Fuse the Loops and Scans that are maps over independent samples, and only as a whole.
 
-    One of which something would have to stay in a loop is left exactly as it is. So are the
-    loops that a rewrite wrote itself. A model-local function is inlined where one of its Loops
-    is fused there.
+    All of them are raised to Maps. One of which something would have to stay in a loop is given
+    back exactly as it was. The loops that a rewrite wrote itself stay. A model-local function is
+    inlined where one of its Loops is fused there.
 
     Attributes:
         decisions: What was done with each Loop and Scan of the model.
@@ -90,46 +102,40 @@ class ReadLoopsPass(ir.passes.InPlacePass):
     def _fuse(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""
         self.decisions, self.kept = [], {}
-        loops = [
-            (graph, node)
-            for graph, node in find_loops(model)
-            if not self._again or reads_new_nodes(node)
-        ]
-        if not loops:
-            return False
-        facts: FusionFacts | None = None
         kept: dict[ir.Node, Decision] = {}
-        modified = make_names_unique(model)
-        for graph, node in loops:
-            if facts is None or reads_new_nodes(node):
-                facts = FusionFacts(
-                    model,
-                    self._promises,
-                    exact=self._exact,
-                    auto=self._auto,
-                    lacks=self._lacks,
-                )
-            decision = fuse_loop(node, graph, facts)
-            if decision.verdict is Verdict.KEPT:
-                kept[node] = decision
-                continue
-            self.decisions.append(decision)
-            modified = True
+        fused: list[Decision] = []
+        modified, progress, retry = False, True, False
+        functions, imports = dict(model.functions), dict(model.opset_imports)
+        while progress and (wanted := self._wanted(model, kept, retry)):
+            modified |= make_names_unique(model)
+            turn = _Turn(model, self._facts(model), wanted)
+            turn.run()
+            kept |= turn.kept
+            fused += turn.fused
+            retry, progress = bool(turn.fused), bool(turn.fused) or turn.came_back
+        _restore(model, functions, imports)
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
         self.kept = {node: decision for node, decision in kept.items() if node in left}
-        self.decisions += self.kept.values()
-        return modified
+        self.decisions = [*fused, *self.kept.values()]
+        return modified or bool(fused)
 
+    def _wanted(
+        self, model: ir.Model, kept: Collection[ir.Node], retry: bool
+    ) -> set[ir.Node]:
+        """Return the Loops that were not looked at; with ``retry`` those that read what is new."""
+        return {
+            node
+            for node in walk_nodes(model.graph)
+            if is_given(node)
+            and (node not in kept or (retry and reads_new_nodes(node)))
+            and (not self._again or reads_new_nodes(node))
+        }
 
-def find_loops(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
-    """Return the main graph's own Loops and Scans; one inside the body of another comes first."""
-    return [
-        (graph, node)
-        for graph in reversed(list(with_subgraphs(model.graph)))
-        for node in graph
-        if is_iteration(node) and ORIGIN_KEY not in node.metadata_props
-    ]
+    def _facts(self, model: ir.Model) -> FusionFacts:
+        return FusionFacts(
+            model, self._promises, exact=self._exact, auto=self._auto, lacks=self._lacks
+        )
 
 
 def reads_new_nodes(node: ir.Node) -> bool:
@@ -142,97 +148,128 @@ def reads_new_nodes(node: ir.Node) -> bool:
     return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
 
 
-def bodies_of(node: ir.Node) -> list[ir.Node]:
-    """Return the nodes of the body of a Loop or Scan."""
-    return [inner for _, graph in subgraphs(node) for inner in graph]
+class _Turn:
+    """Raises Loops, fuses what can be fused of them, and gives the others back.
 
+    Attributes:
+        fused: What was done with those that are gone.
+        kept: Why the others stay.
+        came_back: Whether Loops came back that hold Loops.
+    """
 
-def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
-    """Fuse a Loop or Scan if it is a map and nothing of it has to stay in a loop."""
-    imports = dict(facts.model.opset_imports)
-    decision = _fuse(node, graph, facts)
-    if decision.verdict is Verdict.KEPT and imports != facts.model.opset_imports:
-        facts.model.opset_imports.clear()
-        facts.model.opset_imports.update(imports)
-    return decision
+    def __init__(self, model: ir.Model, facts: FusionFacts, wanted: Collection[ir.Node]) -> None:
+        self.fused: list[Decision] = []
+        self.kept: dict[ir.Node, Decision] = {}
+        self.came_back = False
+        self._model = model
+        self._facts = facts
+        self._wanted = wanted
+        self._changed: set[ir.Graph] = set()
 
-
-def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
-    path = facts.paths[node]
-    try:
-        site = read_loop(node, graph, path, facts.typings, facts.model, facts.opset)
-    except NotAMapError as error:
-        reason = error.reason(facts.paths)
-        return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
-    except RewriteError as error:
-        reason = Reason(Code.NOT_A_MAP, detail=str(error))
-        return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
-    names = {inner.name: facts.paths[inner] for inner in walk_nodes(bodies_of(node))}
-    copies = {n: names[n.name] for n in walk_nodes(site.body) if n.name in names}
-    facts.paths = {**facts.paths, **copies}
-    plan = plan_whole(site, facts)
-    if isinstance(plan, FusionPlan):
-        if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
-            _plan_even(plan, facts)
-        return _apply(plan, facts)
-    is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
-    guarded = _plan_as_long(site, facts) if is_ragged else None
-    if guarded is not None:
-        return _apply(guarded, facts)
-    discard_body(site)
-    plan.notes.append(f"read as a map: {site.dialect}")
-    return plan
-
-
-def _plan_as_long(site: MapSite, facts: FusionFacts) -> FusionPlan | None:
-    """Plan a map behind the question whether tensors that it cuts alike are equally long."""
-    model, opset = facts.model, facts.opset
-    other = read_loop(site.node, site.graph, site.path, facts.typings, model, opset, as_long=True)
-    plan = plan_as_long(site, other, facts) if other.as_long else None
-    if plan is None:
-        discard_body(other)
-    return plan
-
-
-def _plan_even(plan: FusionPlan, facts: FusionFacts) -> None:
-    """Add what is faster for slices of one length, if the slices can be read so."""
-    site = plan.site
-    try:
-        even = read_loop(
-            site.node,
-            site.graph,
-            site.path,
-            facts.typings,
-            facts.model,
-            facts.opset,
-            is_even=True,
+    def run(self) -> None:
+        """Do the turn."""
+        raiser = Raiser(
+            self._model,
+            self._facts.typings,
+            self._facts.paths,
+            self._wanted.__contains__,
+            takes_finals=True,
         )
-    except NotAMapError:
-        return
-    if not add_even(plan, even, facts):
-        discard_body(even)
+        raiser.raise_loops()
+        self.kept |= raiser.kept
+        self.fused += raiser.finals
+        for node in _inner_first(self._model.graph, raiser.raised):
+            original = original_of(node)
+            assert original is not None
+            decision = dataclasses.replace(
+                self._fuse(node, original), op_type=original.node.op_type
+            )
+            if decision.verdict is Verdict.KEPT:
+                self._give_back(node, decision)
+            else:
+                self.fused.append(decision)
+        self._model.opset_imports.pop(DOMAIN, None)
+
+    def _fuse(self, node: ir.Node, original: Original) -> Decision:
+        facts, site = self._facts, self._read(node, original)
+        plan = plan_whole(site, facts)
+        if isinstance(plan, FusionPlan):
+            if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
+                _plan_even(plan, original, facts)
+            return self._apply(plan, original)
+        is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
+        if is_ragged and original.as_long is not None:
+            guarded = plan_as_long(site, original.as_long.site(site), facts)
+            if guarded is not None:
+                return self._apply(guarded, original)
+        plan.notes.append(f"read as a map: {site.dialect}")
+        return plan
+
+    def _read(self, node: ir.Node, original: Original) -> MapSite:
+        """Read a Map as it is now: a sequence that it reads may be rows of a tensor by now."""
+        typings, graph = self._facts.typings, node.graph
+        assert graph is not None
+        site = dataclasses.replace(
+            read_map(node, graph, original.site.path),
+            dialect=original.site.dialect,
+            assumptions=original.site.assumptions,
+        )
+        is_new = not self._changed.isdisjoint(graphs_inside(node))
+        elements = [(inner, rows_of(source, typings.declared)) for inner, source in site.elements]
+        for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
+            if isinstance(source, TensorSource) and source != before:
+                typings.set(inner, lambda typing, source=source: element_type(source, typing))
+                is_new = True
+        if is_new:
+            type_body(site.body, typings, self._model)
+        return dataclasses.replace(site, elements=elements)
+
+    def _apply(self, plan: FusionPlan, original: Original) -> Decision:
+        decision = _apply(plan, self._facts)
+        if decision.verdict is not Verdict.KEPT:
+            forget(original)
+            self._changed.add(plan.site.graph)
+        return decision
+
+    def _give_back(self, node: ir.Node, decision: Decision) -> None:
+        """Give back a Loop; what was done inside of it is undone."""
+        loop = give_back(node)
+        self.kept[loop] = decision
+        inside = f"{decision.path}/"
+        self.fused = [d for d in self.fused if not d.path.startswith(inside)]
+        self.came_back |= any(is_given(n) and n not in self.kept for n in walk_nodes([loop]))
+
+
+def _inner_first(graph: ir.Graph, nodes: Collection[ir.Node]) -> list[ir.Node]:
+    """Return nodes in the order of their graphs, those of inner graphs first."""
+    graphs = reversed(list(with_subgraphs(graph)))
+    return [node for one in graphs for node in one if node in nodes]
+
+
+def _plan_even(plan: FusionPlan, original: Original, facts: FusionFacts) -> None:
+    """Add what is faster for slices of one length, if the slices can be read so."""
+    if original.even is not None:
+        add_even(plan, original.even.site(plan.site), facts)
 
 
 def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
-    """Put a planned map into the place of its Loop, if its nodes fit the model's opset."""
+    """Put a planned map into the place of its node, if its nodes fit the model's opset."""
     site = plan.site
-    body = site.node.attributes["body"].as_graph()
     builder, pairs = record_fusion(plan, facts, Guards())
     pairs = [(old, _turned(builder, site, old, new)) for old, new in pairs]
-    pairs += [(old, write(builder)) for old, write in site.finals.items()]
     builder.prune([new for _, new in pairs])
     to_opset_form(walk_nodes(builder.nodes), facts.opset)
     misfit = find_misfit(builder.nodes, facts.opset) or _unpadded(site, builder, facts)
-    bodies = [*plan.fused.values(), *([] if plan.even is None else [plan.even])]
-    for one in (site, *(fused.site for fused in bodies)):
-        drop_uses(list(one.body))
+    drop_uses(list(site.body))
     if misfit is not None:
         drop_uses(builder.nodes)
         reason = Reason(Code.OPSET, detail=misfit)
         return Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is", [reason])
-    move_initializers(body, facts.model.graph)
+    move_initializers(site.body, facts.model.graph)
     read_moved(builder.nodes, facts.model.graph)
-    splice(builder, site.node, pairs)
+    written = splice(builder, site.node, pairs)
+    facts.typings.copy(written)
+    type_rows(site, written, facts.typings)
     return plan.decision
 
 
@@ -252,3 +289,19 @@ def _unpadded(site: MapSite, builder: Builder, facts: FusionFacts) -> str | None
 def _turned(builder: Builder, site: MapSite, old: ir.Value, new: ir.Value) -> ir.Value:
     result = next(r for r in site.results if r.value is old)
     return reversed_along(builder, new, result.axis) if result.is_reversed else new
+
+
+def _restore(
+    model: ir.Model,
+    functions: Mapping[ir.OperatorIdentifier, ir.Function],
+    imports: Mapping[str, int],
+) -> None:
+    """Give a model the functions that are called, and the imports that are needed, no others."""
+    called = {node.op_identifier() for graph in all_graphs(model) for node in graph}
+    while missing := (called & functions.keys()) - model.functions.keys():
+        for identifier in missing:
+            model.functions[identifier] = functions[identifier]
+            called |= {node.op_identifier() for node in walk_nodes(functions[identifier])}
+    domains = {identifier[0] for identifier in called}
+    for domain in model.opset_imports.keys() - imports.keys() - domains:
+        del model.opset_imports[domain]

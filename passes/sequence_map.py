@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.graphs import all_graphs, constant_value, is_default_domain
-from passes.site import ElementSource, MapSite, Result, SequenceSource, TensorSource
+from passes.site import ElementSource, IndexSource, MapSite, Result, SequenceSource, TensorSource
 from passes.typing import Typing
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "is_disputed",
     "read_sequence_map",
     "results_of",
+    "rows_of",
     "sequence_source",
 ]
 
@@ -103,6 +105,16 @@ def sequence_source(sequence: ir.Value, typing: Typing) -> SequenceSource | Tens
     node = _split_node(sequence)
     source = None if node is None or is_disputed(sequence, typing) else _split_source(node, typing)
     return source or SequenceSource(sequence)
+
+
+def rows_of(source: ElementSource, typing: Typing) -> ElementSource:
+    """Return a source as it is now: a sequence that was cut from a tensor is read as its rows."""
+    match source:
+        case SequenceSource():
+            return sequence_source(source.sequence, typing)
+        case IndexSource() if isinstance(source.like, SequenceSource):
+            return dataclasses.replace(source, like=sequence_source(source.like.sequence, typing))
+    return source
 
 
 DISPUTED = (

@@ -56,7 +56,7 @@ class Map(ControlFlow):
                 else value[sample]
                 for kind, value in zip(self.kinds, elements, strict=True)
             ]
-            feeds = {**outer, **dict(zip(self.body.input_names, mine, strict=True))}
+            feeds = {**outer, **dict(zip(self.body.input_names, mine, strict=False))}
             outputs = self.evaluate(self.body, feeds, attributes, bindings)
             for values, value in zip(made, outputs, strict=True):
                 values.append(value)
@@ -85,7 +85,7 @@ class Map(ControlFlow):
 
     def _types(self, inputs: tuple[Value, ...], outer: dict[str, Value]) -> list[Any]:
         types = []
-        for at, kind in enumerate(self.kinds):
+        for at, kind in enumerate(self.kinds[: len(self.body.input_names)]):
             value = None if kind == "index" else inputs[self.sources[at]]
             if kind == "index":
                 value = np.array(0, np.int64)

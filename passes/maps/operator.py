@@ -2,7 +2,8 @@
 
 A Map applies a body to each of ``n`` samples. It stands in a model only while passes work on it.
 
-Attributes (one entry for each input of the body, unless it says otherwise):
+Attributes (one entry for each input of the body, unless it says otherwise; one entry more stands
+for a source that no sample reads, and that only has one element for each):
     body: The graph that is applied; it may capture values.
     kinds: ``index``, the number of the sample, an int64 scalar; ``element`` of a sequence;
         ``slice`` of a tensor; or ``shared``, one value for all samples.
@@ -15,7 +16,7 @@ Attributes (one entry for each input of the body, unless it says otherwise):
     scalar_splits: Of a slice: whether the sizes are one scalar for all slices.
     count: Position of the input that holds ``n``, int64 ``[1]``; -1 where the first source that
         is no ``index`` gives the number of samples.
-    like: Which input of the body has ``n`` elements by proof; -1 if none is known to.
+    like: Which entry has ``n`` elements by proof; -1 if none is known to.
     results: One entry an output of the node: ``sequence``, ``stacked`` along a new axis, or
         ``concatenated`` along an axis.
     result_outputs: One entry an output of the node: the output of the body that it is made of.
@@ -178,10 +179,11 @@ class _Node:
 def _infer(context: Any) -> None:
     """Type the body by ONNX's own rules, then the outputs."""
     node = _Node(context)
-    samples = [node.sample_type(at) for at in range(len(node.kinds))]
+    count = len(context.get_attribute("body").g.input)
+    samples = [node.sample_type(at) for at in range(count)]
     data = [
-        context.get_input_data(source) if kind == "shared" else None
-        for kind, source in zip(node.kinds, node.lists["sources"], strict=True)
+        context.get_input_data(node.lists["sources"][at]) if node.kinds[at] == "shared" else None
+        for at in range(count)
     ]
     body = context.get_graph_attribute_inferencer("body")
     found = body.do_inferencing(samples, data)

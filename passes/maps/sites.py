@@ -49,14 +49,16 @@ def write_map(builder: Builder, site: MapSite) -> ir.Node:
     inputs = _Inputs()
     outer: dict[ir.Value, ElementSource | ir.Value] = dict(site.elements) | dict(site.shared)
     given = [outer[value] for value in site.body.inputs]
-    slices = [source if isinstance(source, TensorSource) else None for source in given]
     first = site.elements[0][1]
+    like = first.like if isinstance(first, IndexSource) else None
+    if like is not None and like not in given:
+        given.append(like)
+    slices = [source if isinstance(source, TensorSource) else None for source in given]
     sources = [inputs.position(_read(source)) for source in given]
     splits = [inputs.position(s and _standing(builder, s.split)) for s in slices]
     count = inputs.position(
         first.write_count(builder) if isinstance(first, IndexSource) else None
     )
-    like = first.like if isinstance(first, IndexSource) else None
     attributes = {
         "body": site.body,
         "kinds": [_kind(source) for source in given],
@@ -67,7 +69,7 @@ def write_map(builder: Builder, site: MapSite) -> ir.Node:
         "splits": splits,
         "scalar_splits": [int(s is not None and s.split_is_scalar) for s in slices],
         "count": count,
-        "like": -1 if like is None else given.index(like) if like in given else -1,
+        "like": -1 if like is None else given.index(like),
         "results": [result.kind for result in site.results],
         "result_outputs": [result.output for result in site.results],
         "result_axes": [result.axis for result in site.results],
@@ -124,19 +126,14 @@ def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
     sources = _ints(node, "sources")
     elements: list[tuple[ir.Value, ElementSource]] = []
     shared: list[tuple[ir.Value, ir.Value]] = []
-    for at, (inner, kind) in enumerate(zip(body.inputs, kinds, strict=True)):
+    for at, (inner, kind) in enumerate(zip(body.inputs, kinds, strict=False)):
         match kind:
             case "shared":
                 shared.append((inner, _input(node, sources[at])))
-            case "element":
-                elements.append((inner, SequenceSource(_input(node, sources[at]))))
-            case "slice":
-                elements.append((inner, _slice(node, at)))
-    if "index" in kinds:
-        like = node.attributes["like"].as_int()
-        inner = body.inputs[kinds.index("index")]
-        source = dict(elements).get(body.inputs[like]) if like >= 0 else None
-        elements.insert(0, (inner, _index(node, source)))
+            case "index":
+                elements.insert(0, (inner, _index(node)))
+            case _:
+                elements.append((inner, _source(node, at)))
     results = [
         Result(output, kind, value, axis, bool(is_reversed))  # type: ignore[arg-type]
         for kind, output, value, axis, is_reversed in zip(
@@ -161,7 +158,9 @@ def _input(node: ir.Node, position: int) -> ir.Value:
     return value
 
 
-def _slice(node: ir.Node, at: int) -> TensorSource:
+def _source(node: ir.Node, at: int) -> SequenceSource | TensorSource:
+    if node.attributes["kinds"].as_strings()[at] == "element":
+        return SequenceSource(_input(node, _ints(node, "sources")[at]))
     split = _ints(node, "splits")[at]
     return TensorSource(
         _input(node, _ints(node, "sources")[at]),
@@ -173,8 +172,12 @@ def _slice(node: ir.Node, at: int) -> TensorSource:
     )
 
 
-def _index(node: ir.Node, like: ElementSource | None) -> IndexSource:
+def _index(node: ir.Node) -> IndexSource:
+    like = node.attributes["like"].as_int()
     count = _input(node, node.attributes["count"].as_int())
     number = constant_value(count)
-    assert not isinstance(like, IndexSource)
-    return IndexSource(lambda _: count, None if number is None else int(number.item()), like)
+    return IndexSource(
+        lambda _: count,
+        None if number is None else int(number.item()),
+        None if like < 0 else _source(node, like),
+    )

@@ -7,67 +7,90 @@ read. So whatever they need stays in the model, and follows when a value is repl
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.builder import drop_uses
-from passes.graphs import with_subgraphs
+from passes.graphs import captured_values, subgraphs
 from passes.maps.operator import DOMAIN, is_map
+from passes.raising.readings import Reading
+from passes.site import MapSite
+from passes.splice import remove_dead
 
-__all__ = ["GiveBackPass", "Original", "original_of", "replace_by_map"]
+__all__ = ["GiveBackPass", "Original", "forget", "give_back", "original_of", "replace_by_map"]
 
 _KEY = "seqmap.original"
 
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The nodes that a Map took the place of.
+    """The nodes that a Map took the place of, and what a node cannot say of them.
 
     Attributes:
         nodes: The Loop or Scan, then the ConcatFromSequences behind it; each with the node that
             stood before it.
         written: The nodes that came into their place.
         values: Pairs of a value of theirs and the one that is read in its place.
+        site: The map as it was read.
+        as_long: A reading as if tensors that are cut alike were equally long; None where that
+            makes no difference.
+        even: A reading as if all slices had one length; None where that makes no sense.
     """
 
     nodes: Sequence[tuple[ir.Node, ir.Node | None]]
     written: Sequence[ir.Node]
     values: Sequence[tuple[ir.Value, ir.Value]]
+    site: MapSite
+    as_long: Reading | None = None
+    even: Reading | None = None
+
+    @property
+    def node(self) -> ir.Node:
+        """The Loop or Scan."""
+        return self.nodes[0][0]
 
 
 def original_of(node: ir.Node) -> Original | None:
     """Return what a Map was raised from; None for one that was raised from nothing."""
     found = node.meta.get(_KEY)
-    return found if isinstance(found, Original) else None
+    return found if isinstance(found, Original) and node in found.written else None
 
 
 def replace_by_map(
-    node: ir.Node,
-    behind: Iterable[ir.Node],
+    site: MapSite,
     written: Sequence[ir.Node],
     values: Sequence[tuple[ir.Value, ir.Value]],
+    as_long: Reading | None = None,
+    even: Reading | None = None,
 ) -> None:
     """Put new nodes, a Map among them, into the place of a Loop or Scan.
 
     Args:
-        node: The Loop or Scan.
-        behind: The nodes behind it that become part of the map.
+        site: The map as it was read.
         written: The new nodes; no graph holds them.
         values: Pairs of an old value and a new one, which takes its name and its type.
+        as_long: See `Original`.
+        even: See `Original`.
     """
-    graph = node.graph
-    assert graph is not None
+    node, graph = site.node, site.graph
+    behind = dict.fromkeys(r.value.producer() for r in site.results)
+    behind.pop(node, None)
+    gone = [node, *(one for one in behind if one is not None)]
+    previous: dict[ir.Node, ir.Node | None] = {}
+    before: ir.Node | None = None
+    for one in graph:
+        if one in gone:
+            previous[one] = before
+        before = one
     graph.insert_before(node, written)
     for old, new in values:
         _hand_over(old, new)
-    order = [None, *graph]
-    previous = dict(zip(order[1:], order, strict=False))
-    taken = [(one, previous[one]) for one in (node, *behind)]
-    graph.remove([one for one, _ in taken])
+    graph.remove(gone)
+    taken = [(one, previous[one]) for one in gone]
     for one in written:
         if is_map(one):
-            one.meta[_KEY] = Original(taken, written, values)
+            one.meta[_KEY] = Original(taken, written, values, site, as_long, even)
 
 
 def _hand_over(old: ir.Value, new: ir.Value) -> None:
@@ -92,24 +115,46 @@ class GiveBackPass(ir.passes.InPlacePass):
         pending, modified = [model.graph], False
         while pending:
             graph = pending.pop()
-            originals = [original for node in graph if (original := original_of(node)) is not None]
-            for original in originals:
-                _give_back(graph, original)
-            modified |= bool(originals)
-            pending.extend(g for g in with_subgraphs(graph) if g is not graph)
+            for node in [node for node in graph if original_of(node) is not None]:
+                give_back(node)
+                modified = True
+            pending.extend(inner for node in graph for _, inner in subgraphs(node))
         modified |= model.opset_imports.pop(DOMAIN, None) is not None
         return ir.passes.PassResult(model, modified)
 
 
-def _give_back(graph: ir.Graph, original: Original) -> None:
-    for node, previous in original.nodes:
+def give_back(node: ir.Node) -> ir.Node:
+    """Put the Loop or Scan that a Map was raised from into its place, and return it."""
+    original, graph = original_of(node), node.graph
+    assert original is not None
+    assert graph is not None
+    for one, previous in original.nodes:
         if previous is not None and previous.graph is graph:
-            graph.insert_after(previous, node)
+            graph.insert_after(previous, one)
         else:
-            graph.insert_before(original.written[0], node)
+            graph.insert_before(node, one)
     for old, new in original.values:
         name, new.name = new.name, None
         new.replace_all_uses_with(old, replace_graph_outputs=True)
         old.name = name
-    drop_uses(original.written)
-    graph.remove([node for node in original.written if node.graph is graph])
+    _discard_readings(original)
+    written = [one for one in original.written if one.graph is graph]
+    drop_uses(written)
+    graph.remove(written)
+    return original.node
+
+
+def forget(original: Original) -> None:
+    """Let go of the nodes that a Map took the place of, and remove what only they read."""
+    nodes = [node for node, _ in original.nodes]
+    read = {v for node in nodes for v in node.inputs if v is not None}
+    read.update(v for node in nodes for _, g in subgraphs(node) for v in captured_values(g))
+    drop_uses(nodes)
+    _discard_readings(original)
+    remove_dead([p for v in read if (p := v.producer()) is not None and p not in nodes])
+
+
+
+def _discard_readings(original: Original) -> None:
+    for reading in filter(None, (original.as_long, original.even)):
+        reading.discard()

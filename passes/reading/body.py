@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY, Builder
@@ -20,7 +18,7 @@ from passes.reading.nodes import constant_of, copy_into, passed_on
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.types import element_type
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
-from passes.typing.value_types import Typing, Typings, ValueType
+from passes.typing.value_types import Typings, ValueType
 
 __all__ = ["BodyWriter"]
 
@@ -64,11 +62,7 @@ class BodyWriter:
         )
         self.needs = Needs(facts, self.reads, typings.declared, is_even=is_even)
         self.index = ir.Value(name=f"{path}/sample")
-        self._set(self.index, lambda _: ValueType(ir.TensorType(_INT64), ()))
-
-    def _set(self, value: ir.Value, type_of: Callable[[Typing], ValueType]) -> None:
-        for typing in (self.typings.declared, self.typings.proven):
-            typing.set(value, type_of(typing))
+        self.typings.set(self.index, lambda _: ValueType(ir.TensorType(_INT64), ()))
 
     def write(self, graph: ir.Graph) -> MapSite:
         """Write the body and return the site."""
@@ -117,7 +111,7 @@ class BodyWriter:
         outer = Builder(self.path)
         tensor = next(iter(cut.tensors.values()))
         even = write_even(outer, start, end, tensor, self.trips.write(outer))
-        self._set(even.length, lambda _: ValueType(ir.TensorType(_INT64), ()))
+        self.typings.set(even.length, lambda _: ValueType(ir.TensorType(_INT64), ()))
         return even
 
     def _enter_inputs(self, needed: set[ir.Value | ir.Node]) -> None:
@@ -170,7 +164,7 @@ class BodyWriter:
                 return inner
         inner = ir.Value(name=read.name)
         self.elements.append((inner, source))
-        self._set(inner, lambda typing: element_type(source, typing))
+        self.typings.set(inner, lambda typing: element_type(source, typing))
         return inner
 
     def _window(self, window: Window) -> ir.Value:

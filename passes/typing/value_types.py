@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -129,6 +129,11 @@ class Typings:
         """Give each new value the types of the old one."""
         self.declared.copy(values)
         self.proven.copy(values)
+
+    def set(self, value: ir.Value, type_of: Callable[[Typing], ValueType]) -> None:
+        """Enter what each typing knows of a value."""
+        for typing in (self.declared, self.proven):
+            typing.set(value, type_of(typing))
 
     def equal_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """Return the dimensions of a body's value, None for each that may differ by sample.

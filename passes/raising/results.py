@@ -1,0 +1,104 @@
+"""The types of what a Map yields."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Literal
+
+import onnx_ir as ir
+
+from passes.site import IndexSource, MapSite, Result, TensorSource
+from passes.typing import Typing, Typings
+from passes.typing.value_types import ValueType
+
+__all__ = ["type_results", "type_rows"]
+
+Dim = int | str | None
+
+
+def type_results(
+    site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings
+) -> None:
+    """Enter the types of what stands in the place of the results of a map.
+
+    Args:
+        site: The map; the values of its body are typed.
+        written: For each value of the Loop the one that stands in its place.
+        typings: Both typings.
+    """
+    for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
+        for result in site.results:
+            known = _known(site, result, typing)
+            _declare(site.body.outputs[result.output], typings)
+            if known is not None:
+                typing.set(result.value, _joined(known, typing[result.value]))
+    typings.copy(written)
+
+
+def _declare(value: ir.Value, typings: Typings) -> None:
+    """Write the type of an output of a body; a Map without samples yields its dimensions."""
+    known = typings.declared[value]
+    numbers = None if known.dims is None else [d if isinstance(d, int) else None for d in known.dims]
+    value.type = known.type
+    value.shape = None if numbers is None else ir.Shape(numbers)
+
+
+def _known(site: MapSite, result: Result, typing: Typing) -> ValueType | None:
+    """Return the type of a result that is a tensor, as far as the body tells it."""
+    output = typing[site.body.outputs[result.output]]
+    if result.kind == "sequence" or output.dims is None:
+        return None
+    dims = [d if typing.is_one_number(d) else None for d in output.dims]
+    if result.kind == "stacked":
+        dims.insert(result.axis % (len(dims) + 1), _number_of_samples(site, typing))
+    elif dims:
+        dims[result.axis % len(dims)] = None
+    return ValueType(output.type, tuple(dims))
+
+
+def _number_of_samples(site: MapSite, typing: Typing) -> Dim:
+    source = site.elements[0][1]
+    if isinstance(source, IndexSource):
+        if source.number is not None:
+            return source.number
+        if source.like is None:
+            return None
+        source = source.like
+    if not isinstance(source, TensorSource) or source.split is not None:
+        return None
+    dims = typing.dims(source.tensor)
+    dim = None if dims is None else dims[source.axis % len(dims)]
+    return dim if typing.is_one_number(dim) else None
+
+
+def type_rows(
+    site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings
+) -> None:
+    """Enter the types of the tensors that are cut to make the sequences that a map yields.
+
+    Args:
+        site: The map; the values of its body are typed.
+        written: For each result the value that stands in its place.
+        typings: Both typings.
+    """
+    for result in site.results:
+        node = written[result.value].producer()
+        if result.kind != "sequence" or node is None or node.op_type != "SplitToSequence":
+            continue
+        tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+        is_new_axis = len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1)
+        kind: Literal["stacked", "concatenated"] = "stacked" if is_new_axis else "concatenated"
+        as_tensor = dataclasses.replace(result, kind=kind, axis=axis)
+        for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
+            known = _known(site, as_tensor, typing)
+            if tensor is not None and known is not None:
+                typing.set(tensor, _joined(known, typing[tensor]))
+
+
+def _joined(known: ValueType, before: ValueType) -> ValueType:
+    """Return what two types say together; the first wins."""
+    if before.dims is None or known.dims is None or len(before.dims) != len(known.dims):
+        return known
+    pairs = zip(known.dims, before.dims, strict=True)
+    return ValueType(known.type, tuple(b if a is None else a for a, b in pairs))

@@ -21,7 +21,14 @@ from passes.fusing.fusion_plan import (
 )
 from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
-from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
+from passes.graphs import (
+    PATH_KEY,
+    captured_values,
+    record_paths,
+    subgraphs,
+    walk_nodes,
+    with_subgraphs,
+)
 from passes.names import make_names_unique
 from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
@@ -46,7 +53,6 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     Attributes:
         decisions: What was done with each Loop and Scan of the model.
-        kept: The decisions of those that stand in no function and are left.
     """
 
     def __init__(
@@ -75,7 +81,6 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         self._again = again
         self._lacks = lacks
         self.decisions: list[Decision] = []
-        self.kept: dict[ir.Node, Decision] = {}
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the Loops of a model, those inside of others first."""
@@ -89,7 +94,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     def _fuse(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""
-        self.decisions, self.kept = [], {}
+        self.decisions = []
         loops = [
             (graph, node)
             for graph, node in find_loops(model)
@@ -117,8 +122,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
             modified = True
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
-        self.kept = {node: decision for node, decision in kept.items() if node in left}
-        self.decisions += self.kept.values()
+        self.decisions += [decision for node, decision in kept.items() if node in left]
         return modified
 
 
@@ -159,6 +163,7 @@ def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
 
 def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     path = facts.paths[node]
+    record_paths({inner: facts.paths[inner] for inner in walk_nodes(bodies_of(node))})
     try:
         site = read_loop(node, graph, path, facts.typings, facts.model, facts.opset)
     except NotAMapError as error:
@@ -167,9 +172,8 @@ def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     except RewriteError as error:
         reason = Reason(Code.NOT_A_MAP, detail=str(error))
         return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
-    names = {inner.name: facts.paths[inner] for inner in walk_nodes(bodies_of(node))}
-    copies = {n: names[n.name] for n in walk_nodes(site.body) if n.name in names}
-    facts.paths = {**facts.paths, **copies}
+    copied = walk_nodes(site.body)
+    facts.paths = {**facts.paths, **{n: n.meta[PATH_KEY] for n in copied if PATH_KEY in n.meta}}
     plan = plan_whole(site, facts)
     if isinstance(plan, FusionPlan):
         if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graphs import PATH_KEY, all_graphs
 from passes.outer_outputs import connect_outer_outputs
 
 __all__ = ["make_names_unique"]
@@ -42,6 +42,7 @@ def make_names_unique(model: ir.Model) -> bool:
     graphs = list(all_graphs(model))
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
     renamed = [*_rename_values(graphs, fixed), *_rename_nodes(graphs)]
+    _tell_copies_apart(graphs)
     return changed or bool(renamed)
 
 
@@ -73,3 +74,13 @@ def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
     for node in doubled:
         node.name = _fresh(node.name or node.op_type, seen)
     return doubled
+
+
+def _tell_copies_apart(graphs: Sequence[ir.Graph]) -> None:
+    """Give each copy of a node a recorded path of its own; the first keeps the node's."""
+    nodes = [node for graph in graphs for node in graph if PATH_KEY in node.meta]
+    first = {path: node for node in reversed(nodes) if (path := node.meta[PATH_KEY])}
+    taken = set(first)
+    for node in nodes:
+        if first[node.meta[PATH_KEY]] is not node:
+            node.meta[PATH_KEY] = _fresh(node.meta[PATH_KEY], taken)

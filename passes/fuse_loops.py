@@ -40,7 +40,6 @@ from passes.raising.originals import Original, forget, give_back, original_of
 from passes.raising.raise_loops import Raiser, is_given
 from passes.raising.results import type_rows
 from passes.reading.functions import inline_loops
-from passes.reading.read_loops import discard_body
 from passes.reading.types import element_type, type_body
 from passes.sequence_map import rows_of
 from passes.site import MapSite, TensorSource
@@ -58,7 +57,6 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     Attributes:
         decisions: What was done with each Loop and Scan of the model.
-        kept: The decisions of those that stand in no function and are left.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         self._again = again
         self._lacks = lacks
         self.decisions: list[Decision] = []
-        self.kept: dict[ir.Node, Decision] = {}
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fuse the Loops of a model, those inside of others first."""
@@ -101,7 +98,7 @@ class ReadLoopsPass(ir.passes.InPlacePass):
 
     def _fuse(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""
-        self.decisions, self.kept = [], {}
+        self.decisions = []
         kept: dict[ir.Node, Decision] = {}
         fused: list[Decision] = []
         modified, progress, retry = False, True, False
@@ -116,13 +113,10 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         _restore(model, functions, imports)
         make_names_unique(model)
         left = set(walk_nodes(model.graph))
-        self.kept = {node: decision for node, decision in kept.items() if node in left}
-        self.decisions = [*fused, *self.kept.values()]
+        self.decisions = [*fused, *(kept[node] for node in kept if node in left)]
         return modified or bool(fused)
 
-    def _wanted(
-        self, model: ir.Model, kept: Collection[ir.Node], retry: bool
-    ) -> set[ir.Node]:
+    def _wanted(self, model: ir.Model, kept: Collection[ir.Node], retry: bool) -> set[ir.Node]:
         """Return the Loops that were not looked at; with ``retry`` those that read what is new."""
         return {
             node

@@ -8,7 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 __all__ = [
+    "PATH_KEY",
     "all_graphs",
+    "all_nodes",
     "captured_values",
     "constant_value",
     "copy_graph",
@@ -16,13 +18,20 @@ __all__ = [
     "copy_nodes",
     "copy_value",
     "default_opset",
+    "forget_paths",
     "graphs_inside",
     "is_default_domain",
+    "local_name",
     "node_paths",
+    "paths_below",
+    "record_paths",
     "subgraphs",
     "walk_nodes",
     "with_subgraphs",
 ]
+
+PATH_KEY = "seqmap.path"
+"""Note on a node, which no file holds: its path in the model as given."""
 
 _LARGEST_CONSTANT = 4096
 _GRAPH_TYPES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -75,24 +84,49 @@ def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
         yield from with_subgraphs(function.graph)
 
 
+def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Yield the nodes of all graphs of a model."""
+    for graph in all_graphs(model):
+        yield from graph
+
+
 def node_paths(model: ir.Model) -> dict[ir.Node, str]:
     """Name every node by its path, e.g. ``If_3/then_branch/map``.
 
-    A node without a name is called by its operator and its position in its graph.
+    A node without a name is called by its operator and its position in its graph. A node whose
+    path was recorded keeps it, wherever it or its copy stands now.
     """
-    paths: dict[ir.Node, str] = {}
-
-    def visit(graph: ir.Graph, prefix: str) -> None:
-        for index, node in enumerate(graph):
-            path = prefix + (node.name or f"{node.op_type}_{index}")
-            paths[node] = path
-            for name, inner in subgraphs(node):
-                visit(inner, f"{path}/{name}/")
-
-    visit(model.graph, "")
+    paths = paths_below(model.graph, "")
     for (domain, name, _), function in model.functions.items():
-        visit(function.graph, f"{domain}.{name}/" if domain else f"{name}/")
+        paths |= paths_below(function, f"{domain}.{name}/" if domain else f"{name}/")
     return paths
+
+
+def paths_below(nodes: Iterable[ir.Node], prefix: str) -> dict[ir.Node, str]:
+    """Name the nodes of a graph, and those of the graphs that they own; see `node_paths`."""
+    paths: dict[ir.Node, str] = {}
+    for index, node in enumerate(nodes):
+        paths[node] = path = node.meta.get(PATH_KEY) or prefix + local_name(node, index)
+        for name, inner in subgraphs(node):
+            paths |= paths_below(inner, f"{path}/{name}/")
+    return paths
+
+
+def local_name(node: ir.Node, index: int) -> str:
+    """Name a node within its graph, by its position there if it has no name."""
+    return node.name or f"{node.op_type}_{index}"
+
+
+def record_paths(paths: Mapping[ir.Node, str]) -> None:
+    """Record the paths of nodes; they and their copies keep them."""
+    for node, path in paths.items():
+        node.meta[PATH_KEY] = path
+
+
+def forget_paths(nodes: Iterable[ir.Node]) -> None:
+    """Forget the recorded paths of nodes."""
+    for node in nodes:
+        node.meta.pop(PATH_KEY, None)
 
 
 def default_opset(model: ir.Model) -> int:
@@ -224,6 +258,7 @@ def copy_node(
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
+    new.meta.update(node.meta)
     for old, out in zip(node.outputs, new.outputs, strict=True):
         out.name, out.type, out.shape = old.name, old.type, old.shape
         values[old] = out

@@ -116,6 +116,7 @@ def _merge(first: ir.Node, second: ir.Node) -> ir.Node:
         doc_string=second.doc_string,
         metadata_props={**first.metadata_props, **second.metadata_props},
     )
+    new.meta.update(second.meta)
     graph.insert_before(second, new)
     for old, value in zip((*first.outputs, *second.outputs), new.outputs, strict=True):
         name = old.name

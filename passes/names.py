@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, subgraphs, walk_nodes
+from passes.graphs import PATH_KEY, all_graphs, subgraphs, walk_nodes
 from passes.outer_outputs import connect_outer_outputs
 
 __all__ = ["keep_names", "make_names_unique", "name_apart"]
@@ -43,6 +43,7 @@ def make_names_unique(model: ir.Model) -> bool:
     graphs = list(all_graphs(model))
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
     renamed = [*_rename_values(graphs, fixed), *_rename_nodes(graphs)]
+    _tell_copies_apart(graphs)
     return changed or bool(renamed)
 
 
@@ -76,6 +77,16 @@ def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
     return doubled
 
 
+def _tell_copies_apart(graphs: Sequence[ir.Graph]) -> None:
+    """Give each copy of a node a recorded path of its own; the first keeps the node's."""
+    nodes = [node for graph in graphs for node in graph if PATH_KEY in node.meta]
+    first = {path: node for node in reversed(nodes) if (path := node.meta[PATH_KEY])}
+    taken = set(first)
+    for node in nodes:
+        if first[node.meta[PATH_KEY]] is not node:
+            node.meta[PATH_KEY] = _fresh(node.meta[PATH_KEY], taken)
+
+
 @contextlib.contextmanager
 def keep_names(model: ir.Model) -> Iterator[None]:
     """Give all values and nodes of a model that are still there the names back that they had."""
@@ -97,7 +108,12 @@ def name_apart(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
         nodes: New nodes of it.
     """
     new = list(walk_nodes(nodes))
-    values = [v for node in new for _, g in subgraphs(node) for v in (*g.inputs, *g.initializers.values())]
+    values = [
+        v
+        for node in new
+        for _, g in subgraphs(node)
+        for v in (*g.inputs, *g.initializers.values())
+    ]
     values += [out for node in new for out in node.outputs]
     own: set[ir.Value | ir.Node] = {*new, *values}
     graphs = list(all_graphs(model))

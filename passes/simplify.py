@@ -98,6 +98,7 @@ def _drop_unused_outputs(node: ir.Node) -> bool:
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
+    new.meta.update(node.meta)
     graph = node.graph
     assert graph is not None
     graph.insert_before(node, new)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
-from passes.graphs import node_paths
+from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
@@ -134,11 +134,12 @@ def _run(
 ) -> Report:
     model = taken.model
     options.check_promises(model)
+    forget_paths(all_nodes(model))
+    record_paths(node_paths(model))
     spent, sources = options.spent(model), sequence_sources(model)
     before, unread = count_operators(model), unread_initializers(model)
     decisions: list[Decision] = []
     declined: dict[str, Decision] = {}
-    kept: dict[ir.Node, Decision] = {}
     refused: list[Refusal] = []
     assumptions: list[str] = []
     warnings: list[str] = []
@@ -146,7 +147,6 @@ def _run(
         start = time.perf_counter()
         result = _apply(one, model, taken.original)
         declined |= getattr(one, "declined", {})
-        kept |= getattr(one, "kept", {})
         refused.extend(getattr(one, "refused", ()))
         assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
         decisions.extend(
@@ -160,11 +160,13 @@ def _run(
             on_pass(name, model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    decisions = with_built_sequences(_final(decisions, kept, model), model)
+    decisions = with_built_sequences(_final(decisions, model), model)
     decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     warnings += [*version_warnings(model, target), *_check(model, taken.original)]
+    unreached = check_target(model, target, required, refused, decisions, spent)
+    forget_paths(all_nodes(model))
     return Report(
         decisions=tuple(decisions),
         before=before,
@@ -172,7 +174,7 @@ def _run(
         promises=options.promises,
         target=target,
         require=required,
-        unreached=tuple(check_target(model, target, required, refused, decisions, spent)),
+        unreached=tuple(unreached),
         spent=spent,
         strategy=options.strategy,
         warnings=tuple(warnings),
@@ -193,18 +195,9 @@ def _apply(
         raise
 
 
-def _final(
-    decisions: Sequence[Decision], kept: Mapping[ir.Node, Decision], model: ir.Model
-) -> list[Decision]:
-    """Leave out what was said of Loops that a later decision took away.
-
-    Those that are left are called by their paths in the new model: the path of a node without a
-    name counts the nodes before it.
-    """
-    paths = node_paths(model)
-    left = set(paths.values())
-    moved = {id(decision): paths[node] for node, decision in kept.items() if node in paths}
-    decisions = [_at_path(d, moved.get(id(d), d.path)) for d in decisions]
+def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Leave out what was said of Loops that a later decision took away."""
+    left = set(node_paths(model).values())
     final: list[Decision] = []
     for i, decision in enumerate(decisions):
         later = {other.path for other in decisions[i + 1 :]}
@@ -214,18 +207,6 @@ def _final(
             continue
         final.append(decision)
     return final
-
-
-def _at_path(decision: Decision, path: str) -> Decision:
-    """Return a decision of a node that has another path now."""
-    inside = f"{decision.path}/"
-    reasons = [
-        dataclasses.replace(reason, node=f"{path}/{reason.node.removeprefix(inside)}")
-        if reason.node.startswith(inside)
-        else reason
-        for reason in decision.reasons
-    ]
-    return dataclasses.replace(decision, path=path, reasons=reasons)
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:

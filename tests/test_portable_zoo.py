@@ -40,7 +40,7 @@ class Refused:
 
 REFUSED = {
     "control_flow_in_body": Refused(
-        "Loop_4/Loop (Loop)", "it is 'SequenceMap_2/body/Loop_4' for all samples at once", UNROLL
+        "Loop_4/Loop (Loop)", "it is 'SequenceMap_1/body/Loop_4' for all samples at once", UNROLL
     ),
     "seqmap_issue23024_group_cummatmul": Refused(
         "Scan_1/Loop (Loop)", "it is 'SequenceMap_2/body/Scan_1' for all samples at once", UNROLL

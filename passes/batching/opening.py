@@ -14,7 +14,17 @@ import onnx_ir as ir
 
 from passes.batching import rules, table
 from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
-from passes.graphs import all_graphs, copy_nodes, default_opset, subgraphs, walk_nodes
+from passes.graphs import (
+    PATH_KEY,
+    all_graphs,
+    copy_nodes,
+    default_opset,
+    forget_paths,
+    paths_below,
+    record_paths,
+    subgraphs,
+    walk_nodes,
+)
 from passes.typing import Typing, type_values
 
 __all__ = ["body_by_definition", "open_functions"]
@@ -196,6 +206,9 @@ def _replace(node: ir.Node, function: ir.Function) -> list[ir.Node]:
     new = copy_nodes(function, values)
     defaults = {n: a for n, a in function.attributes.items() if a.value is not None}
     _resolve(new, {**defaults, **node.attributes})
+    forget_paths(walk_nodes(new))
+    if path := node.meta.get(PATH_KEY):
+        record_paths(paths_below(new, f"{path}/"))
     base = node.name or node.op_type
     for position, one in enumerate(new):
         one.name = f"{base}/{one.name or f'{one.op_type}_{position}'}"

@@ -7,8 +7,9 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
+from passes.builder import ORIGIN_KEY
 from passes.fusing.pack import rows_of_elements
-from passes.graphs import default_opset, node_paths
+from passes.graphs import PATH_KEY, default_opset, node_paths
 from passes.promises import Promises
 from passes.reading.types import checked_types
 from passes.sequence_map import find_sequence_maps
@@ -38,7 +39,8 @@ class FusionFacts:
         exact: Keep per-sample what rounding could change by more than rounding.
         auto: Leave a map alone where fusing it gains nothing.
         lacks: Operators that the target does not have.
-        paths: Names the nodes for messages.
+        paths: Names the nodes for messages; a node that a rewrite wrote is called by the path of
+            the node that it stands for.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class FusionFacts:
         self.exact = exact
         self.auto = auto
         self.lacks = lacks
-        self.paths = node_paths(model)
+        self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
         self._checked: dict[bool, Typings] = {}
 
     def checked_typings(self, check: Check | None, site: MapSite) -> Typings:
@@ -75,3 +77,8 @@ class FusionFacts:
             typing = type_values(self.model, proven=True, elements=elements)
             self._checked[rows] = Typings(typing, typing)
         return self._checked[rows]
+
+
+def _given(node: ir.Node, path: str) -> str:
+    """Return a path that a reader finds in the model as given."""
+    return node.meta.get(PATH_KEY) or node.metadata_props.get(ORIGIN_KEY) or path

@@ -154,7 +154,6 @@ def forget(original: Original) -> None:
     remove_dead([p for v in read if (p := v.producer()) is not None and p not in nodes])
 
 
-
 def _discard_readings(original: Original) -> None:
     for reading in filter(None, (original.as_long, original.even)):
         reading.discard()

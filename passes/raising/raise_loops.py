@@ -10,9 +10,11 @@ from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graphs import (
+    PATH_KEY,
     copy_value,
     default_opset,
     node_paths,
+    record_paths,
     subgraphs,
     walk_nodes,
     with_subgraphs,
@@ -142,6 +144,8 @@ class Raiser:
                 self._raise_all(inner, is_wanted)
 
     def _read(self, node: ir.Node, graph: ir.Graph) -> MapSite | None:
+        inside = walk_nodes(n for _, body in subgraphs(node) for n in body)
+        record_paths({inner: self.paths[inner] for inner in inside})
         try:
             site = self._read_as(node, graph)
         except NotAMapError as error:
@@ -182,7 +186,8 @@ class Raiser:
                 discard_body(reading)
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))
             return False
-        self._name_copies(site.body, original)
+        copies = (node for node in walk_nodes(site.body) if PATH_KEY in node.meta)
+        self.paths |= {node: node.meta[PATH_KEY] for node in copies}
         pairs = [(r.value, v) for r, v in zip(site.results, made.outputs, strict=True)]
         pairs += [(old, _computed(builder, new)) for old, new in finals]
         type_results(site, dict(pairs), self.typings)
@@ -223,13 +228,6 @@ class Raiser:
         except NotAMapError:
             even = None
         return as_long if as_long.as_long else None, even
-
-    def _name_copies(self, body: ir.Graph, original: ir.Graph) -> None:
-        """Give the nodes of a body the paths of those that they were copied from."""
-        names = {node.name: self.paths[node] for node in walk_nodes(original)}
-        for node in walk_nodes(body):
-            if node.name in names:
-                self.paths[node] = names[node.name]
 
 
 def _computed(builder: Builder, value: ir.Value) -> ir.Value:

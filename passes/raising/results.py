@@ -17,9 +17,7 @@ __all__ = ["type_results", "type_rows"]
 Dim = int | str | None
 
 
-def type_results(
-    site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings
-) -> None:
+def type_results(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings) -> None:
     """Enter the types of what stands in the place of the results of a map.
 
     Args:
@@ -39,7 +37,9 @@ def type_results(
 def _declare(value: ir.Value, typings: Typings) -> None:
     """Write the type of an output of a body; a Map without samples yields its dimensions."""
     known = typings.declared[value]
-    numbers = None if known.dims is None else [d if isinstance(d, int) else None for d in known.dims]
+    numbers = (
+        None if known.dims is None else [d if isinstance(d, int) else None for d in known.dims]
+    )
     value.type = known.type
     value.shape = None if numbers is None else ir.Shape(numbers)
 
@@ -72,9 +72,7 @@ def _number_of_samples(site: MapSite, typing: Typing) -> Dim:
     return dim if typing.is_one_number(dim) else None
 
 
-def type_rows(
-    site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings
-) -> None:
+def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings) -> None:
     """Enter the types of the tensors that are cut to make the sequences that a map yields.
 
     Args:

@@ -173,6 +173,7 @@ def _drop_state(
         new = builder.node("Loop", inputs, attributes, outputs=len(body.outputs) - 1)
         new.name, new.doc_string = node.name, node.doc_string
         new.metadata_props.update(node.metadata_props)
+        new.meta.update(node.meta)
         outputs = list(new.outputs)
     if scanned is not None:
         stacked = outputs.pop()

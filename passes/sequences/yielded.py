@@ -137,6 +137,7 @@ def _rebuild(node: ir.Node, k: int, held: Sequence[Element | Sliced], typing: Ty
         new = builder.node("If", node.inputs, attributes, outputs=len(old) - 1 + len(held))
         new.name, new.doc_string = node.name, node.doc_string
         new.metadata_props.update(node.metadata_props)
+        new.meta.update(node.meta)
         outputs = list(new.outputs)
         tensors = outputs[k : k + len(held)]
     for tensor in tensors:

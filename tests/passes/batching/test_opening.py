@@ -196,7 +196,7 @@ def test_only_what_has_no_rule_stays_in_a_loop() -> None:
     (decision,) = rewrite(model, "fuse").report.decisions
     (reason,) = decision.reasons
     assert decision.verdict == "fissioned"
-    assert reason.node == "rows/body/Scaled/Normalizer_1"
+    assert reason.node == "rows/body/Scaled_1/Normalizer_1"
     assert reason.op_type == "Normalizer"
 
 

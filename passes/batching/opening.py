@@ -16,7 +16,7 @@ from passes.batching import rules, table
 from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
 from passes.graphs import (
     PATH_KEY,
-    all_graphs,
+    all_nodes,
     copy_nodes,
     default_opset,
     forget_paths,
@@ -101,13 +101,14 @@ class _Opener:
 
     def drop_unused(self) -> None:
         """Forget the opened functions of the model that nothing calls any more."""
-        while True:
-            called = {n.op_identifier() for g in all_graphs(self._model) for n in walk_nodes(g)}
-            unused = [i for i in self.opened if i in self._model.functions and i not in called]
+        functions = self._model.functions
+        while candidates := [i for i in self.opened if i in functions]:
+            called = {node.op_identifier() for node in all_nodes(self._model)}
+            unused = [identifier for identifier in candidates if identifier not in called]
             if not unused:
                 return
             for identifier in unused:
-                del self._model.functions[identifier]
+                del functions[identifier]
 
     def _function(self, node: ir.Node) -> ir.Function | None:
         known = self._model.functions.get(node.op_identifier())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import functools
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -36,14 +37,17 @@ from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
 from passes.prepare import move_initializers, read_moved
 from passes.promises import Promises
+from passes.raising.merging import find_reader, merge_sites
 from passes.raising.originals import Original, forget, give_back, original_of
 from passes.raising.raise_loops import Raiser, is_given
 from passes.raising.results import type_rows
 from passes.reading.functions import inline_loops
+from passes.reading.read_loops import discard_body
 from passes.reading.types import element_type, type_body
 from passes.sequence_map import rows_of
-from passes.site import MapSite, TensorSource
+from passes.site import IndexSource, MapSite, TensorSource
 from passes.splice import splice
+from passes.typing import ValueType
 
 __all__ = ["ReadLoopsPass"]
 
@@ -173,35 +177,79 @@ class _Turn:
         self.kept |= raiser.kept
         self.fused += raiser.finals
         for node in _inner_first(self._model.graph, raiser.raised):
-            original = original_of(node)
-            assert original is not None
-            decision = dataclasses.replace(
-                self._fuse(node, original), op_type=original.node.op_type
-            )
-            if decision.verdict is Verdict.KEPT:
-                self._give_back(node, decision)
-            else:
-                self.fused.append(decision)
+            if node.graph is not None and not self._fuse_chain(node):
+                self._fuse_alone(node)
         self._model.opset_imports.pop(DOMAIN, None)
 
+    def _fuse_alone(self, node: ir.Node) -> None:
+        original = _original(node)
+        decision = self._fuse(node, original)
+        decision = dataclasses.replace(decision, op_type=original.node.op_type)
+        if decision.verdict is Verdict.KEPT:
+            self._give_back(node, decision)
+        else:
+            self.fused.append(decision)
+
+    def _fuse_chain(self, node: ir.Node) -> bool:
+        """Fuse a Map together with those that read what it appends, if that is possible."""
+        site, members, plan = self._read(node), [node], None
+        while (reader := find_reader(site, members)) is not None:
+            attached = set(walk_nodes(self._model.graph))
+            merged = merge_sites(site, self._read(reader), attached)
+            if merged is None:
+                break
+            self._type(merged)
+            longer = plan_whole(merged, self._facts)
+            if not isinstance(longer, FusionPlan):
+                discard_body(merged)
+                break
+            if plan is not None:
+                plan.discard()
+            site, plan = merged, longer
+            members.append(reader)
+        if plan is None:
+            return False
+        originals = [_original(member) for member in members]
+        bodies = [member.attributes["body"].as_graph() for member in members]
+        decision = self._apply(plan, originals, bodies)
+        if decision.verdict is Verdict.KEPT:
+            return False
+        plan.site.graph.sort()
+        for original in originals[:-1]:
+            path, kind = original.site.path, original.node.op_type
+            self.fused.append(Decision(path, kind, Verdict.FUSED, f"part of {decision.path}"))
+        self.fused.append(dataclasses.replace(decision, op_type=originals[-1].node.op_type))
+        return True
+
+    def _type(self, site: MapSite) -> None:
+        """Enter the types of a body that was put together."""
+        typings = self._facts.typings
+        for inner, source in site.elements:
+            if isinstance(source, IndexSource):
+                typings.set(inner, lambda _: ValueType(ir.TensorType(ir.DataType.INT64), ()))
+            else:
+                typings.set(inner, functools.partial(element_type, source))
+        typings.copy({outer: inner for inner, outer in site.shared})
+        type_body(site.body, typings, self._model)
+
     def _fuse(self, node: ir.Node, original: Original) -> Decision:
-        facts, site = self._facts, self._read(node, original)
+        facts, site = self._facts, self._read(node)
         plan = plan_whole(site, facts)
         if isinstance(plan, FusionPlan):
             if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
                 _plan_even(plan, original, facts)
-            return self._apply(plan, original)
+            return self._apply(plan, [original])
         is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
         if is_ragged and original.as_long is not None:
             guarded = plan_as_long(site, original.as_long.site(site), facts)
             if guarded is not None:
-                return self._apply(guarded, original)
+                return self._apply(guarded, [original])
         plan.notes.append(f"read as a map: {site.dialect}")
         return plan
 
-    def _read(self, node: ir.Node, original: Original) -> MapSite:
+    def _read(self, node: ir.Node) -> MapSite:
         """Read a Map as it is now: a sequence that it reads may be rows of a tensor by now."""
-        typings, graph = self._facts.typings, node.graph
+        typings, graph, original = self._facts.typings, node.graph, _original(node)
         assert graph is not None
         site = dataclasses.replace(
             read_map(node, graph, original.site.path),
@@ -212,16 +260,19 @@ class _Turn:
         elements = [(inner, rows_of(source, typings.declared)) for inner, source in site.elements]
         for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
             if isinstance(source, TensorSource) and source != before:
-                typings.set(inner, lambda typing, source=source: element_type(source, typing))
+                typings.set(inner, functools.partial(element_type, source))
                 is_new = True
         if is_new:
             type_body(site.body, typings, self._model)
         return dataclasses.replace(site, elements=elements)
 
-    def _apply(self, plan: FusionPlan, original: Original) -> Decision:
-        decision = _apply(plan, self._facts)
+    def _apply(
+        self, plan: FusionPlan, originals: Sequence[Original], bodies: Sequence[ir.Graph] = ()
+    ) -> Decision:
+        decision = _apply(plan, self._facts, bodies)
         if decision.verdict is not Verdict.KEPT:
-            forget(original)
+            for original in originals:
+                forget(original)
             self._changed.add(plan.site.graph)
         return decision
 
@@ -232,6 +283,12 @@ class _Turn:
         inside = f"{decision.path}/"
         self.fused = [d for d in self.fused if not d.path.startswith(inside)]
         self.came_back |= any(is_given(n) and n not in self.kept for n in walk_nodes([loop]))
+
+
+def _original(node: ir.Node) -> Original:
+    found = original_of(node)
+    assert found is not None
+    return found
 
 
 def _inner_first(graph: ir.Graph, nodes: Collection[ir.Node]) -> list[ir.Node]:
@@ -246,8 +303,14 @@ def _plan_even(plan: FusionPlan, original: Original, facts: FusionFacts) -> None
         add_even(plan, original.even.site(plan.site), facts)
 
 
-def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
-    """Put a planned map into the place of its node, if its nodes fit the model's opset."""
+def _apply(plan: FusionPlan, facts: FusionFacts, bodies: Sequence[ir.Graph]) -> Decision:
+    """Put a planned map into the place of its node, if its nodes fit the model's opset.
+
+    Args:
+        plan: What the map becomes.
+        facts: What holds for all maps.
+        bodies: Further graphs of which it may read initializers.
+    """
     site = plan.site
     builder, pairs = record_fusion(plan, facts, Guards())
     pairs = [(old, _turned(builder, site, old, new)) for old, new in pairs]
@@ -259,7 +322,8 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
         drop_uses(builder.nodes)
         reason = Reason(Code.OPSET, detail=misfit)
         return Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is", [reason])
-    move_initializers(site.body, facts.model.graph)
+    for body in (site.body, *bodies):
+        move_initializers(body, facts.model.graph)
     read_moved(builder.nodes, facts.model.graph)
     written = splice(builder, site.node, pairs)
     facts.typings.copy(written)

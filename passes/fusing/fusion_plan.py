@@ -62,6 +62,11 @@ class FusionPlan:
     even: FusedBody | None = None
     rest: FusedBody | None = None
 
+    def discard(self) -> None:
+        """Take back every use that it makes of the model's values."""
+        for body in filter(None, (*self.fused.values(), self.even, self.rest)):
+            body.discard()
+
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide how a map is fused; a `Decision` alone says why it is not."""

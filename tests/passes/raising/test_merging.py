@@ -77,7 +77,7 @@ def test_a_list_that_is_read_elsewhere_stays() -> None:
 def test_unequal_shapes_keep_both_as_they_were() -> None:
     model = ir.from_proto(onnx.parser.parse_model(chain(2)))
     before = ir.to_proto(model)
-    reading = ReadLoopsPass()
+    reading = ReadLoopsPass(auto=True)
     assert not reading(model).modified
     assert [str(d.verdict) for d in reading.decisions] == ["kept", "kept"]
     assert ir.to_proto(model) == before

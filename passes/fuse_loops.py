@@ -179,7 +179,7 @@ def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
         if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
             _plan_even(plan, facts)
         return _apply(plan, facts)
-    is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
+    is_ragged = any(r.code is Code.RAGGED or r.dependents for r in plan.reasons)
     guarded = _plan_as_long(site, facts) if is_ragged else None
     if guarded is not None:
         return _apply(guarded, facts)

@@ -140,12 +140,21 @@ def _maps_heading(record: Record) -> str:
 def _map_item(entry: Record) -> _Item:
     verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
     details = [_reason_line(reason) for reason in entry["reasons"]]
-    return _Item(f"{entry['path']} ({entry['op_type']})  {verdict}", [*details, *entry["notes"]])
+    details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
+    return _Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
 
 
 def _reason_line(reason: Record) -> str:
     node = f"{reason['node']} ({reason['op_type']}): " if reason["node"] else ""
-    return f"{node}{reason['code']}: {reason['detail']}; remedy: {reason['remedy']}"
+    count = len(reason["dependents"])
+    behind = f", and {count} nodes that depend on it" if count > 1 else ""
+    behind = ", and 1 node that depends on it" if count == 1 else behind
+    told = f"{node}{reason['code']}: {reason['detail']}{behind}"
+    return f"{told}; remedy: {reason['remedy']}" if reason["remedy"] else told
+
+
+def _remedy_line(remedy: Record) -> str:
+    return f"remedy: {remedy['text']} (tried: {remedy['effect']})"
 
 
 def _promise_items(promises: Record) -> list[_Item]:
@@ -192,7 +201,8 @@ def _target_block(record: Record) -> _Block:
     items = []
     for left in record["unreached"]:
         node = f"{left['node']} ({left['op_type']}): " if left["node"] else ""
-        items.append(_Item(f"{node}{left['reason']}", [f"remedy: {left['remedy']}"]))
+        remedy = [f"remedy: {left['remedy']}"] if left["remedy"] else []
+        items.append(_Item(f"{node}{left['reason']}", remedy))
     return _Block(f"{wanted}: not reached, left", items)
 
 

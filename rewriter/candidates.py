@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 
@@ -19,6 +20,9 @@ _STAND_IN = {True: 32, False: 4}
 """The number that stands for unknown dimensions: of elements, and of a tensor."""
 
 
+_TENSORS = Candidate("--tensor-io", {"tensor_io": True})
+
+
 def candidates(options: Options, model: ir.Model, *, guards: bool) -> Iterator[Candidate]:
     """Yield changes of options that are not given yet; what asks less of the user comes first.
 
@@ -28,7 +32,12 @@ def candidates(options: Options, model: ir.Model, *, guards: bool) -> Iterator[C
         guards: Whether a guard would be better than what some map is now.
     """
     if options.strategy == "expand":
-        yield Candidate("--strategy auto", {"strategy": "auto"})
+        auto = Candidate("--strategy auto", {"strategy": "auto"})
+        yield auto
+        if not options.tensor_io and _passes_sequences(model):
+            yield _TENSORS
+        rest = candidates(dataclasses.replace(options, strategy="auto"), model, guards=False)
+        yield from (_both(auto, one) for one in rest)
         return
     if options.exact:
         yield Candidate("leave out --exact", {"exact": False})
@@ -41,7 +50,7 @@ def candidates(options: Options, model: ir.Model, *, guards: bool) -> Iterator[C
         yield every
     tensors = None
     if not options.tensor_io and _passes_sequences(model):
-        tensors = Candidate("--tensor-io", {"tensor_io": True})
+        tensors = _TENSORS
         yield tensors
         if every:
             yield _both(tensors, every)

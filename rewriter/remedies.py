@@ -15,6 +15,7 @@ __all__ = [
     "Remedy",
     "naming",
     "still_open",
+    "told",
     "without_options",
 ]
 
@@ -126,6 +127,18 @@ def still_open(remedy: str, given: Collection[str]) -> str:
 def without_options(remedy: str) -> str:
     """Leave out of a remedy the ways that are options of the command line."""
     return ", or ".join(way for way in _BETWEEN.split(remedy) if "--" not in way)
+
+
+def told(remedy: str, *, tried: bool) -> str:
+    """Return a remedy as it stands behind what is wrong, empty where there is none.
+
+    Args:
+        remedy: The remedy.
+        tried: Whether the options in it were tried.
+    """
+    if not remedy:
+        return ""
+    return f"remedy: {remedy}" if tried or "--" not in remedy else f"may help: {remedy}"
 
 
 def naming(text: str, names: Sequence[str]) -> str:

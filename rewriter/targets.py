@@ -14,7 +14,7 @@ from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.obstacles import LOOPS, Obstacles
-from rewriter.remedies import still_open
+from rewriter.remedies import still_open, told
 from rewriter.report import Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
@@ -48,8 +48,9 @@ class TargetError(RewriteError):
         where = f"{first.node} ({first.op_type}): " if first.node else ""
         others = f" (and {more} more, see the report)" if more else ""
         wanted = " and ".join([f"target {self.report.target}", *self.report.require])
-        remedy = f"; remedy: {first.remedy}" if first.remedy else ""
-        return f"{wanted} not reached: {where}{first.reason}{others}{remedy}"
+        remedy = told(first.remedy, tried=self.report.remedies.tried)
+        what = f"{wanted} not reached: {where}{first.reason}{others}"
+        return "; ".join(filter(None, [what, remedy]))
 
     def __reduce__(self) -> tuple[type[TargetError], tuple[Report]]:
         """Make a copy, in another process too, from the report; errors know their text only."""

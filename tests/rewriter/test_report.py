@@ -78,7 +78,7 @@ def test_text_has_a_line_for_each_map_and_its_reasons_below() -> None:
         "  main/rows (SequenceMap)  fissioned: scan outputs\n"
         "      main/rows/unique (Unique): never: its length depends on the values; remedy: "
         "nothing; the node stays in a loop\n"
-        "      ragged: the operand is not proven to have one shape in all samples; remedy: promise "
+        "      ragged: the operand is not proven to have one shape in all samples; may help: promise "
         "equal shapes with --uniform, or resize the samples to one shape first\n"
         "      moves 2 MB\n"
         "  main/loop (Loop)  kept\n"
@@ -104,7 +104,7 @@ def test_text_has_a_line_for_each_map_and_its_reasons_below() -> None:
         "  loops and maps           2      2\n"
         "target tensorrt and loop-free: not reached, left:\n"
         "  main/split (SplitToSequence): rules it out\n"
-        "      remedy: use --tensor-io\n"
+        "      may help: use --tensor-io\n"
     )
 
 

@@ -402,7 +402,7 @@ def test_target_error_names_the_first_and_counts_the_others() -> None:
     assert error.report is report
     assert str(error) == (
         "target tensorrt and loop-free not reached: split (SplitToSequence): target tensorrt "
-        "rules out SplitToSequence (and 1 more, see the report); remedy: use --tensor-io, or "
+        "rules out SplitToSequence (and 1 more, see the report); may help: use --tensor-io, or "
         "stack or concatenate the elements in the model"
     )
 

@@ -51,7 +51,8 @@ class Code(enum.StrEnum):
     UNKNOWN_RANK = (
         "unknown-rank",
         "the rank of an operand is not known",
-        "declare the element type of the sequence with its dimensions",
+        "promise the dimensions of the inputs with --input-shape, or give the value a known rank "
+        "where the model is made",
     )
     UNKNOWN_SHAPE = (
         "unknown-shape",
@@ -60,7 +61,7 @@ class Code(enum.StrEnum):
     )
     RAGGED = (
         "ragged",
-        "the operand differs in shape from sample to sample",
+        "the operand is not proven to have one shape in all samples",
         "promise equal shapes with --uniform, or resize the samples to one shape first",
     )
     DATA_DEPENDENT = (
@@ -162,6 +163,7 @@ class Reason:
         op_type: The operator of the node, ``""`` for the map as a whole.
         detail: What exactly, in one clause.
         advice: What the user can do here, where the code has no advice that fits.
+        dependents: Paths of the nodes that stay in a loop because this one does.
     """
 
     code: Code
@@ -169,6 +171,7 @@ class Reason:
     op_type: str = ""
     detail: str = ""
     advice: str = ""
+    dependents: tuple[str, ...] = ()
 
     @property
     def remedy(self) -> str:
@@ -202,6 +205,7 @@ class Decision:
         reasons: The nodes that decided it.
         assumptions: What the rewrite relied on without proof in the graph.
         notes: Further facts for the reader, e.g. of the cost model.
+        in_loops: How many nodes of a body that is batched in part run sample by sample.
     """
 
     path: str
@@ -211,3 +215,4 @@ class Decision:
     reasons: list[Reason] = dataclasses.field(default_factory=list)
     assumptions: list[str] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
+    in_loops: int = 0

@@ -239,7 +239,7 @@ class _Turn:
             if "If" not in facts.lacks and None in plan.fused and reduces_rows(plan):
                 _plan_even(plan, original, facts)
             return self._apply(plan, [original])
-        is_ragged = any(reason.code is Code.RAGGED for reason in plan.reasons)
+        is_ragged = any(r.code is Code.RAGGED or r.dependents for r in plan.reasons)
         if is_ragged and original.as_long is not None:
             guarded = plan_as_long(site, original.as_long.site(site), facts)
             if guarded is not None:

@@ -26,6 +26,7 @@ __all__ = [
     "give",
     "load",
     "save",
+    "share",
     "take",
 ]
 
@@ -206,6 +207,31 @@ def _clone(model: ir.Model) -> ir.Model:
                 _own_declaration(value)
                 value.const_value = None  # a note of some earlier analysis, shared by clones
     return clone
+
+
+def share(model: ir.Model) -> ir.Model:
+    """Copy a working copy of a model; weights stay where they are, and are not read.
+
+    Args:
+        model: What `take` gave; changing the new copy does not change it.
+    """
+    clone = model.clone()
+    clone.meta.update(model.meta)
+    for graph in all_graphs(clone):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            _own_declaration(value)
+            value.const_value = _shared_tensor(value.const_value)
+        for node in graph:
+            for value in node.outputs:
+                _own_declaration(value)
+    return clone
+
+
+def _shared_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    """Return a tensor of the same numbers with a name of its own."""
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        return ir.LazyTensor(lambda: tensor, tensor.dtype, tensor.shape, name=tensor.name)
+    return copy.copy(tensor)
 
 
 def _own_declaration(value: ir.Value) -> None:

@@ -17,11 +17,12 @@ from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
 from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check, require_valid
-from rewriter.models import AnyModel, ModelError, Taken, give, take
+from rewriter.models import AnyModel, ModelError, Taken, give, share, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
 from rewriter.order import passes_for
-from rewriter.report import Report, count_operators
+from rewriter.report import Report, Unreached, count_operators
 from rewriter.targets import TargetError, check_target, version_warnings
+from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
@@ -106,7 +107,7 @@ def rewrite(
     )
     taken = take(model)
     report = _run(taken, options, on_pass)
-    if report.unreached:
+    if not report.reached:
         raise TargetError(report)
     return Result(give(taken, taken.model), report)
 
@@ -134,56 +135,110 @@ def _run(
 ) -> Report:
     model = taken.model
     options.check_promises(model)
+    before, spent = count_operators(model), options.spent(model)
+    given = _copy_to_try(model, before.total)
+    work = _rewrite(model, options, lambda: take(taken.original).model, on_pass)
+    return Report(
+        decisions=tuple(work.decisions),
+        before=before,
+        after=count_operators(model),
+        promises=options.promises,
+        target=options.target,
+        require=tuple(options.require),
+        blocked=tuple(work.blocked),
+        spent=spent,
+        strategy=options.strategy,
+        warnings=(*work.warnings, *_check(model, taken.original)),
+        tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=work.assumptions),
+        trials=None if given is None else Trials(_outcome(work), options, given, _try),
+    )
+
+
+def _copy_to_try(model: ir.Model, count: int) -> ir.Model | None:
+    """Copy a model as given, to try remedies on; None if it is too large, or cannot be copied."""
+    if count > MOST_NODES:
+        return None
+    try:
+        return share(model)
+    except Exception:  # a graph that is not sorted, which the passes may mend
+        return None
+
+
+@dataclasses.dataclass
+class _Work:
+    """What the passes said of a model that they rewrote."""
+
+    decisions: list[Decision] = dataclasses.field(default_factory=list)
+    blocked: list[Unreached] = dataclasses.field(default_factory=list)
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+
+
+def _rewrite(
+    model: ir.Model,
+    options: Options,
+    given: Callable[[], ir.Model],
+    on_pass: Callable[[str, ir.Model], None] | None = None,
+    level: int = logging.INFO,
+) -> _Work:
+    """Run the passes that the options ask for.
+
+    Args:
+        model: The model; it is changed.
+        options: What is asked.
+        given: Returns a copy of the model as given.
+        on_pass: Called with the name of each pass and the model after it.
+        level: How loudly passes and times are logged.
+    """
     forget_paths(all_nodes(model))
     record_paths(node_paths(model))
     spent, sources = options.spent(model), sequence_sources(model)
-    before, unread = count_operators(model), unread_initializers(model)
-    decisions: list[Decision] = []
-    declined: dict[str, Decision] = {}
-    refused: list[Refusal] = []
-    assumptions: list[str] = []
-    warnings: list[str] = []
+    unread = unread_initializers(model)
+    work, declined, refused = _Work(), dict[str, Decision](), list[Refusal]()
     for one in passes_for(options, model):
         start = time.perf_counter()
-        result = _apply(one, model, taken.original)
+        result = _apply(one, model, given)
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
-        assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
-        decisions.extend(
+        work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
+        work.decisions.extend(
             d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
             for d in getattr(one, "decisions", ())
         )
-        warnings.extend(getattr(one, "warnings", ()))
-        name = type(one).__name__
-        logger.info("%s: %.4f s, modified: %s", name, time.perf_counter() - start, result.modified)
+        work.warnings.extend(getattr(one, "warnings", ()))
+        name, seconds = type(one).__name__, time.perf_counter() - start
+        logger.log(level, "%s: %.4f s, modified: %s", name, seconds, result.modified)
         if on_pass is not None:
             on_pass(name, model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    decisions = with_built_sequences(_final(decisions, model), model)
-    decisions = with_named_inputs(decisions, sources, options.promises.uniform)
+    decisions = with_built_sequences(_final(work.decisions, model), model)
+    work.decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
-    warnings += [*version_warnings(model, target), *_check(model, taken.original)]
-    unreached = check_target(model, target, required, refused, decisions, spent)
+    work.warnings += version_warnings(model, target)
+    work.blocked = check_target(model, target, required, refused, work.decisions, spent)
     forget_paths(all_nodes(model))
-    return Report(
-        decisions=tuple(decisions),
-        before=before,
-        after=count_operators(model),
-        promises=options.promises,
-        target=target,
-        require=required,
-        unreached=tuple(unreached),
-        spent=spent,
-        strategy=options.strategy,
-        warnings=tuple(warnings),
-        tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=assumptions),
-    )
+    return work
+
+
+def _outcome(work: _Work) -> Outcome:
+    return Outcome(work.decisions, frozenset((left.node, left.op_type) for left in work.blocked))
+
+
+def _try(model: ir.Model, options: Options) -> Outcome | None:
+    """Rewrite a copy of a model; a change of options that it does not bear is no remedy."""
+    copy = share(model)
+    try:
+        options.check_promises(copy)
+        return _outcome(_rewrite(copy, options, lambda: share(model), level=logging.DEBUG))
+    except Exception as error:
+        logger.debug("tried in vain: %s", error)
+        return None
 
 
 def _apply(
-    one: ir.passes.InPlacePass, model: ir.Model, original: AnyModel
+    one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
 ) -> ir.passes.PassResult:
     """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
     try:
@@ -191,7 +246,7 @@ def _apply(
     except RewriteError:
         raise
     except Exception:
-        require_valid(take(original).model)
+        require_valid(given())
         raise
 
 

@@ -11,6 +11,8 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.remedies import told
+
 __all__ = ["to_html", "to_markdown", "to_text"]
 
 Record = Mapping[str, Any]
@@ -116,7 +118,8 @@ def _markdown(text: str) -> str:
 
 
 def _blocks(record: Record) -> list[_Block]:
-    blocks = [_Block(_maps_heading(record), [_map_item(entry) for entry in record["maps"]])]
+    maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
+    blocks = [_Block(_maps_heading(record), maps)]
     if promises := _promise_items(record["promises"]):
         blocks.append(_Block("promises", promises))
     if passed := _tensor_items(record["tensor_io"]):
@@ -137,15 +140,24 @@ def _maps_heading(record: Record) -> str:
     return f"{heading}, nothing to do" if record["nothing_to_do"] else heading
 
 
-def _map_item(entry: Record) -> _Item:
+def _map_item(entry: Record, *, tried: bool) -> _Item:
     verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
-    details = [_reason_line(reason) for reason in entry["reasons"]]
-    return _Item(f"{entry['path']} ({entry['op_type']})  {verdict}", [*details, *entry["notes"]])
+    details = [_reason_line(reason, tried=tried) for reason in entry["reasons"]]
+    details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
+    return _Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
 
 
-def _reason_line(reason: Record) -> str:
+def _reason_line(reason: Record, *, tried: bool) -> str:
     node = f"{reason['node']} ({reason['op_type']}): " if reason["node"] else ""
-    return f"{node}{reason['code']}: {reason['detail']}; remedy: {reason['remedy']}"
+    count = len(reason["dependents"])
+    behind = f", and {count} nodes that depend on it" if count > 1 else ""
+    behind = ", and 1 node that depends on it" if count == 1 else behind
+    why = f"{node}{reason['code']}: {reason['detail']}{behind}"
+    return "; ".join(filter(None, [why, told(reason["remedy"], tried=tried)]))
+
+
+def _remedy_line(remedy: Record) -> str:
+    return f"remedy: {remedy['text']} (tried: {remedy['effect']})"
 
 
 def _promise_items(promises: Record) -> list[_Item]:
@@ -192,7 +204,8 @@ def _target_block(record: Record) -> _Block:
     items = []
     for left in record["unreached"]:
         node = f"{left['node']} ({left['op_type']}): " if left["node"] else ""
-        items.append(_Item(f"{node}{left['reason']}", [f"remedy: {left['remedy']}"]))
+        remedy = told(left["remedy"], tried=record["remedies_tried"])
+        items.append(_Item(f"{node}{left['reason']}", [remedy] if remedy else []))
     return _Block(f"{wanted}: not reached, left", items)
 
 

@@ -16,7 +16,7 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render
 from rewriter.loading import Loading
-from rewriter.remedies import still_open
+from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
 
 __all__ = [
     "LOOP_OPERATORS",
@@ -101,13 +101,15 @@ class Report:
         promises: What the caller vouched for.
         target: Name of the target.
         require: What the caller required: ``sequence-free``, ``loop-free``.
-        unreached: What keeps the model from ``target`` and ``require``; empty when reached.
+        blocked: What keeps the model from ``target`` and ``require``; empty when reached. Its
+            remedies were not tried.
         strategy: ``auto``, ``fuse`` or ``expand``.
         tensor_io: Which sequences the new model passes as tensors.
         warnings: What the user should know although nothing is wrong with the rewrite.
         spent: Options of the command line that can do nothing more; no remedy names them.
         loading: What became of the model at the runtime of its target; None where it was not
             handed to it, as in ``explain`` and from Python.
+        trials: Tries remedies when they are read; None where nothing can be tried.
     """
 
     decisions: Sequence[Decision]
@@ -116,17 +118,30 @@ class Report:
     promises: Promises = dataclasses.field(default_factory=Promises)
     target: str = "onnxruntime"
     require: Sequence[str] = ()
-    unreached: Sequence[Unreached] = ()
+    blocked: Sequence[Unreached] = ()
     strategy: str = "auto"
     warnings: Sequence[str] = ()
     tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
     spent: Sequence[str] = ()
     loading: Loading | None = None
+    trials: HasRemedies | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def reached(self) -> bool:
         """Whether the target and everything required is reached."""
-        return not self.unreached
+        return not self.blocked
+
+    @property
+    def remedies(self) -> Remedies:
+        """What was tried and makes a verdict better; the first to read it waits for the tries."""
+        return Remedies(tried=False) if self.trials is None else self.trials.remedies
+
+    @property
+    def unreached(self) -> tuple[Unreached, ...]:
+        """What keeps the model from ``target`` and ``require``, with remedies that were tried."""
+        if not self.blocked or not self.remedies.tried:
+            return tuple(self.blocked)
+        return tuple(_with_tried(left, self.remedies) for left in self.blocked)
 
     def with_loading(self, loading: Loading) -> Report:
         """Return the report with what became of the model at the runtime of its target.
@@ -141,8 +156,8 @@ class Report:
             return dataclasses.replace(self, loading=loading, warnings=warned)
         reason = f"{loading.runtime} refuses the model: {loading.reason}"
         left = Unreached(loading.node, loading.op_type, reason, loading.remedy, "refused")
-        unreached = (*self.unreached, left)
-        return dataclasses.replace(self, loading=loading, unreached=unreached)
+        blocked = (*self.blocked, left)
+        return dataclasses.replace(self, loading=loading, blocked=blocked)
 
     @property
     def nothing_to_do(self) -> bool:
@@ -164,7 +179,8 @@ class Report:
             "require": list(self.require),
             "reached": self.reached,
             "nothing_to_do": self.nothing_to_do,
-            "maps": [_decision_dict(decision, self.spent) for decision in self.decisions],
+            "remedies_tried": self.remedies.tried,
+            "maps": [_decision_dict(d, self.spent, self.remedies) for d in self.decisions],
             "assumptions": list(self.assumptions),
             "promises": _promises_dict(self.promises),
             "tensor_io": self.tensor_io.to_dict(),
@@ -191,7 +207,16 @@ class Report:
         return render.to_html(self.to_dict())
 
 
-def _decision_dict(decision: Decision, spent: Sequence[str]) -> dict[str, Any]:
+def _with_tried(left: Unreached, remedies: Remedies) -> Unreached:
+    """Offer of the options in a remedy those that were tried, before what else can be done."""
+    if left.code == "refused":
+        return left
+    tried = map(str, remedies.nodes.get((left.node, left.op_type), ()))
+    ways = [*tried, *filter(None, [without_options(left.remedy)])]
+    return dataclasses.replace(left, remedy=", or ".join(ways))
+
+
+def _decision_dict(decision: Decision, spent: Sequence[str], remedies: Remedies) -> dict[str, Any]:
     return {
         "path": decision.path,
         "op_type": decision.op_type,
@@ -203,10 +228,14 @@ def _decision_dict(decision: Decision, spent: Sequence[str]) -> dict[str, Any]:
                 "node": reason.node,
                 "op_type": reason.op_type,
                 "detail": reason.detail or reason.code.meaning,
-                "remedy": still_open(reason.remedy, spent),
+                "remedy": without_options(reason.remedy)
+                if remedies.tried
+                else still_open(reason.remedy, spent),
+                "dependents": list(reason.dependents),
             }
             for reason in decision.reasons
         ],
+        "remedies": [remedy.to_dict() for remedy in remedies.maps.get(decision.path, ())],
         "assumptions": list(decision.assumptions),
         "notes": list(decision.notes),
     }

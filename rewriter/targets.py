@@ -14,7 +14,7 @@ from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.obstacles import LOOPS, Obstacles
-from rewriter.remedies import still_open
+from rewriter.remedies import still_open, told
 from rewriter.report import Report, Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
@@ -39,14 +39,18 @@ class TargetError(RewriteError):
     """
 
     def __init__(self, report: Report) -> None:
-        first, more = report.unreached[0], len(report.unreached) - 1
+        super().__init__()
+        self.report = report
+
+    def __str__(self) -> str:
+        """Name the first of what is left; its remedies are tried when the text is read."""
+        first, more = self.report.unreached[0], len(self.report.unreached) - 1
         where = f"{first.node} ({first.op_type}): " if first.node else ""
         others = f" (and {more} more, see the report)" if more else ""
-        wanted = " and ".join([f"target {report.target}", *report.require])
-        super().__init__(
-            f"{wanted} not reached: {where}{first.reason}{others}; remedy: {first.remedy}"
-        )
-        self.report = report
+        wanted = " and ".join([f"target {self.report.target}", *self.report.require])
+        remedy = told(first.remedy, tried=self.report.remedies.tried)
+        what = f"{wanted} not reached: {where}{first.reason}{others}"
+        return "; ".join(filter(None, [what, remedy]))
 
     def __reduce__(self) -> tuple[type[TargetError], tuple[Report]]:
         """Make a copy, in another process too, from the report; errors know their text only."""
@@ -127,7 +131,7 @@ def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
 
 
 _CONVERT = "convert the model to an older version before it is deployed"
-_INTERFACE = "use --tensor-io to pass it as a tensor, or make it one where the model is made"
+_INTERFACE = "use --tensor-io to pass it as a tensor, or make it a tensor where the model is made"
 
 
 def _versions(model: ir.Model, row: Target) -> Iterator[str]:

@@ -48,13 +48,13 @@ REFUSED = {
     "seqmap_outer_scope_onnx4892": Refused(
         "output 'ys'",
         "it has elements of unknown rank",
-        "give the rank of the inputs with --input-shape NAME=?,?",
+        "--input-shape xs=d0 if the elements of xs have 1 dimension (tried: target reached)",
         ("xs=?,?",),
     ),
     "ts_embedding_bag_weights": Refused(
         "Loop/If (If)",
         "it is the guard of '/bags/Loop' or its other branch",
-        "promise the dimensions of the inputs with --input-shape",
+        "--input-shape ids=T --input-shape offsets=B --input-shape weights=W with numbers for T, ",
         ("ids=12", "weights=12"),
     ),
     "ts_embedding_bag_weights_scripted": Refused(
@@ -71,7 +71,7 @@ REFUSED = {
     "ts_rnn_negative": Refused(
         "/Loop (Loop)",
         "'/Loop' keeps it: /Loop/body//Tanh (Tanh) recurrence: 'h.11' depends on its own past",
-        "promise the dimension that it comes from with --input-shape",
+        "--input-shape x=N,8 with numbers for N (tried: target reached)",
         ("x=5,8",),
     ),
     "ts_zip_matmul_badshapes": Refused(

@@ -17,8 +17,7 @@ class Demotions:
     """The nodes that a walk has to keep when it is walked again.
 
     Attributes:
-        nodes: The nodes.
-        reasons: Why, for those whose rounding a discrete node would read.
+        nodes: The nodes, and why, for those whose rounding a discrete node would read.
     """
 
     def __init__(self, env: Mapping[ir.Value, Batched]) -> None:
@@ -27,8 +26,7 @@ class Demotions:
         Args:
             env: What the walk knows of the values of the body; it grows with the walk.
         """
-        self.nodes: set[ir.Node] = set()
-        self.reasons: list[Reason] = []
+        self.nodes: dict[ir.Node, Reason | None] = {}
         self._env = env
 
     def between(self, node: ir.Node, stage: int) -> None:
@@ -43,7 +41,7 @@ class Demotions:
         for producer in self._trace(node, lambda x: x.rounding):
             detail = f"batching may round it differently, and it feeds {path_of(node)}"
             reason = Reason(Code.EXACT, path_of(producer), producer.op_type, detail)
-            self.reasons.append(reason)
+            self.nodes[producer] = reason
 
     def _trace(self, node: ir.Node, is_demoted: Callable[[Batched], bool]) -> list[ir.Node]:
         """Demote what yields such values on the way to a node, and return what is new."""
@@ -55,7 +53,7 @@ class Demotions:
                 if producer is None or value not in self._env or producer in self.nodes:
                     continue
                 if is_demoted(self._env[value]):
-                    self.nodes.add(producer)
+                    self.nodes[producer] = None
                     pending.append(producer)
                     found.append(producer)
         return found

@@ -12,11 +12,13 @@ stage that has all it reads, so that there are as few loops as the dependencies 
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.batching import rules, table
+from passes.batching.causes import Causes, Inherited
 from passes.batching.context import Context, Operand
 from passes.batching.demotion import Demotions
 from passes.batching.failing import cannot_fail
@@ -33,6 +35,8 @@ __all__ = ["Walk", "WalkOptions"]
 
 assert rules
 assert packed_rules
+
+NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Walk:
         stages: The nodes of each stage.
         loops: The nodes of the body that stay in each loop, in order.
         promotions: Per-sample values that are read as stacked or packed.
-        reasons: Why nodes stayed in a loop.
+        causes: Why nodes stayed in a loop.
         demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
         hoisted: Shared nodes that could fail, and now run once even if there are no samples.
@@ -81,7 +85,7 @@ class Walk:
         self.stages: list[Builder] = []
         self.loops: list[list[ir.Node]] = []
         self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
-        self.reasons: list[Reason] = []
+        self.causes = Causes()
         self.demotions = Demotions(self.env)
         self.fused = 0
         self.hoisted: list[ir.Node] = []
@@ -89,8 +93,14 @@ class Walk:
         self._typings = typings
         self._options = options
         self._origin = origin
+        self._differing: set[ir.Value] = set()
         self._scratch: list[Builder] = []
         self._by_flags: dict[tuple[Builder, ir.Value], Lengths] = {}
+
+    @property
+    def reasons(self) -> list[Reason]:
+        """Why nodes stayed in a loop, each cause once."""
+        return self.causes.reasons
 
     def stage(self, index: int) -> Builder:
         """Return the builder of a stage."""
@@ -129,11 +139,21 @@ class Walk:
         lengths: Lengths | None = None,
         axis: int = 0,
     ) -> None:
-        """Enter an input of the body; a per-sample one can be read in every loop."""
-        if layout is Layout.PER_SAMPLE:
-            self.promotions.add_source(value)
+        """Enter an input of the body."""
         known = self.type_of(value)
         self.env[value] = Batched(layout, to or value, known, lengths=lengths, axis=axis)
+
+    def bind_apart(self, value: ir.Value, *, differs: bool) -> None:
+        """Enter a per-sample input of the body, which can be read in every loop.
+
+        Args:
+            value: The input.
+            differs: Whether its samples are known to differ in shape.
+        """
+        self.promotions.add_source(value)
+        self.bind(value, Layout.PER_SAMPLE)
+        if differs:
+            self._differing.add(value)
 
     def read(self, value: ir.Value) -> Batched:
         """Return a value of the body; one that it does not compute itself is shared."""
@@ -170,17 +190,18 @@ class Walk:
         """See `passes.batching.context.Context.count_failing`."""
         return sum(not cannot_fail(node, self._typings.proven) for node in self.hoisted)
 
-    def run(self, nodes: Iterable[ir.Node], kept: frozenset[ir.Node] = frozenset()) -> None:
+    def run(self, nodes: Iterable[ir.Node], kept: Mapping[ir.Node, Reason | None] = NONE) -> None:
         """Walk over the nodes of a body.
 
         Args:
             nodes: The nodes, in order.
-            kept: Nodes that stay in a loop whatever their rules say.
+            kept: Nodes that stay in a loop whatever their rules say, and why, where that is not
+                said of another node.
         """
         for node in nodes:
             self._visit(node, kept)
 
-    def _visit(self, node: ir.Node, kept: frozenset[ir.Node]) -> None:
+    def _visit(self, node: ir.Node, kept: Mapping[ir.Node, Reason | None]) -> None:
         inputs = [None if v is None else self.read(v) for v in node.inputs]
         captured = [self.read(v) for _, g in subgraphs(node) for v in captured_values(g)]
         operands = [x for x in (*inputs, *captured) if x is not None]
@@ -190,6 +211,7 @@ class Walk:
             return
         try:
             if node in kept:
+                self.causes.keep(node, kept[node])
                 self._keep(node, operands)
             elif all(x.is_shared for x in operands) and not self._may_draw(node):
                 self._hoist(node, operands, said)
@@ -197,15 +219,26 @@ class Walk:
                 self._batch(node, inputs, operands, said)
         except Decline as decline:
             self._decline(node, operands, decline)
+        apart = [v for v in node.inputs if v is not None and not self.read(v).is_shared]
+        if not captured:
+            self.causes.pass_on(node, apart)
 
     def _may_draw(self, node: ir.Node) -> bool:
         return table.may_draw(node, self._options.opset)
 
     def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
         """Leave a node in a loop and note why."""
-        reason = Reason(decline.code, self._path(node), node.op_type, decline.detail)
-        self.reasons.append(reason)
+        detail = self._with_given_names(decline.detail, node)
+        reason = Reason(decline.code, self._path(node), node.op_type, detail)
+        self.causes.decline(node, reason, decline)
         self._keep(node, operands)
+
+    def _with_given_names(self, detail: str, node: ir.Node) -> str:
+        """Return a detail that calls what a node reads as the body does, not the new graph."""
+        for value in node.inputs:
+            if value is not None:
+                detail = detail.replace(f"'{self.read(value).value.name}'", f"'{value.name}'")
+        return detail
 
     def _path(self, node: ir.Node) -> str:
         return self._options.paths.get(node) or node.name or node.op_type
@@ -238,7 +271,7 @@ class Walk:
         """Run the rule of a node."""
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
-                raise Decline(Code.RAGGED, f"it reads '{x.value.name}', which differs in shape")
+                raise Inherited(x.value, differs=x.value in self._differing)
         if said is None:
             name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
             raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")

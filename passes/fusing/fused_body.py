@@ -12,7 +12,7 @@ from passes.batching.walk import Walk, WalkOptions
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Reason
 from passes.fusing.pack import Packed
-from passes.fusing.stack import static_count
+from passes.fusing.stack import differ, static_count
 from passes.graphs import captured_values, subgraphs
 from passes.loops.escape import escape
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
@@ -241,33 +241,29 @@ def walk_body(
         packed: Those that are packed.
     """
     together = dict(packed or {})
-    kept: frozenset[ir.Node] = frozenset()
-    why_kept: list[Reason] = []
+    kept: dict[ir.Node, Reason | None] = {}
     while True:
         walk = Walk(typings, options, site.path)
         walk.stage(0)
         for inner, outer in site.shared:
             walk.bind(inner, Layout.SHARED, outer)
-        for inner, _ in site.elements:
+        for inner, source in site.elements:
             if inner in stacked:
                 walk.bind(inner, Layout.STACKED, stacked[inner])
             elif inner in together:
                 one = together[inner]
                 walk.bind(inner, Layout.PACKED, one.value, one.lengths, one.axis)
             else:
-                walk.bind(inner, Layout.PER_SAMPLE)
+                walk.bind_apart(inner, differs=differ(source, typings))
         walk.run(site.body, kept)
-        why_kept += walk.demotions.reasons
         torn = _read_apart(site, walk)
-        if walk.demotions.nodes <= kept and not torn:
+        if walk.demotions.nodes.keys() <= kept.keys() and not torn:
             break
         makers = [node for v in torn if (node := v.producer()) is not None]
-        why_kept += [_why_apart(node, options) for node in makers if node not in kept]
-        kept |= walk.demotions.nodes | frozenset(makers)
+        kept = {n: _why_apart(n, options) for n in makers} | walk.demotions.nodes | kept
         for value in torn:
             together.pop(value, None)
         walk.discard()
-    walk.reasons[:0] = why_kept
     bound = {*stacked, *together}
     sources = {inner: source for inner, source in site.elements if inner not in bound}
     return FusedBody(site, walk, prelude, options.batch, sources)

@@ -288,7 +288,10 @@ def _decision(
     reasons = [*walk.reasons]
     if not site.was_loop and not lengths_are_equal(site, facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))
-    return Decision(site.path, site.node.op_type, verdict, form, reasons, assumptions, notes)
+    count = sum(map(len, walk.loops))
+    return Decision(
+        site.path, site.node.op_type, verdict, form, reasons, assumptions, notes, count
+    )
 
 
 def _kept_form(walk: Walk) -> str:

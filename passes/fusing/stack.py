@@ -14,6 +14,7 @@ from passes.site import ElementSource, IndexSource, SequenceSource, TensorSource
 from passes.typing import Typings
 
 __all__ = [
+    "differ",
     "is_promised",
     "is_proven_equal",
     "reversed_along",
@@ -35,6 +36,25 @@ def is_proven_equal(source: ElementSource, typings: Typings) -> bool:
     if isinstance(source, IndexSource):
         return True
     return source.split is None or _even_size(source, typings) is not None
+
+
+def differ(source: ElementSource, typings: Typings) -> bool:
+    """Whether not all samples of a source have one shape, by proof."""
+    if isinstance(source, SequenceSource):
+        node = source.sequence.producer()
+        if node is None or node.op_type != "SequenceConstruct" or not is_default_domain(node):
+            return False
+        shapes = {None if v is None else typings.proven.static_dims(v) for v in node.inputs}
+        return len(shapes - {None}) > 1
+    if isinstance(source, IndexSource) or source.split is None:
+        return False
+    size, dims = constant_value(source.split), typings.proven.dims(source.tensor)
+    if size is None:
+        return False
+    if not source.split_is_scalar:
+        return len({int(n) for n in size}) > 1
+    dim = None if dims is None else dims[source.axis % len(dims)]
+    return isinstance(dim, int) and bool(dim > int(size) > 0 and dim % int(size))
 
 
 def is_promised(sequence: ir.Value, promises: Promises, typings: Typings) -> bool:

@@ -36,6 +36,11 @@ class Console:
         self._verbose = verbose
         self._lost = ""
 
+    @property
+    def is_read(self) -> bool:
+        """Whether more is printed than the last line."""
+        return self._as_json or not self._quiet
+
     def say(self, text: str) -> None:
         """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
         if not (self._as_json or self._quiet):

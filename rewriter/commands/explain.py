@@ -34,6 +34,6 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("deciding"):
         report = pipeline.explain(model, **options.rewrite_options(args))
     reports.deliver_report(report, args, console)
-    if report.unreached:
+    if not report.reached:
         raise TargetError(report)
     return 0

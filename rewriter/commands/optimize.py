@@ -96,7 +96,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         status = verifying.conclude(check, model, result.model, console, beside=args.output)
         if status:
             return status
-        if report.unreached:
+        if not report.reached:
             raise TargetError(report)
     if args.dry_run:
         console.say(f"dry run: {args.output} is not written")

@@ -32,8 +32,10 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     Raises:
         ModelError: The file cannot be written.
     """
-    console.record["report"] = report.to_dict()
-    console.say(report.to_text())
+    if console.is_read:
+        with console.progress("trying remedies"):
+            console.record["report"] = report.to_dict()
+        console.say(report.to_text())
     for warning in report.warnings if args.quiet else ():
         console.warn(warning)
     if args.report is None:

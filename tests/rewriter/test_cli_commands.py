@@ -50,8 +50,8 @@ class TestExplain:
         assert lines[0] == "maps (strategy expand):"
         assert lines[1].startswith("  sums (SequenceMap)  expanded: ")
         codes = [line.strip().partition(":")[0] for line in lines if line.startswith("      ")]
-        assert codes == ["strategy", "ragged", "surplus-ignored"]
-        assert "; remedy: " in lines[2]
+        assert codes == ["strategy", "ragged", "surplus-ignored", "remedy"]
+        assert lines[5].startswith("      remedy: --strategy auto --uniform xs")
 
     def test_says_what_it_relies_on(self, tmp_path: Path, capsys: Capture) -> None:
         declared = TWO.replace("float[L]", "float[3]")

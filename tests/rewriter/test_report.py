@@ -46,7 +46,7 @@ def decided() -> Report:
         promises=Promises(frozenset({"xs"}), {"t": (2, None)}, trust_types=True),
         target="tensorrt",
         require=("loop-free",),
-        unreached=[Unreached("main/split", "SplitToSequence", "rules it out", "use --tensor-io")],
+        blocked=[Unreached("main/split", "SplitToSequence", "rules it out", "use --tensor-io")],
         warnings=["opset 27 is new"],
     )
 
@@ -78,8 +78,8 @@ def test_text_has_a_line_for_each_map_and_its_reasons_below() -> None:
         "  main/rows (SequenceMap)  fissioned: scan outputs\n"
         "      main/rows/unique (Unique): never: its length depends on the values; remedy: "
         "nothing; the node stays in a loop\n"
-        "      ragged: the operand differs in shape from sample to sample; remedy: promise equal "
-        "shapes with --uniform, or resize the samples to one shape first\n"
+        "      ragged: the operand is not proven to have one shape in all samples; may help: promise "
+        "equal shapes with --uniform, or resize the samples to one shape first\n"
         "      moves 2 MB\n"
         "  main/loop (Loop)  kept\n"
         "      not-a-map: the Loop or Scan is no map over independent samples; remedy: nothing; "
@@ -104,8 +104,33 @@ def test_text_has_a_line_for_each_map_and_its_reasons_below() -> None:
         "  loops and maps           2      2\n"
         "target tensorrt and loop-free: not reached, left:\n"
         "  main/split (SplitToSequence): rules it out\n"
-        "      remedy: use --tensor-io\n"
+        "      may help: use --tensor-io\n"
     )
+
+
+FOLDED = Decision(
+    "m",
+    "SequenceMap",
+    Verdict.FISSIONED,
+    reasons=[
+        Reason(Code.NO_RULE, "m/body/a", "Mine", "it has no rule", dependents=("m/body/b",)),
+        Reason(Code.NEVER, "m/body/c", "Unique", "it never batches", dependents=("d", "e", "f")),
+    ],
+)
+
+
+@pytest.mark.parametrize("form", ["to_text", "to_markdown", "to_html"])
+def test_nodes_that_follow_from_a_cause_are_counted(form: str) -> None:
+    text = getattr(Report([FOLDED], OperatorCounts(), OperatorCounts()), form)()
+    assert "it has no rule, and 1 node that depends on it; remedy: " in text
+    assert "it never batches, and 3 nodes that depend on it; remedy: " in text
+    assert "m/body/b" not in text
+
+
+def test_json_lists_the_nodes_that_follow_from_a_cause() -> None:
+    record = Report([FOLDED], OperatorCounts(), OperatorCounts()).to_dict()
+    (entry,) = record["maps"]
+    assert [r["dependents"] for r in entry["reasons"]] == [["m/body/b"], ["d", "e", "f"]]
 
 
 def test_text_of_a_model_without_maps() -> None:

@@ -166,7 +166,7 @@ def test_entries_say_who_refuses_and_what_to_do() -> None:
         "",
         "",
         "input 'xs' is a sequence, which target tensorrt rules out",
-        "use --tensor-io to pass it as a tensor, or make it one where the model is made",
+        "use --tensor-io to pass it as a tensor, or make it a tensor where the model is made",
     )
     assert interface[2] == Unreached(
         "same",
@@ -204,7 +204,9 @@ def test_the_type_that_keeps_a_loop_is_named(options: dict[str, Any]) -> None:
     assert reason.detail.endswith("its results are uint8")
     (left,) = report.unreached
     assert left.reason.startswith("loop-free rules out Loop; 'map' keeps it: unsplittable-type: ")
-    assert left.remedy == "use --tensor-io, or concatenate the results in the model"
+    assert left.remedy == (
+        "--tensor-io (tried: target reached), or concatenate the results in the model"
+    )
     assert explain(text, require=["loop-free"], tensor_io=True, **options).reached
 
 
@@ -251,9 +253,18 @@ def test_a_reason_names_no_promise_that_was_given() -> None:
 
 
 @pytest.mark.parametrize("text", [SEQUENCES_INSIDE, OPTIONAL_OUTPUT])
-def test_an_option_that_was_not_given_is_a_remedy(text: str) -> None:
+def test_an_option_that_changes_nothing_is_no_remedy(text: str) -> None:
     report = explain(onnx.parser.parse_model(text), target="portable")
-    assert "remedy: use --tensor-io" in report.to_text()
+    assert not report.reached
+    assert "--tensor-io" not in report.to_text()
+
+
+def test_an_option_that_takes_away_what_is_in_the_way_is_a_remedy() -> None:
+    report = explain(model("sequence io"), target="portable")
+    assert {left.remedy for left in report.unreached} == {
+        "--tensor-io (tried: target reached), or make it a tensor where the model is made",
+        "--tensor-io (tried: target reached), or stack or concatenate the elements in the model",
+    }
 
 
 @pytest.mark.parametrize(
@@ -386,14 +397,12 @@ def test_names_in_the_table_agree(target: Target) -> None:
 def test_target_error_names_the_first_and_counts_the_others() -> None:
     counts = OperatorCounts()
     entries = check_target(model("split"), "tensorrt", ["loop-free"])
-    report = Report(
-        [], counts, counts, target="tensorrt", require=("loop-free",), unreached=entries
-    )
+    report = Report([], counts, counts, target="tensorrt", require=("loop-free",), blocked=entries)
     error = TargetError(report)
     assert error.report is report
     assert str(error) == (
         "target tensorrt and loop-free not reached: split (SplitToSequence): target tensorrt "
-        "rules out SplitToSequence (and 1 more, see the report); remedy: use --tensor-io, or "
+        "rules out SplitToSequence (and 1 more, see the report); may help: use --tensor-io, or "
         "stack or concatenate the elements in the model"
     )
 

@@ -1,0 +1,116 @@
+"""Why nodes of a body stay in a loop: each cause once, with the nodes that follow from it.
+
+A node that reads what is only there sample by sample stays in a loop because the node that
+yields it does, or because the sequence that it is an element of is not proven to have elements of
+one shape. Only that first cause is a reason; the others are its dependents.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.decisions import Code, Decline, Reason
+
+__all__ = ["Causes", "Inherited"]
+
+_BY_SAMPLE = frozenset(
+    {Code.BATCHED_OPERAND, Code.CONTROL_FLOW, Code.DATA_DEPENDENT, Code.NEVER, Code.UNKNOWN_SHAPE}
+)
+"""Said of operands that differ from sample to sample; they might not, were they batched."""
+
+_SHAPE_READERS = frozenset({"Shape", "Size"})
+
+
+class Inherited(Decline):
+    """A node reads a value that is only there sample by sample, and cannot be stacked.
+
+    Attributes:
+        value: The value.
+    """
+
+    def __init__(self, value: ir.Value, *, differs: bool = False) -> None:
+        how = "differs in shape" if differs else "is not proven to have one shape"
+        super().__init__(Code.RAGGED, f"it reads '{value.name}', which {how}")
+        self.value = value
+
+
+class Causes:
+    """The causes that a walk over a body met.
+
+    Attributes:
+        reasons: One for each cause, in the order of the body.
+    """
+
+    def __init__(self) -> None:
+        self.reasons: list[Reason] = []
+        self._of: dict[ir.Value, int] = {}
+        self._of_numbers: dict[ir.Value, int] = {}
+
+    def keep(self, node: ir.Node, reason: Reason | None) -> None:
+        """Enter a node that stays in a loop without being asked.
+
+        Args:
+            node: The node.
+            reason: Why; None where that is said of what it reads, or of a node behind it.
+        """
+        if reason is None:
+            read = (self._of.get(v) for v in _read(node))
+            index = next((i for i in read if i is not None), None)
+        else:
+            index = self._add(reason)
+        if index is not None:
+            self._of |= dict.fromkeys(node.outputs, index)
+
+    def decline(self, node: ir.Node, reason: Reason, decline: Decline) -> None:
+        """Enter a node that declines.
+
+        Args:
+            node: The node.
+            reason: What to say where it is a cause itself.
+            decline: What its rule said.
+        """
+        index = self._known(node, decline)
+        if index is None:
+            index = self._add(reason)
+        else:
+            known = self.reasons[index]
+            dependents = (*known.dependents, reason.node)
+            self.reasons[index] = dataclasses.replace(known, dependents=dependents)
+        if isinstance(decline, Inherited):
+            self._of.setdefault(decline.value, index)
+        self._of |= dict.fromkeys(node.outputs, index)
+        is_unknown = isinstance(decline, Inherited) or decline.code is Code.UNKNOWN_RANK
+        if is_unknown and node.op_type in _SHAPE_READERS:
+            self._of_numbers |= dict.fromkeys(node.outputs, index)
+
+    def pass_on(self, node: ir.Node, apart: Iterable[ir.Value]) -> None:
+        """Enter a node whose results would be the same for all samples if what it reads were.
+
+        Args:
+            node: The node, batched or not.
+            apart: What it reads that is not the same for all samples.
+        """
+        found = {self._of_numbers.get(value) for value in apart}
+        if found and None not in found:
+            index = min(i for i in found if i is not None)
+            self._of_numbers |= dict.fromkeys(node.outputs, index)
+
+    def _known(self, node: ir.Node, decline: Decline) -> int | None:
+        """Return the cause that a decline follows from, None if it is one itself."""
+        if isinstance(decline, Inherited):
+            return self._of.get(decline.value)
+        if decline.code not in _BY_SAMPLE:
+            return None
+        read = (self._of_numbers.get(v) for v in node.inputs if v is not None)
+        return next((i for i in read if i is not None), None)
+
+    def _add(self, reason: Reason) -> int:
+        self.reasons.append(reason)
+        return len(self.reasons) - 1
+
+
+def _read(node: ir.Node) -> list[ir.Value]:
+    return [v for v in node.inputs if v is not None]

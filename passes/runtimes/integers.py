@@ -142,7 +142,7 @@ def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     data = node.inputs[0]
     rank = None if data is None else types.rank(data)
     axes = _axes(node, rank)
-    if data is None or axes is None or _is_single(data):
+    if data is None or not axes or _is_single(data):
         return None
     for axis in axes:
         size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])

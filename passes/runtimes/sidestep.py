@@ -50,7 +50,10 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         pending = self._known(nodes_by_others(model, self._authored))
         modified = bool(pending) and make_names_unique(model)
         opset = default_opset(model)
-        while pending:
+        # A form may meet another defect, but none meets its own again.
+        for _ in DEFECTS:
+            if not pending:
+                break
             types = Types(model)
             made: list[ir.Node] = []
             # Readers first, so that what a node reads is still what was typed.
@@ -59,7 +62,6 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
                     if node.graph is not None and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
-            # A form may meet another defect.
             pending = self._known(node for node in made if node.graph is not None)
         if modified:
             make_names_unique(model)

@@ -23,8 +23,6 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if any(x.rank != 1 or x.dims != (1,) for x in bounds):
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
     step = _step_along_first_axis(ctx, operands, data.rank)
-    if data.is_stacked and data.dtype == ir.DataType.STRING and data.rank > 1:
-        raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
     axis = 1 if data.is_stacked else 0
     shape = ctx.op("Shape", [data.value])
     size = ctx.op("Gather", [shape, ctx.builder.scalar(axis)], {"axis": 0})

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.runtimes import captured, empties, integers, rearranged
+from passes.runtimes import captured, empties, integers, rearranged, sequences
 from passes.runtimes.types import Types
 
 __all__ = ["DEFECTS", "Defect"]
@@ -115,6 +115,12 @@ DEFECTS: tuple[Defect, ...] = (
         ("Pad", "CenterCropPad"),
         rearranged.is_of_some_axes,
         rearranged.of_all_axes,
+    ),
+    _onnxruntime(
+        "split-of-several-rows",
+        ("SplitToSequence",),
+        sequences.is_cut_by_several,
+        sequences.with_its_axis,
     ),
     _onnxruntime(
         "product-with-an-inverse",

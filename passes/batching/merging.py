@@ -105,9 +105,7 @@ def with_spare_row(ctx: Context, operand: Batched, axis: int) -> ir.Value:
     spare = ctx.op("Cast", [ctx.op("And", flags)], {"to": ir.DataType.INT64})
     sides = [ctx.shape(value, 0, axis)] * (axis > 0) + [spare]
     sides += [ctx.shape(value, axis + 1)] * (axis + 1 < operand.rank)
-    zeros = _zeros(
-        ctx, operand.dtype or ir.DataType.FLOAT, ctx.op("Concat", sides, {"axis": 0})
-    )
+    zeros = _zeros(ctx, operand.dtype or ir.DataType.FLOAT, ctx.op("Concat", sides, {"axis": 0}))
     return ctx.op("Concat", [value, zeros], {"axis": axis})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -14,6 +15,9 @@ from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 
 __all__ = ["cut", "span"]
+
+_FAR = 2**31
+"""Bounds that are further than any row are written as this one, which compares right."""
 
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -109,11 +113,14 @@ def _step_along_first_axis(ctx: Context, operands: Sequence[Operand], rank: int)
 def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
     """Return a bound of each sample as counted from its first row, int64 ``[B]``."""
     number = bound.value
+    known = ctx.constant(bound)
+    if known is not None:
+        number = ctx.builder.constant(np.clip(known.astype(np.int64), -_FAR, _FAR - 1))
     if bound.is_stacked:
         number = ctx.squeeze(number, [1])
     else:
         number = ctx.op("Expand", [number, ctx.batch])
-    if bound.dtype != ir.DataType.INT64:
+    if known is None and bound.dtype != ir.DataType.INT64:
         number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     wrapped = ctx.op("Add", [number, size])
     is_negative = ctx.op("Less", [number, ctx.builder.scalar(0)])

@@ -10,6 +10,7 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
+from passes.runtimes import SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.typing import TypeValuesPass
@@ -29,6 +30,7 @@ __all__ = [
     "Reason",
     "RewriteError",
     "SelectBranchesPass",
+    "SidestepDefectsPass",
     "SimplifyBodiesPass",
     "TypeValuesPass",
     "UnrollLoopsPass",

@@ -12,6 +12,7 @@ from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
+from passes.runtimes import Authored, SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.tensors.finish import FinishTensorIoPass
@@ -34,7 +35,11 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes = _for_maps(options, options.promises)
     if "If" in options.lacks:
         passes.append(SelectBranchesPass())
-    return [*passes, OldFormsPass()] if options.row.old_forms else passes
+    if options.row.old_forms:
+        passes.append(OldFormsPass())
+    # Every model is verified on onnxruntime, whatever its target.
+    runtimes = {"onnxruntime", options.row.backend}
+    return [*passes, SidestepDefectsPass(runtimes, Authored(model))]
 
 
 def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:

@@ -11,7 +11,7 @@ from passes.batching.carried_rounding import carries_rounding
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.merging import with_spare_sample
+from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
 from passes.builder import BATCHED_KEY, Builder, drop_uses
 from passes.decisions import Code, Decline
@@ -223,15 +223,21 @@ def _steps_behind(ctx: Context, value: ir.Value, x: Batched) -> Output:
 def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Scan: stacked operands are scanned along the axis behind the batch axis.
 
-    onnxruntime kills the process on a Scan over a batch of 0: where there may be no samples, one
-    sample of zeros is appended and cut off again.
+    onnxruntime kills the process on a Scan over a batch of 0, and fails on one of no steps: where
+    there may be no samples, one sample of zeros is appended and cut off again, and a shared
+    operand without rows gets one where there are none.
     """
     graph = node.attributes["body"].as_graph()
     number = node.attributes["num_scan_inputs"].as_int()
     given = [ctx.operand(operands, i) for i in range(len(operands))]
+    axes = ctx.attribute(node, "scan_input_axes") or [0] * number
     extra: dict[ir.Value, Batched] = {}
     surroundings = ctx
     if ctx.may_be_empty:
+        for i, axis in enumerate(axes, len(given) - number):
+            if given[i].is_shared:
+                row = with_spare_row(ctx, given[i], axis)
+                given[i] = dataclasses.replace(given[i], value=row)
         surroundings = ctx.with_batch(ctx.builder, ctx.op("Add", [ctx.batch, ctx.ints(1)]))
         given = [_with_spare(ctx, x) for x in given]
         for value in captured_values(graph):
@@ -252,7 +258,6 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         surroundings.expanded(x) if form is _STACKED else x.value
         for x, form in zip(initial, states, strict=True)
     ]
-    axes = ctx.attribute(node, "scan_input_axes") or [0] * number
     out_axes = ctx.attribute(node, "scan_output_axes") or [0] * len(steps)
     attributes = {
         **node.attributes,

@@ -13,7 +13,6 @@ from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
 __all__ = [
-    "apart_from_transpose",
     "det",
     "einsum",
     "gemm",
@@ -94,28 +93,7 @@ def matmul(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         return [ctx.stacked(ctx.unsqueeze(ctx.op("MatMul", [row, b.value]), [1]))]
     if a.is_shared and a.rank <= 2 and b.rank == 1:
         return [ctx.stacked(multiplied(ctx, b, _turned(ctx, a, a.rank == 2), product))]
-    if a.is_stacked and b.is_shared and ctx.may_be_empty:
-        a = dataclasses.replace(a, value=apart_from_transpose(ctx, a.value, a.rank + 1))
     return [ctx.stacked(multiplied(ctx, a, b, product))]
-
-
-def apart_from_transpose(ctx: Context, left: ir.Value, rank: int) -> ir.Value:
-    """Return the left side of a product, by a Reshape that changes nothing if it is transposed.
-
-    onnxruntime makes one operator of a Transpose and a MatMul, which fails where the batch is
-    empty and the right side has none.
-
-    Args:
-        ctx: Records the Reshape.
-        left: The left side.
-        rank: Its rank.
-    """
-    node = left.producer()
-    while node is not None and node.op_type == "Cast" and node.inputs[0] is not None:
-        node = node.inputs[0].producer()
-    if node is None or node.op_type != "Transpose":
-        return left
-    return ctx.op("Reshape", [left, ctx.ints(*[0] * rank)])
 
 
 def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

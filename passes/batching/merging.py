@@ -16,6 +16,7 @@ __all__ = [
     "sample_numbers",
     "unmerge_outputs",
     "volume",
+    "with_spare_row",
     "with_spare_sample",
     "without_spare_sample",
 ]
@@ -76,24 +77,44 @@ def with_spare_sample(ctx: Context, operand: Batched) -> ir.Value:
     if not ctx.may_be_empty:
         return value
     dtype = operand.dtype or ir.DataType.FLOAT
-    text = dtype == ir.DataType.STRING
     sizes, dims = ctx.shape(value, 1), operand.type.dims
     if dims is None or not all(isinstance(d, int) and d > 0 for d in dims):
         flags = [ctx.op("Equal", [n, ctx.ints(0)]) for n in (sizes, ctx.batch)]
         is_lost = ctx.op("Cast", [ctx.op("And", flags)], {"to": ir.DataType.INT64})
         sizes = ctx.op("Add", [sizes, is_lost])
         value = ctx.reshape(value, ctx.op("Concat", [ctx.batch, sizes], {"axis": 0}))
-    row = ctx.op("Concat", [ctx.ints(1), sizes], {"axis": 0})
-    if text:
-        empty = ctx.builder.constant(np.array([""], object))
-        spare = ctx.op("Expand", [empty, row])
-    else:
-        spare = ctx.op("ConstantOfShape", [row], {"value": _zero(dtype)})
-    return ctx.op("Concat", [value, spare], {"axis": 0})
+    shape = ctx.op("Concat", [ctx.ints(1), sizes], {"axis": 0})
+    return ctx.op("Concat", [value, _zeros(ctx, dtype, shape)], {"axis": 0})
 
 
-def _zero(dtype: ir.DataType) -> ir.TensorProtocol:
-    return ir.tensor(np.zeros(1, dtype.numpy()), dtype=dtype)
+def with_spare_row(ctx: Context, operand: Batched, axis: int) -> ir.Value:
+    """Return a shared operand with a row of zeros where there are no samples and no rows.
+
+    Args:
+        ctx: The context.
+        operand: The operand.
+        axis: The axis of its rows.
+    """
+    dims, value = operand.type.dims, operand.value
+    axis %= operand.rank
+    size = None if dims is None else dims[axis]
+    if not ctx.may_be_empty or (isinstance(size, int) and size > 0):
+        return value
+    rows = ctx.shape(value, axis, axis + 1)
+    flags = [ctx.op("Equal", [n, ctx.ints(0)]) for n in (rows, ctx.batch)]
+    spare = ctx.op("Cast", [ctx.op("And", flags)], {"to": ir.DataType.INT64})
+    sides = [ctx.shape(value, 0, axis)] * (axis > 0) + [spare]
+    sides += [ctx.shape(value, axis + 1)] * (axis + 1 < operand.rank)
+    zeros = _zeros(ctx, operand.dtype or ir.DataType.FLOAT, ctx.op("Concat", sides, {"axis": 0}))
+    return ctx.op("Concat", [value, zeros], {"axis": axis})
+
+
+def _zeros(ctx: Context, dtype: ir.DataType, shape: ir.Value) -> ir.Value:
+    """Return a tensor of zeros, or of empty strings."""
+    if dtype == ir.DataType.STRING:
+        return ctx.op("Expand", [ctx.builder.constant(np.array([""], object)), shape])
+    zero = ir.tensor(np.zeros(1, dtype.numpy()), dtype=dtype)
+    return ctx.op("ConstantOfShape", [shape], {"value": zero})
 
 
 def without_spare_sample(ctx: Context, value: ir.Value) -> ir.Value:

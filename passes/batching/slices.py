@@ -137,18 +137,12 @@ def _with_batch_axis(pads: Sequence[int], rank: int) -> list[int]:
 def _pad_inputs(
     ctx: Context, data: Batched, operands: Sequence[Operand], fill: Operand
 ) -> list[ir.Value | None]:
-    """Return the inputs of a Pad of the stack.
-
-    Axes are given only where they must be: onnxruntime, when it moves a Transpose through a Pad,
-    takes the amounts to be those of all axes.
-    """
+    """Return the inputs of a Pad of the stack."""
     pads, axes = ctx.operand(operands, 1, "pads"), ctx.optional(operands, 3)
     value = None if fill is None else fill.value
-    known = ctx.constant(pads)
     if axes is not None:
-        known = _along_all(known, ctx.constant(axes), data.rank)
-        if known is None:
-            return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
+        return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
+    known = ctx.constant(pads)
     if known is not None:
         amounts = ctx.ints(*_with_batch_axis(known.tolist(), data.rank))
     else:
@@ -158,15 +152,6 @@ def _pad_inputs(
         none = ctx.ints(0)
         amounts = ctx.op("Concat", [none, begins, none, ends], {"axis": 0})
     return [data.value, amounts] if value is None else [data.value, amounts, value]
-
-
-def _along_all(pads: np.ndarray | None, axes: np.ndarray | None, rank: int) -> np.ndarray | None:
-    """Return the amounts for all axes of those for some, None if they are not known."""
-    if pads is None or axes is None:
-        return None
-    amounts = np.zeros((2, rank), np.int64)
-    amounts[:, axes.reshape(-1)] = pads.reshape(2, -1)
-    return amounts.reshape(-1)
 
 
 def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

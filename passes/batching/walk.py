@@ -112,13 +112,12 @@ class Walk:
     def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
         """Put what a loop has collected of a value into the place of what stood for it.
 
-        A rule may have passed on what it was given.
+        A rule may have passed on what it was given, or its lengths.
         """
-        placeholder = self.promotions.values[value]
-        self.promotions.settle(value, collected, lengths)
+        settled = self.promotions.settle(value, collected, lengths)
         for old, x in self.env.items():
-            if x.value is placeholder:
-                self.env[old] = dataclasses.replace(x, value=collected)
+            if x.value in settled:
+                self.env[old] = dataclasses.replace(x, value=settled[x.value])
 
     def discard(self) -> None:
         """Take back every use of the model's values."""
@@ -285,8 +284,6 @@ class Walk:
                 raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
             if any(self._ragged_axis(x) for x in operands) and not packed.any_axis:
                 raise Decline(Code.RAGGED, "its samples differ in length behind the first axis")
-            if any(self._has_rows_of_text(x) for x in operands):
-                raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
             rule, rounds = packed.rule, rounds or packed.rounding
         rounding = any(x.rounding for x in operands)
         if said.discrete and rounding:
@@ -337,11 +334,6 @@ class Walk:
     def _ragged_axis(self, x: Batched) -> int:
         is_apart = x.layout is Layout.PER_SAMPLE
         return self.promotions.axis(x.value) if is_apart else x.axis
-
-    def _has_rows_of_text(self, x: Batched) -> bool:
-        """Whether to gather rows of an operand would copy but the first string of each."""
-        is_text = not x.is_shared and x.dtype == ir.DataType.STRING
-        return is_text and x.rank > int(self._will_be_packed(x))
 
     def _context(self, builder: Builder) -> Context:
         return Context(

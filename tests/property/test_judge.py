@@ -10,7 +10,7 @@ import pytest
 
 from tests.property import judge as judging
 from tests.property.judge import Engine, judge, program_for
-from tests.property.programs import Program
+from tests.property.programs import Program, Result
 from tests.property.rounding import settled_outputs
 
 SEEDS = range(100)
@@ -39,6 +39,7 @@ def _verdict(
         return [[change(a) for a in v] if isinstance(v, list) else change(v) for v in found]
 
     patch.setattr(Engine, "run", changed)
+    patch.setattr(judging, "_fails_as_given", lambda *given: False)
     return judge(program, strategy).verdict
 
 
@@ -77,8 +78,40 @@ def test_a_model_that_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("it does not run")
 
     monkeypatch.setattr(Engine, "run", fail)
+    monkeypatch.setattr(judging, "_fails_as_given", lambda *given: False)
     outcome = judge(_float_program(strategy="expand", settled=True), "expand")
     assert (outcome.verdict, "it does not run" in outcome.detail) == ("failing", True)
+
+
+@pytest.mark.parametrize(
+    ("samples", "found", "forgets"),
+    [
+        ([(1, 1), (0, 0)], [(1, 1), (0, 1)], True),
+        ([(1, 1), (0, 2)], [(1, 1), (0, 0)], True),
+        ([(1, 1), (0, 2)], [(1, 1), (0, 3)], False),
+        ([(1, 1), (0, 2)], [(1, 2), (0, 2)], False),
+        ([(1, 1), (0, 2)], [(1, 1)], False),
+    ],
+)
+def test_dimensions_that_a_loop_forgets(
+    samples: list[tuple[int, int]], found: list[tuple[int, int]], forgets: bool
+) -> None:
+    result = Result("sequence", "y")
+    wanted, actual = ([np.ones(shape) for shape in shapes] for shapes in (samples, found))
+    assert judging._forgets(result, wanted, actual, (0.0, 0.0)) == forgets
+    assert not judging._forgets(result, wanted, [a + 1 for a in actual], (0.0, 0.0))
+
+
+def test_what_fails_as_given_is_not_held_against_the_rewrite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = _float_program(strategy="expand", settled=True)
+    judge_feed = judging._judge_feed
+    verdicts = iter(["failing", "failing"])
+    monkeypatch.setattr(
+        judging, "_judge_feed", lambda *given: (next(verdicts, judge_feed(*given)[0]), "")
+    )
+    assert judge(program, "expand").verdict == "right"
 
 
 def test_a_rewrite_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,8 +99,6 @@ def _axis(ctx: Context, node: ir.Node, data: Batched) -> int | None:
     if data.dtype is None or data.dtype.is_floating_point():
         raise Decline(Code.NO_RULE, "the result for NaN depends on the order of all elements")
     axis = ctx.attribute(node, "axis")
-    if axis is not None and data.dtype == ir.DataType.STRING and data.rank > 1:
-        raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
     return None if axis is None else sample_axis(int(axis), data.rank)
 
 

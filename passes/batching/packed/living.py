@@ -48,8 +48,6 @@ class Living:
         for x in self._captured.values():
             if not x.is_shared and not isinstance(x.type.type, ir.TensorType):
                 raise Decline(Code.SEQUENCE_IN_BODY, "it reads a sequence of each sample")
-            if x.dtype == ir.DataType.STRING and not x.is_shared and x.rank > int(x.is_packed):
-                raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
         together = {
             x.lengths
             for v, x in self._captured.items()

@@ -15,7 +15,6 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.linear import apart_from_transpose
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -237,8 +236,6 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         raise Decline(Code.RAGGED, "its zero point may be one for each row")
     if b.rank > 2:
         raise Decline(Code.RAGGED, "its right side has an axis that meets the samples'")
-    if a.is_packed and node.op_type == "MatMul":
-        inputs[0] = apart_from_transpose(ctx, a.value, a.rank)
     if b.rank == 2:
         return same_rows(ctx, node, inputs, lengths, axis=data.axis)
     # onnxruntime has no product of no rows with a vector.

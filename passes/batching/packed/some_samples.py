@@ -45,14 +45,12 @@ class SomeSamples:
         """Return the picked samples of a value; one that is shared stays what it is.
 
         Raises:
-            Decline: onnxruntime has no Gather for it.
+            Decline: It is a sequence.
         """
         if x.is_shared:
             return x
         if not isinstance(x.type.type, ir.TensorType):
             raise Decline(Code.SEQUENCE_IN_BODY, "it picks samples of a sequence")
-        if x.dtype == ir.DataType.STRING and x.rank > int(x.is_packed):
-            raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
         if x.lengths is None:
             return dataclasses.replace(x, value=self._gather(x.value, self._numbers))
         rows = self._rows_of(x.lengths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -15,6 +16,9 @@ from passes.decisions import Code, Decline
 
 __all__ = ["cut", "span"]
 
+_FAR = 2**31
+"""Bounds that are further than any row are written as this one, which compares right."""
+
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Slice of shared or stacked data along its first axis: samples of different length."""
@@ -23,8 +27,6 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if any(x.rank != 1 or x.dims != (1,) for x in bounds):
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
     step = _step_along_first_axis(ctx, operands, data.rank)
-    if data.is_stacked and data.dtype == ir.DataType.STRING and data.rank > 1:
-        raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
     axis = 1 if data.is_stacked else 0
     shape = ctx.op("Shape", [data.value])
     size = ctx.op("Gather", [shape, ctx.builder.scalar(axis)], {"axis": 0})
@@ -111,11 +113,14 @@ def _step_along_first_axis(ctx: Context, operands: Sequence[Operand], rank: int)
 def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
     """Return a bound of each sample as counted from its first row, int64 ``[B]``."""
     number = bound.value
+    known = ctx.constant(bound)
+    if known is not None:
+        number = ctx.builder.constant(np.clip(known.astype(np.int64), -_FAR, _FAR - 1))
     if bound.is_stacked:
         number = ctx.squeeze(number, [1])
     else:
         number = ctx.op("Expand", [number, ctx.batch])
-    if bound.dtype != ir.DataType.INT64:
+    if known is None and bound.dtype != ir.DataType.INT64:
         number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     wrapped = ctx.op("Add", [number, size])
     is_negative = ctx.op("Less", [number, ctx.builder.scalar(0)])

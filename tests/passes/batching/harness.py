@@ -16,6 +16,7 @@ from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
+from passes.runtimes import SidestepDefectsPass
 
 __all__ = [
     "BATCHES",
@@ -253,6 +254,7 @@ def fused_model(
     fuse = FuseSequenceMapPass(lacks=lacks)
     fuse(model)
     ExpandSequenceMapPass()(model)
+    SidestepDefectsPass()(model)
     make_names_unique(model)
     return ir.to_proto(model), fuse
 

@@ -14,6 +14,7 @@ from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
+from passes.runtimes import SidestepDefectsPass
 from rewriter.reference import ReferenceEvaluator
 from tests.passes.batching.harness import (
     Array,
@@ -189,6 +190,7 @@ def _fused(
     fuse = FuseSequenceMapPass(lacks=lacks)
     fuse(model)
     ExpandSequenceMapPass()(model)
+    SidestepDefectsPass()(model)
     make_names_unique(model)
     decisions = [*fuse.decisions, *fuse.declined.values()]
     return model, [r for d in decisions for r in d.reasons if r.op_type]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
+from rewriter.backends import run
+from rewriter.pipeline import rewrite
 from tests.passes.batching.harness import Case, mapped, prove, shared
 
 _LOOP = """
@@ -124,3 +127,22 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
     prove(case, batch)
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (0, 2)), (-2, (0, 2)), (1, (2, 0)), (-1, (2, 0))])
+def test_a_scan_of_no_steps_for_no_samples_does_not_run(axis: int, shape: tuple[int, int]) -> None:
+    """It fails on onnxruntime, and the map ran nothing."""
+    text = f"""<ir_version: 9, opset_import: ["" : 18]>
+    g (float[B,2] t, float[R,S] w) => (seq(float[2]) ys, seq(float[T,2]) zs) {{
+      xs = SplitToSequence <axis = 0, keepdims = 0> (t)
+      ys, zs = SequenceMap (xs) <body = b (float[2] x) => (float[2] y, float[T,2] z) {{
+        y, z = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], body =
+          s (float[2] h, float[2] e) => (float[2] k, float[2] o) {{
+            k = Add (h, e) o = Neg (k) }}> (x, w) }}> }}"""
+    after = rewrite(onnx.parser.parse_model(text), strategy="fuse").model
+    assert isinstance(after, onnx.ModelProto)
+    assert "Scan" in {node.op_type for node in after.graph.node}
+    some = {"t": np.ones((2, 2), np.float32), "w": np.ones((2, 2), np.float32)}
+    (two,) = {len(value) for value in run(after, some).values()}
+    none = {"t": np.ones((0, 2), np.float32), "w": np.ones(shape, np.float32)}
+    assert (two, run(after, none)) == (2, {"ys": [], "zs": []})

@@ -30,6 +30,10 @@ BOUNDS = {
     "starts": {"s": LOW, "e": shared(np.array([4]))},
     "from the back": {"s": bound(-3, -9, -1), "e": bound(-1, -2, 6)},
     "that leave nothing": {"s": bound(3, 2, 0), "e": bound(1, 2, 1)},
+    "beyond 32 bits": {"s": bound(1, 0, 2), "e": bound(2**31, 2**31 + 5, 2**32 - 1)},
+    "a constant beyond 32 bits": {"s": LOW, "e": constant(np.array([2**31]))},
+    "a constant far in front": {"s": constant(np.array([-(2**31) - 1])), "e": HIGH},
+    "the last number": {"s": LOW, "e": constant(np.array([2**63 - 1]))},
     "of int32": {"s": bound(1, 0, 2, dtype=np.int32), "e": bound(3, 1, 5, dtype=np.int32)},
 }
 CASES = [

@@ -1,0 +1,8 @@
+"""What runtimes are known to get wrong, and the forms in which they get it right."""
+
+from __future__ import annotations
+
+from passes.runtimes.authored import Authored
+from passes.runtimes.sidestep import SidestepDefectsPass
+
+__all__ = ["Authored", "SidestepDefectsPass"]

@@ -1,0 +1,160 @@
+"""Operators that onnxruntime gets wrong where an operand has no elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value
+from passes.runtimes.types import Types
+
+__all__ = [
+    "by_a_matrix",
+    "computed_shape",
+    "from_the_front",
+    "has_negative_axes",
+    "is_by_a_vector",
+    "is_fused_with_transpose",
+    "is_left_short",
+    "is_shape_replaced",
+    "left_as_long",
+    "untransposed",
+]
+
+
+def has_negative_axes(node: ir.Node, types: Types) -> bool:
+    """Whether a reduction is along an axis that counts from the back."""
+    data = node.inputs[0]
+    axes = _axes(node)
+    if data is None or axes is None or not (axes < 0).any():
+        return False
+    return types.rank(data) is not None and types.may_be_empty(data)
+
+
+def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The axes as they count from the front."""
+    data, axes = node.inputs[0], _axes(node)
+    rank = None if data is None else types.rank(data)
+    if axes is None or rank is None:
+        return None
+    front = [int(axis) % rank for axis in axes]
+    attributes = dict(node.attributes)
+    inputs = list(node.inputs)
+    if len(inputs) > 1:
+        inputs[1] = builder.ints(*front)
+    elif "axes" in attributes:
+        attributes["axes"] = ir.AttrInt64s("axes", front)
+    else:
+        attributes["axis"] = ir.AttrInt64("axis", front[0])
+    return [builder.op(node.op_type, inputs, attributes)]
+
+
+def _axes(node: ir.Node) -> np.ndarray | None:
+    """Return the written axes of a reduction, of ArgMax or of ArgMin; None if there are none."""
+    if len(node.inputs) > 1:
+        return constant_value(node.inputs[1])
+    axes = node.attributes.get_ints("axes")
+    if axes is None and "axis" in node.attributes:
+        axes = [node.attributes.get_int("axis", 0) or 0]
+    return None if axes is None else np.array(axes, np.int64)
+
+
+def is_by_a_vector(node: ir.Node, types: Types) -> bool:
+    """Whether a product has a vector on its right, and rows that there may be none of."""
+    left, right = node.inputs
+    return (
+        left is not None
+        and right is not None
+        and types.rank(right) == 1
+        and (types.rank(left) or 0) > 1
+        and types.may_be_empty(left)
+    )
+
+
+def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The vector as a matrix of one column."""
+    left, right = node.inputs
+    column = builder.op("Unsqueeze", [right, builder.ints(1)])
+    product = builder.op("MatMul", [left, column])
+    last = (types.rank(left) if left is not None else None) or 2
+    return [builder.op("Squeeze", [product, builder.ints(last - 1)])]
+
+
+def is_left_short(node: ir.Node, types: Types) -> bool:
+    """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
+    left, right = node.inputs
+    ranks = [None if v is None else types.rank(v) for v in (left, right)]
+    if right is None or ranks[0] is None or ranks[1] is None:
+        return False
+    return max(ranks[0], 2) < ranks[1] and types.may_be_empty(right, slice(-2))
+
+
+def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The left side with as many axes, each of which has size 0 where the right's has."""
+    left, right = node.inputs
+    assert left is not None and right is not None
+    rank, own = types.rank(right), types.rank(left)
+    assert rank is not None and own is not None
+    if own == 1:
+        left = builder.op("Unsqueeze", [left, builder.ints(0)])
+    more = rank - max(own, 2)
+    axes = builder.ints(*range(more))
+    wide = builder.op("Unsqueeze", [left, axes])
+    ends = builder.op("Slice", [builder.op("Shape", [right]), builder.ints(0), builder.ints(more)])
+    cut = builder.op("Slice", [wide, builder.ints(*[0] * more), ends, axes])
+    product = builder.op("MatMul", [cut, right])
+    return [builder.op("Squeeze", [product, builder.ints(rank - 2)]) if own == 1 else product]
+
+
+def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
+    """Whether onnxruntime makes one operator of a product and the Transpose on its left.
+
+    That operator fails where the left side has no samples and the right has fewer axes.
+    """
+    left, right = node.inputs
+    producer = None if left is None else left.producer()
+    while producer is not None and producer.op_type == "Cast" and producer.inputs[0] is not None:
+        producer = producer.inputs[0].producer()
+    if left is None or right is None or producer is None or producer.op_type != "Transpose":
+        return False
+    ranks = types.rank(left), types.rank(right)
+    if ranks[0] is None or ranks[1] is None or ranks[0] <= max(ranks[1], 2):
+        return False
+    return types.may_be_empty(left)
+
+
+def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The left side behind a Reshape that changes nothing."""
+    left, right = node.inputs
+    rank = None if left is None else types.rank(left)
+    if rank is None:
+        return None
+    same = builder.op("Reshape", [left, builder.ints(*[0] * rank)])
+    return [builder.op("MatMul", [same, right])]
+
+
+def is_shape_replaced(node: ir.Node, types: Types) -> bool:
+    """Whether onnxruntime writes -1 for the one dimension of a target that is computed.
+
+    A -1 cannot be resolved where the tensor has no elements.
+    """
+    data, target = node.inputs
+    if data is None or target is None or node.attributes.get_int("allowzero"):
+        return False
+    producer = target.producer()
+    while producer is not None and producer.op_type == "Identity":
+        source = producer.inputs[0]
+        producer = None if source is None else source.producer()
+    if producer is None or producer.op_type != "Concat":
+        return False
+    if all(constant_value(part) is not None for part in producer.inputs):
+        return False
+    return types.may_be_empty(data)
+
+
+def computed_shape(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The target behind a Reshape that changes nothing."""
+    data, target = node.inputs
+    same = builder.op("Reshape", [target, builder.ints(-1)])
+    return [builder.op("Reshape", [data, same], node.attributes)]

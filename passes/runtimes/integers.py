@@ -1,0 +1,168 @@
+"""Comparisons of int64 that onnxruntime's vectorised kernels get wrong.
+
+They compare the lower halves of two numbers as signed where the upper halves are equal: 2^31
+counts as less than 0. Less and Greater are right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value, is_default_domain
+from passes.runtimes.types import Types
+
+__all__ = ["clipped", "compared", "extremum", "is_at_risk", "signs"]
+
+_HALF = 2**31
+_COUNTS = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "SequenceLength"})
+"""Operators whose results are counts or positions."""
+
+_OF_ALL = ("Add", "Concat", "Div", "Max", "Min", "Mod", "Mul", "Range", "Sub")
+_OF_FIRST = (
+    *("Compress", "CumSum", "Expand", "Flatten", "Gather", "GatherElements", "Identity"),
+    *("ReduceMax", "ReduceMin", "ReduceSum", "Reshape", "Slice", "Split", "Squeeze"),
+    *("Tile", "TopK", "Transpose", "Unsqueeze"),
+)
+_NUMBERS_READ = {
+    **dict.fromkeys(_OF_ALL, slice(None)),
+    **dict.fromkeys(_OF_FIRST, slice(1)),
+    "Where": slice(1, None),
+    "ScatterElements": slice(0, None, 2),
+}
+"""Operators whose results are counts where the inputs at these positions are."""
+
+_NARROW = frozenset(
+    {
+        *(ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16),
+        *(ir.DataType.UINT16, ir.DataType.INT32),
+    }
+)
+
+
+def is_at_risk(node: ir.Node, types: Types) -> bool:
+    """Whether a node compares int64 numbers that may be beyond 32 bits.
+
+    Counts of what a model holds in memory, and what is computed of them, are taken to be within.
+    """
+    values = node.inputs if node.op_type in ("Max", "Min", "Clip") else node.inputs[:1]
+    far = 0
+    for value in values:
+        if value is None or _is_small(value, types):
+            continue
+        number = constant_value(value)
+        if number is None or number.size != 1 or number.dtype != np.int64:
+            break
+        if -1 <= int(number.item()) >> 32 <= 0:
+            break
+        far += 1
+    else:
+        if far < 2:
+            return False
+    data = node.inputs[0]
+    return data is not None and types.dtype(data) == ir.DataType.INT64
+
+
+def _is_small(value: ir.Value, types: Types) -> bool:
+    """Whether all numbers of a value fit in 32 bits, where counts do."""
+    pending, seen = [value], set[ir.Value]()
+    while pending:
+        one = pending.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        known = constant_value(one)
+        node = one.producer()
+        if known is not None:
+            if known.dtype.kind not in "biu" or not _fits(known):
+                return False
+        elif node is None:
+            if not types.is_iteration(one):
+                return False
+        elif not is_default_domain(node):
+            return False
+        elif node.op_type == "Cast":
+            source = node.inputs[0]
+            if source is None or types.dtype(source) not in _NARROW:
+                return False
+        elif node.op_type in _NUMBERS_READ and one is node.outputs[0]:
+            pending += [v for v in node.inputs[_NUMBERS_READ[node.op_type]] if v is not None]
+        elif node.op_type == "ConstantOfShape":
+            fill = node.attributes.get_tensor("value")
+            if fill is not None and not _fits(fill.numpy()):
+                return False
+        elif node.op_type not in _COUNTS and not (
+            node.op_type == "TopK" and one is node.outputs[1]
+        ):
+            return False
+    return True
+
+
+def _fits(numbers: np.ndarray) -> bool:
+    return not numbers.size or (numbers.min() >= -_HALF and numbers.max() < _HALF)
+
+
+def compared(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """Max or Min as a choice by Less."""
+    first, *rest = (value for value in node.inputs if value is not None)
+    result = first
+    for other in rest:
+        result = _larger(builder, result, other, is_max=node.op_type == "Max")
+    return [result] if rest else None
+
+
+def clipped(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """Clip as two choices by Less; the upper bound wins where they cross."""
+    result = node.inputs[0]
+    assert result is not None
+    for bound, is_max in zip(node.inputs[1:3], (True, False), strict=False):
+        if bound is not None:
+            result = _larger(builder, result, bound, is_max=is_max)
+    return None if result is node.inputs[0] else [result]
+
+
+def _larger(builder: Builder, one: ir.Value, other: ir.Value, *, is_max: bool) -> ir.Value:
+    is_less = builder.op("Less", [one, other])
+    return builder.op("Where", [is_less, *((other, one) if is_max else (one, other))])
+
+
+def signs(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """Sign as the difference of two comparisons with 0."""
+    zero = builder.scalar(0)
+    sides = ([zero, node.inputs[0]], [node.inputs[0], zero])
+    above, below = (
+        builder.op("Cast", [builder.op("Less", side)], {"to": ir.DataType.INT64}) for side in sides
+    )
+    return [builder.op("Sub", [above, below])]
+
+
+def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """ReduceMax or ReduceMin of what TopK leaves: at most one number along each axis."""
+    data = node.inputs[0]
+    rank = None if data is None else types.rank(data)
+    axes = _axes(node, rank)
+    if data is None or not axes or _is_single(data):
+        return None
+    for axis in axes:
+        size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])
+        count = builder.op("Min", [size, builder.ints(1)])
+        options = {"axis": axis, "largest": int(node.op_type == "ReduceMax")}
+        data = builder.node("TopK", [data, count], options, outputs=2).outputs[0]
+    return [builder.op(node.op_type, [data, *node.inputs[1:]], node.attributes)]
+
+
+def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
+    """Return the axes of a reduction, none if it reduces nothing; None if they are not known."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = node.attributes.get_ints("axes") if given is None else constant_value(given)
+    if rank is None or (given is not None and axes is None):
+        return None
+    if axes is None or not len(axes):
+        return [] if node.attributes.get_int("noop_with_empty_axes", 0) else list(range(rank))
+    return [int(axis) % rank for axis in np.asarray(axes)]
+
+
+def _is_single(value: ir.Value) -> bool:
+    node = value.producer()
+    return node is not None and node.op_type == "TopK"

@@ -1,0 +1,128 @@
+"""Operators that onnxruntime gets wrong when it moves others through them, or copies rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value
+from passes.runtimes.types import Types
+
+__all__ = [
+    "gathered_one_by_one",
+    "is_inverse_of_a_constant",
+    "is_of_some_axes",
+    "of_all_axes",
+    "padded_along_all",
+    "reads_rows_of_text",
+    "reciprocal",
+    "shaped_along_all",
+]
+
+
+def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
+    """Whether a Gather copies rows of strings: onnxruntime copies the first of each row only."""
+    data = node.inputs[0]
+    rank = None if data is None else types.rank(data)
+    if data is None or rank is None or types.dtype(data) != ir.DataType.STRING:
+        return False
+    return (node.attributes.get_int("axis", 0) or 0) % rank < rank - 1
+
+
+def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """GatherND of the axis, which is brought to the front and back."""
+    data, places = node.inputs
+    rank = None if data is None else types.rank(data)
+    count = None if places is None else types.rank(places)
+    if rank is None or count is None:
+        return None
+    axis = (node.attributes.get_int("axis", 0) or 0) % rank
+    index = builder.op("Unsqueeze", [places, builder.ints(count)])
+    if not axis:
+        return [builder.op("GatherND", [data, index])]
+    front = builder.op("Transpose", [data], {"perm": [axis, *_others(rank, axis)]})
+    found = builder.op("GatherND", [front, index])
+    order = [*range(count, count + axis), *range(count), *range(count + axis, rank + count - 1)]
+    return [builder.op("Transpose", [found], {"perm": order})]
+
+
+def _others(rank: int, axis: int) -> list[int]:
+    return [i for i in range(rank) if i != axis]
+
+
+def is_of_some_axes(node: ir.Node, types: Types) -> bool:
+    """Whether a Pad or a CenterCropPad names its axes, beside a Transpose.
+
+    onnxruntime moves a Transpose through it as if its numbers were those of all axes.
+    """
+    data, graph = node.inputs[0], node.graph
+    if data is None or graph is None or _named_axes(node) is None:
+        return False
+    return any(n.op_type == "Transpose" for n in graph) and types.rank(data) is not None
+
+
+def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The numbers of all axes in the place of those of a few."""
+    data, axes = node.inputs[0], _named_axes(node)
+    rank = None if data is None else types.rank(data)
+    if rank is None or axes is None:
+        return None
+    if node.op_type == "Pad":
+        return padded_along_all(node, [axis % rank for axis in axes], rank, builder)
+    return shaped_along_all(node, [axis % rank for axis in axes], builder)
+
+
+def _named_axes(node: ir.Node) -> list[int] | None:
+    if node.op_type == "CenterCropPad":
+        axes = node.attributes.get_ints("axes")
+        return None if axes is None else list(axes)
+    known = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
+    return None if known is None else [int(axis) for axis in known.reshape(-1)]
+
+
+def padded_along_all(
+    node: ir.Node, axes: list[int], rank: int, builder: Builder
+) -> list[ir.Value]:
+    """Pad by the given amounts along some axes, and by 0 along the others."""
+    amounts = node.inputs[1]
+    known = constant_value(amounts)
+    if known is not None:
+        full = np.zeros((2, rank), np.int64)
+        full[:, axes] = known.reshape(2, -1)
+        amounts = builder.ints(*full.reshape(-1).tolist())
+    else:
+        places = np.full((2, rank), 2 * len(axes), np.int64)
+        places[:, axes] = np.arange(2 * len(axes)).reshape(2, -1)
+        with_zero = builder.op("Concat", [amounts, builder.ints(0)], {"axis": 0})
+        where = builder.ints(*places.reshape(-1).tolist())
+        amounts = builder.op("Gather", [with_zero, where], {"axis": 0})
+    fill = [value for value in node.inputs[2:3] if value is not None]
+    return [builder.op("Pad", [node.inputs[0], amounts, *fill], node.attributes)]
+
+
+def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[ir.Value]:
+    """Crop and pad some axes to their sizes, and the others to the sizes that they have."""
+    data, sizes = node.inputs
+    wide = builder.op("Cast", [sizes], {"to": ir.DataType.INT64})
+    own = builder.op("Shape", [data])
+    target = builder.op("ScatterElements", [own, builder.ints(*axes), wide], {"axis": 0})
+    return [builder.op("CenterCropPad", [data, target])]
+
+
+def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:
+    """Whether a node divides a constant 1.
+
+    onnxruntime makes ``w / t`` of ``w * (1 / t)``, which are other bits.
+    """
+    one, other = node.inputs
+    known = constant_value(one)
+    if known is None or other is None or known.dtype.kind != "f" or not (known == 1).all():
+        return False
+    rank = types.rank(other)
+    return known.size == 1 and rank is not None and known.ndim <= rank
+
+
+def reciprocal(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same by an operator of its own."""
+    return [builder.op("Reciprocal", [node.inputs[1]])]

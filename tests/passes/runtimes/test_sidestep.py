@@ -1,0 +1,170 @@
+"""The pass over the table of defects: what it changes, and what it leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.graphs import all_graphs
+from passes.runtimes import Authored, SidestepDefectsPass
+from rewriter.checking import check
+from rewriter.pipeline import rewrite
+from tests.passes.runtimes.upstream import run
+
+
+def parse(text: str, opset: int = 22) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {text}')
+
+
+def operators(model: ir.Model) -> list[str]:
+    return [node.op_type for graph in all_graphs(model) for node in graph]
+
+
+STAYS = {
+    "counts": "n = Shape(x) m = Size(x) r = Max(n, m)",
+    "a bound beyond 32 bits": """n = Shape(x) z = Constant <value = int64 {4611686018427387904}> ()
+        r = Min(n, z)""",
+    "what a Loop counts": """n = Size(x) t = Constant <value = bool {1}> () r = Loop (n, t) <body =
+        b (int64 i, bool c) => (bool d, int64[1] o) {
+            d = Identity(c) k = Constant <value_ints = [3]> () o = Min(i, k) }>""",
+    "a scalar": "k = Constant <value_int = 1> () i = Add(s, k) r = ReduceMax(i)",
+    "floats": "k = Neg(x) m = Max(x, k) r = Shape(m)",
+    "int32": "k = Cast <to = 6> (v) m = Max(k, k) r = Cast <to = 7> (m)",
+    "a Reshape to known numbers": """k = Constant <value_ints = [2, -1]> () y = Reshape(x, k)
+        r = Shape(y)""",
+    "a Reshape that takes 0 for 0": """h = Shape(x) k = Concat <axis = 0> (h, v)
+        y = Reshape <allowzero = 1> (x, k) r = Shape(y)""",
+    "a cast that rounds": """d = Cast <to = 10> (x) e = Cast <to = 1> (d) r = If (p)
+        <then_branch = t () => (int64[B] a) { a = Shape(e) },
+        else_branch = f () => (int64[C] b) { b = Shape(e) }>""",
+    "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
+        r = Shape(e)""",
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_what_meets_no_defect_stays(name: str) -> None:
+    text = f"g (float[N, M] x, int64[K] v, int64 s, bool p) => (int64[] r) {{ {STAYS[name]} }}"
+    model = ir.from_proto(parse(text))
+    assert not SidestepDefectsPass()(model).modified
+
+
+FORMS = {
+    "Max of several": (
+        "g (int64[N] x, int64[N] y, int64 z) => (int64[N] r) { r = Max(x, y, z) }",
+        {"x": [2**31, 1], "y": [0, 2**31], "z": 3},
+        [2**31, 2**31],
+    ),
+    "Min that broadcasts": (
+        "g (int64[N] x, int64[M, 1] y) => (int64[M, N] r) { r = Min(x, y) }",
+        {"x": [2**31, 1], "y": [[0], [2**32]]},
+        [[0, 0], [2**31, 1]],
+    ),
+    "Clip with one bound": (
+        'g (int64[N] x, int64 y) => (int64[N] r) { r = Clip(x, "", y) }',
+        {"x": [2**31, 1, 7], "y": 5},
+        [5, 1, 5],
+    ),
+    "ReduceMin along one axis": (
+        """g (int64[N, M] x) => (int64[N] r) { k = Constant <value_ints = [-1]> ()
+            r = ReduceMin <keepdims = 0> (x, k) }""",
+        {"x": [[2**31, 1, 2**31, 2**31] * 2, [2**31, 2**32, 2**31, 5] * 2]},
+        [1, 5],
+    ),
+    "a vector times no matrices": (
+        "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",
+        {"x": [1, 2], "y": np.zeros((0, 2, 3), np.int64)},
+        np.zeros((0, 3), np.int64),
+    ),
+    "a vector times matrices": (
+        "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",
+        {"x": [1, 2], "y": [[[1], [1]], [[2], [3]]]},
+        [[3], [8]],
+    ),
+    "matrices of one transposed, times a vector": (
+        """g (int64[B, M, N] x, int64[M] y) => (int64[B, N] r) {
+            t = Transpose <perm = [0, 2, 1]> (x) r = MatMul(t, y) }""",
+        {"x": np.zeros((0, 2, 3), np.int64), "y": [1, 1]},
+        np.zeros((0, 3), np.int64),
+    ),
+    "ArgMax from the back": (
+        "g (int64[B, N] x) => (int64[B] r) { r = ArgMax <axis = -1, keepdims = 0> (x) }",
+        {"x": np.zeros((0, 3), np.int64)},
+        np.zeros(0, np.int64),
+    ),
+    "amounts of a Pad that are not known": (
+        """g (int64[A, B] x, int64[2] y) => (int64[C, D] r) {
+            k = Constant <value_ints = [-1]> () z = Constant <value_int = 9> ()
+            t = Transpose <perm = [1, 0]> (x) u = Pad(t, y, z, k)
+            r = Transpose <perm = [1, 0]> (u) }""",
+        {"x": [[1, 2]], "y": [1, 0]},
+        [[9, 9], [1, 2]],
+    ),
+    "CenterCropPad of one axis": (
+        """g (int64[A, B] x, int64[1] y) => (int64[C, D] r) {
+            t = Transpose <perm = [1, 0]> (x) u = CenterCropPad <axes = [-1]> (t, y)
+            r = Transpose <perm = [1, 0]> (u) }""",
+        {"x": [[1, 2]], "y": [3]},
+        [[0, 0], [1, 2], [0, 0]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name: str) -> None:
+    text, feeds, expected = FORMS[name]
+    model = ir.from_proto(parse(text))
+    sidestep = SidestepDefectsPass()
+    assert sidestep(model).modified
+    check(model)
+    found = run(ir.to_proto(model), {k: np.asarray(v) for k, v in feeds.items()})
+    np.testing.assert_array_equal(found, np.asarray(expected), strict=True)
+    assert not sidestep(model).modified
+
+
+@pytest.mark.parametrize("axis", [0, 1, -2])
+def test_rows_of_text(axis: int) -> None:
+    text = f"""g (string[A, B, C] x, int64[N, M] i) => (string[] r) {{
+        r = Gather <axis = {axis}> (x, i) }}"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    x = np.array([f"{n}" for n in range(12)], object).reshape(2, 2, 3)
+    i = np.array([[1, 0, -1]])
+    found = run(ir.to_proto(model), {"x": x, "i": i})
+    np.testing.assert_array_equal(found, np.take(x, i, axis))
+
+
+def test_an_old_opset() -> None:
+    text = "g (float[B, M, N] x, float[N] y) => (float[B, M] r) { r = MatMul(x, y) }"
+    model = ir.from_proto(parse(text, opset=11))
+    assert SidestepDefectsPass()(model).modified
+    check(model)
+    x, y = np.ones((2, 3, 4), np.float32), np.ones(4, np.float32)
+    np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x, "y": y}), x @ y)
+
+
+MOVED = """g (seq(int64[N]) s, int64[2] a, int64[2] b, bool p) => (seq(int64[M]) r, int64[K] y) {
+    y = If (p) <then_branch = t () => (int64[2] c) { c = Max(a, b) },
+        else_branch = e () => (int64[2] d) { d = Min(a, b) }>
+    r = SequenceMap (s) <body = q (int64[N] x) => (int64[M] z) {
+        u = Unique (x) z = Max(u, a) }> }"""
+
+
+def test_only_what_was_written_or_moved() -> None:
+    """Both branches stay, whoever else stands around them; the body stands in a Loop now."""
+    after = rewrite(parse(MOVED), strategy="expand").model
+    assert isinstance(after, onnx.ModelProto)
+    found = operators(ir.from_proto(after))
+    assert (found.count("Max"), found.count("Min"), found.count("Less")) == (1, 1, 1)
+
+
+def test_a_graph_that_another_node_took_is_moved() -> None:
+    model = ir.from_proto(parse(MOVED))
+    authored = Authored(model)
+    old = model.graph.node(0)
+    graphs = {name: old.attributes[name].as_graph() for name in old.attributes}
+    new = ir.Node("", "If", old.inputs, [ir.AttrGraph(k, g) for k, g in graphs.items()])
+    model.graph.insert_before(old, new)
+    assert {node.op_type for node in authored.others(model)} == {"If", "Max", "Min"}

@@ -1,0 +1,77 @@
+"""The pages of ``docs/upstream``: what each says of a defect, and what happens."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+__all__ = ["PAGES", "Page", "run"]
+
+FOLDER = pathlib.Path(__file__).parents[3] / "docs" / "upstream"
+ENDS_THE_PROCESS = "exit status"
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """One page.
+
+    Attributes:
+        name: The name of the file, which is that of a row of the table if there is one.
+        program: The Python program that shows the defect.
+        found: What the program prints or says, in part.
+    """
+
+    name: str
+    program: str
+    found: str
+
+    def outcome(self) -> str:
+        """Run the program; return what it prints or says."""
+        if self.found.startswith(ENDS_THE_PROCESS):
+            command = [sys.executable, "-c", self.program]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            return f"{ENDS_THE_PROCESS} {done.returncode}\n{done.stdout}"
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            try:
+                exec(self.program, {})
+            except Exception as error:  # onnxruntime's errors have no common base
+                return f"{printed.getvalue()}{error}"
+        return printed.getvalue()
+
+    def model(self) -> tuple[onnx.ModelProto, dict[str, Any], np.ndarray[Any, Any]]:
+        """Return the model, its feeds and the result that is expected."""
+        names: dict[str, Any] = {}
+        exec(self.program.split("session =")[0], names)
+        return names["model"], names["feeds"], names["expected"]
+
+
+def run(model: onnx.ModelProto, feeds: dict[str, Any]) -> np.ndarray[Any, Any]:
+    """Return the first result of a model on onnxruntime."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    result: np.ndarray[Any, Any] = session.run(None, feeds)[0]
+    return result
+
+
+def _read(path: pathlib.Path) -> Page:
+    text = path.read_text("utf-8")
+    (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
+    return Page(path.stem, program, found)
+
+
+PAGES = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.md")) if path.stem != "README"}

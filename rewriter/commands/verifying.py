@@ -13,8 +13,8 @@ from typing import Any
 
 from rewriter import checking, models, validation
 from rewriter.backends import BackendError, open_session
+from rewriter.case_record import Case
 from rewriter.commands.console import Console
-from rewriter.judging import Case
 from rewriter.models import AnyModel, ModelError
 
 __all__ = ["compare", "conclude", "verify"]

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.batching.reshaping import PADDED
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
+from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.fuse import record_fusion
@@ -159,6 +160,9 @@ def fuse_loop(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
 
 def _fuse(node: ir.Node, graph: ir.Graph, facts: FusionFacts) -> Decision:
     path = facts.paths[node]
+    if ceiling_of(node):
+        reason = Reason(Code.REPAIRED)
+        return Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
     try:
         site = read_loop(node, graph, path, facts.typings, facts.model, facts.opset)
     except NotAMapError as error:

@@ -108,6 +108,8 @@ class Report:
         spent: Options of the command line that can do nothing more; no remedy names them.
         loading: What became of the model at the runtime of its target; None where it was not
             handed to it, as in ``explain`` and from Python.
+        verification: What a comparison with the model as given showed, see
+            `rewriter.proof_record`; None where there was none.
     """
 
     decisions: Sequence[Decision]
@@ -122,6 +124,7 @@ class Report:
     tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
     spent: Sequence[str] = ()
     loading: Loading | None = None
+    verification: Mapping[str, Any] | None = None
 
     @property
     def reached(self) -> bool:
@@ -172,6 +175,7 @@ class Report:
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
             "loading": self.loading.to_dict() if self.loading else None,
+            "verification": self.verification,
         }
 
     def to_json(self) -> str:

@@ -81,7 +81,7 @@ def validate(
     if check.mismatch is None or passes is None:
         return check
     feed = Feed(check.mismatch.description, check.mismatch.feed)
-    broken = find_broken_pass(before, passes, feed, rtol=rtol, atol=atol)
+    broken = find_broken_pass(before, passes, feed, rtol, atol, judge.allowance)
     return dataclasses.replace(check, broken_pass=broken)
 
 
@@ -91,6 +91,7 @@ def find_broken_pass(
     feed: Feed | Mapping[str, Any],
     rtol: float | None = None,
     atol: float | None = None,
+    allowance: Allowance | None = None,
 ) -> str | None:
     """Return the first pass whose result differs from the model before all of them.
 
@@ -100,13 +101,16 @@ def find_broken_pass(
         feed: The inputs that show the difference.
         rtol: Relative tolerance in place of the table's.
         atol: Absolute tolerance, likewise.
+        allowance: What is left of the time and the memory.
 
     Returns:
-        The name, or None where every step is right.
+        The name; None where every step is right, or the time is over.
     """
     feed = feed if isinstance(feed, Feed) else Feed("given", dict(feed))
+    allowance = allowance or Allowance(Budget())
     for name, model in steps:
-        if Judge(before, model, rtol, atol).case(feed).verdict == "differs":
+        allowance.start_feed()
+        if Judge(before, model, rtol, atol, allowance).case(feed).verdict == "differs":
             return name
     return None
 

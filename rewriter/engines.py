@@ -57,8 +57,13 @@ class Engine:
             return None
         return str(self._session) if isinstance(self._session, BackendError) else ""
 
-    def run(self, feeds: Values) -> Outcome:
-        """Run the model once, within the allowance."""
+    def run(self, feeds: Values, *, is_gauged: bool = False) -> Outcome:
+        """Run the model once, within the allowance.
+
+        Args:
+            feeds: The inputs.
+            is_gauged: Whether another engine ran the model on them within the memory.
+        """
         self.iterations = 0
         if self._allowance.is_over:
             return StoppedError("the time is over")
@@ -67,7 +72,8 @@ class Engine:
             return session
         budget = self._allowance.budget
         try:
-            with watching(self._allowance.deadline, budget.memory) as watch:
+            deadline, memory = self._allowance.deadline, budget.memory
+            with watching(deadline, memory, is_gauged=is_gauged) as watch:
                 outputs = session.run(feeds)
         except OverBudgetError as error:
             return StoppedError(str(error))

@@ -136,7 +136,7 @@ class Judge:
             return _Expected(outcome, "reference", ran_body)
         if isinstance(outcome, StoppedError):
             return _Expected(outcome, "reference", ran_body)
-        own = self._runtime_before.run(feed.values)
+        own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
         if is_limit and self._iterates:
             ran_body = self._ran_body_at_runtime(feed)
         if is_limit or not (isinstance(own, BackendError) and own.is_limit):
@@ -150,10 +150,10 @@ class Judge:
     def _undefined(self, feed: Feed, error: BackendError, engine: str) -> Case:
         if isinstance(error, StoppedError):
             return Case(feed.description, "skipped", engine, str(error), feed=feed.values)
-        if self.has_runtime:
-            outcome = self._runtime_after.run(feed.values)
-        else:
-            outcome = self._reference_after.run(feed.values)
+        runner = self._runtime_after if self.has_runtime else self._reference_after
+        outcome = runner.run(feed.values)
+        if isinstance(outcome, StoppedError):
+            return Case(feed.description, "skipped", engine, str(outcome), feed=feed.values)
         fails = isinstance(outcome, BackendError)
         verdict: Verdict = "before fails" if fails else "defined only after"
         return Case(feed.description, verdict, engine, str(error), feed=feed.values)
@@ -167,7 +167,7 @@ class Judge:
         knows = not (isinstance(on_reference, BackendError) and on_reference.is_limit)
         if not self.has_runtime or (knows and not difference.equal):
             return _Finding(_named(difference, "reference"), "reference")
-        actual = self._runtime_after.run(feed.values)
+        actual = self._runtime_after.run(feed.values, is_gauged=knows)
         if isinstance(actual, StoppedError):
             return _stopped(actual, "onnxruntime")
         other = self._difference(expected, actual)
@@ -175,7 +175,7 @@ class Judge:
             return _Finding(_named(other, "onnxruntime"), "onnxruntime")
         if other.equal:
             return _Finding(_worse(difference, other), "reference and onnxruntime")
-        own = self._runtime_before.run(feed.values)
+        own = self._runtime_before.run(feed.values, is_gauged=True)
         if isinstance(own, StoppedError):
             return _stopped(own, "onnxruntime")
         if isinstance(own, BackendError) and isinstance(actual, BackendError):

@@ -30,12 +30,14 @@ class RunWatch:
     Attributes:
         deadline: When the run has to end, by ``time.monotonic``.
         memory: The bytes that its values may take.
+        is_gauged: Whether the same run is known to stay within the memory.
         iterations: How often the body of a map or of a loop has run.
     """
 
-    def __init__(self, deadline: float, memory: int) -> None:
+    def __init__(self, deadline: float, memory: int, *, is_gauged: bool = False) -> None:
         self.deadline = deadline
         self.memory = memory
+        self.is_gauged = is_gauged
         self.iterations = 0
         self._base = _resident_bytes()
 
@@ -71,14 +73,15 @@ def current_watch() -> RunWatch | None:
 
 
 @contextlib.contextmanager
-def watching(deadline: float, memory: int) -> Iterator[RunWatch]:
+def watching(deadline: float, memory: int, *, is_gauged: bool = False) -> Iterator[RunWatch]:
     """Watch every run within the block.
 
     Args:
         deadline: When the run has to end, by ``time.monotonic``.
         memory: The bytes that its values may take.
+        is_gauged: Whether the same run is known to stay within the memory.
     """
-    token = _WATCH.set(watch := RunWatch(deadline, memory))
+    token = _WATCH.set(watch := RunWatch(deadline, memory, is_gauged=is_gauged))
     try:
         yield watch
     finally:

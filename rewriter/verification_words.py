@@ -47,7 +47,7 @@ def told_nothing(cases: Sequence[Case], remedy: str) -> str:
         reason = next((case.message for case in cases if case.message), "no feed was tried")
         what = f"none of {len(cases)} feeds proves anything ({reason})"
     remedies = ["give inputs it accepts with --inputs"]
-    if remedy:
+    if remedy and any(case.verdict == "before fails" for case in cases):
         remedies.append(remedy)
     if any(case.verdict == "skipped" for case in cases):
         remedies.append("allow more with --verify-budget")

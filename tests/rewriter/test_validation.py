@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import numpy as np
 import onnx
@@ -454,6 +455,20 @@ class TestBudget:
         assert verdicts(check) == ["skipped", "equal"]
         assert check.ok
         assert "ConstantOfShape '' would take the values beyond 1024 MB" in check.summary
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
+    def test_memory_is_limited_where_onnxruntime_alone_runs(self):
+        header = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+        custom = model(
+            "(float[1] x, int64[2] s) => (float[] y)",
+            "e = Expand(x, s) g = com.microsoft.Gelu(e) y = ReduceMax <keepdims = 0> (g)",
+            header,
+        )
+        x = np.ones(1, np.float32)
+        feeds = [{"x": x, "s": np.int64(s)} for s in ([10**5, 10**4], [3, 4])]
+        check = validate(custom, custom, feeds, budget=Budget(memory=2**30))
+        assert verdicts(check) == ["skipped", "equal"]
+        assert check.cases[0].message == "onnxruntime would need more than 1024 MB"
 
     def test_an_endless_loop_is_stopped_on_both_engines(self):
         endless = model(

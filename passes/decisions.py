@@ -145,6 +145,11 @@ class Code(enum.StrEnum):
         "the Loop or Scan is no map over independent samples",
         "nothing; it stays as it is",
     )
+    REPAIRED = (
+        "repaired",
+        "verification refuted the form that was chosen first, so that the map has a safer one",
+        "nothing; report it with the folder that holds the evidence",
+    )
     SURPLUS_IGNORED = (
         "surplus-ignored",
         "the sequences may differ in length: surplus elements of a longer one are ignored and a "

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.branches import fold_branches
 from passes.builder import Builder
+from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.folding import Folder
 from passes.graphs import node_paths, walk_nodes
@@ -51,12 +52,17 @@ def _replace(
     typings.copy(splice(builder, site.node, pairs))
 
 
+def _is_plain(node: ir.Node) -> bool:
+    """Whether a map may only become the expansion of ONNX's specification."""
+    return ceiling_of(node) is Ceiling.AS_GIVEN
+
+
 def _fold_known_branches(model: ir.Model) -> bool:
     """Fold each If of a body whose condition is a constant, or depends on proven shapes only.
 
     onnxruntime does so too, but in the body of a Loop it loses values that a branch hands on.
     """
-    maps = [node for _, node in find_sequence_maps(model)]
+    maps = [node for _, node in find_sequence_maps(model) if not _is_plain(node)]
     if not any(node.op_type == "If" for node in walk_nodes(maps)):
         return False
     return fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
@@ -110,7 +116,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         for graph, node in maps:
             site = self._read(node, graph, paths, typings)
             decision = self._expand(site, typings, equal_lengths=equal_lengths[node])
-            decision.reasons[:0] = self._reasons
+            repaired = [Reason(Code.REPAIRED)] if ceiling_of(node) else []
+            decision.reasons[:0] = [*self._reasons, *repaired]
             self.decisions.append(decision)
         make_names_unique(model)
         return ir.passes.PassResult(model, True)
@@ -118,13 +125,13 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
     def _read(
         self, node: ir.Node, graph: ir.Graph, paths: Mapping[ir.Node, str], typings: Typings
     ) -> MapSite:
-        is_linear = self.form == "linear"
+        is_linear = self.form == "linear" and not _is_plain(node)
         return read_sequence_map(
             node, graph, paths[node], typings.declared, with_boundaries=is_linear
         )
 
     def _expand(self, site: MapSite, typings: Typings, *, equal_lengths: bool) -> Decision:
-        if self.form == "linear":
+        if self.form == "linear" and not _is_plain(site.node):
             plan = plan_loop(site, typings, equal_lengths=equal_lengths)
             _apply_linear(site, typings, plan)
             return plan.decision

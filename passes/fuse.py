@@ -9,10 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Decision
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.guards import Guards
 from passes.fusing.questions import declared_elements, guard_holds
 from passes.fusing.stack import sample_count
@@ -244,7 +246,10 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             site = read_sequence_map(node, graph, facts.paths[node], facts.typings.declared)
             if not site.results:
                 continue
-            plan = plan_fusion(site, facts)
+            ceiling = ceiling_of(node)
+            if ceiling in (Ceiling.EXPANDED, Ceiling.AS_GIVEN):
+                continue
+            plan = plan_fusion(site, facts) if ceiling is None else plan_guarded(site, facts)
             if isinstance(plan, Decision):
                 self.declined[site.path] = plan
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.ceilings import ceiling_of
 from passes.graphs import captured_values, copy_nodes, subgraphs
 from passes.sequence_map import find_sequence_maps, is_sequence_map
 from passes.splice import remove_dead
@@ -18,7 +19,8 @@ def merge_maps(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
 
     1. both have the same number of samples: the first sequence of the second map is an output
        of the first map, or the first sequence of that map;
-    2. nothing else that the second map reads depends on the first.
+    2. nothing else that the second map reads depends on the first;
+    3. neither has a ceiling.
 
     Returns:
         The pairs that were merged, in the model's own nodes: each map that is gone, and the one
@@ -37,9 +39,13 @@ def merge_maps(model: ir.Model) -> list[tuple[ir.Node, ir.Node]]:
 
 def _find(model: ir.Model) -> tuple[ir.Node, ir.Node] | None:
     for graph, second in find_sequence_maps(model):
+        if ceiling_of(second):
+            continue
         for value in second.inputs:
             first = None if value is None else value.producer()
             if first is None or not is_sequence_map(first) or first.graph is not graph:
+                continue
+            if ceiling_of(first):
                 continue
             if _same_samples(first, second) and not _depends(first, second):
                 return first, second

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
 from passes.branches import fold_branches
+from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
 from passes.graphs import is_default_domain, node_paths, subgraphs, walk_nodes
@@ -41,7 +42,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         """Simplify all bodies, those inside of others first."""
         self.decisions = []
         modified = prepare(model, opens=True)
-        maps = [node for _, node in find_sequence_maps(model)]
+        maps = [node for _, node in _simple_maps(model)]
         if not maps:
             return ir.passes.PassResult(model, modified)
         # Typing a large model takes seconds: only where it decides anything.
@@ -49,9 +50,9 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             modified |= fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
         for node in maps:
             modified |= _drop_unused_outputs(node)
-        if any(_hoistable(node, None) for _, node in find_sequence_maps(model)):
+        if any(_hoistable(node, None) for _, node in _simple_maps(model)):
             typing = type_values(model, proven=True)
-            for graph, node in find_sequence_maps(model):
+            for graph, node in _simple_maps(model):
                 modified |= _hoist(graph, node, typing)
         paths = node_paths(model)
         self.decisions = [
@@ -59,7 +60,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             for first, second in merge_maps(model)
         ]
         modified |= bool(self.decisions)
-        for graph, node in find_sequence_maps(model):
+        for graph, node in _simple_maps(model):
             modified |= _drop_unused_outputs(node)
             forwarded = _forward_elements(graph, node)
             modified |= bool(forwarded)
@@ -69,6 +70,11 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
                 self.decisions.append(Decision(path, "SequenceMap", Verdict.FUSED, form))
         make_names_unique(model)
         return ir.passes.PassResult(model, modified)
+
+
+def _simple_maps(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
+    """Return every map that may be changed, with its graph; inner ones first."""
+    return [(graph, node) for graph, node in find_sequence_maps(model) if not ceiling_of(node)]
 
 
 def _body(node: ir.Node) -> ir.Graph | None:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.table import may_draw
 from passes.builder import Builder, drop_uses
+from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
@@ -86,7 +87,11 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         """Unroll the maps of a model, those inside of other maps first."""
         self.decisions = []
         modified = prepare(model)
-        maps = [(graph, node) for graph, node in find_sequence_maps(model) if _is_made_here(node)]
+        maps = [
+            (graph, node)
+            for graph, node in find_sequence_maps(model)
+            if _is_made_here(node) and not ceiling_of(node)
+        ]
         if not maps:
             return ir.passes.PassResult(model, modified)
         typing = type_values(model, proven=True, ranks=False)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.table import may_draw
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
+from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
@@ -89,7 +90,7 @@ class UnrollLoopsPass(ir.passes.InPlacePass):
 
     def _is_wanted(self, node: ir.Node) -> bool:
         is_given = is_iteration(node) and ORIGIN_KEY not in node.metadata_props
-        return is_given and node.op_type in self._lacks
+        return is_given and not ceiling_of(node) and node.op_type in self._lacks
 
     def _unroll(self, model: ir.Model) -> list[ir.Node] | None:
         """Unroll Loops in which none was unrolled; return the copies, None if there are none."""

@@ -7,6 +7,7 @@ from rewriter import backend
 from rewriter.backends import run
 from rewriter.models import ModelError, ModelWarning, load, save
 from rewriter.pipeline import Result, explain, optimize, rewrite
+from rewriter.proving import VerificationError
 from rewriter.reference import ReferenceEvaluator
 from rewriter.report import Report
 from rewriter.targets import TargetError
@@ -21,6 +22,7 @@ __all__ = [
     "Result",
     "RewriteError",
     "TargetError",
+    "VerificationError",
     "backend",
     "explain",
     "load",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
@@ -20,7 +21,9 @@ from rewriter.checking import check, require_valid
 from rewriter.models import AnyModel, ModelError, Taken, give, share, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
 from rewriter.order import passes_for
+from rewriter.proving import prove
 from rewriter.report import Report, Unreached, count_operators
+from rewriter.result import Result
 from rewriter.targets import TargetError, check_target, version_warnings
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.uniform_inputs import sequence_sources, with_named_inputs
@@ -28,20 +31,6 @@ from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """A rewritten model and what was done to it.
-
-    Attributes:
-        model: The new model, of the kind that was handed in (a path gives an
-            ``onnx.ModelProto``).
-        report: Decisions, operators before and after, assumptions.
-    """
-
-    model: AnyModel
-    report: Report
 
 
 def optimize(
@@ -54,6 +43,7 @@ def optimize(
     tensor_io: bool = False,
     exact: bool = False,
     require: str | Iterable[str] = (),
+    verify: bool = False,
 ) -> AnyModel:
     """Return a model without SequenceMap that computes the same; see `rewrite`."""
     return rewrite(
@@ -66,6 +56,7 @@ def optimize(
         tensor_io,
         exact,
         require,
+        verify=verify,
     ).model
 
 
@@ -80,6 +71,8 @@ def rewrite(
     exact: bool = False,
     require: str | Iterable[str] = (),
     on_pass: Callable[[str, ir.Model], None] | None = None,
+    ceilings: Mapping[str, Ceiling] | None = None,
+    verify: bool = False,
 ) -> Result:
     """Remove every SequenceMap from a model and say what was done.
 
@@ -97,19 +90,29 @@ def rewrite(
         exact: Keep per-sample what batching could change by rounding before a discrete operator.
         require: ``sequence-free``, ``loop-free``, or both.
         on_pass: Called with the name of each pass and the model after it.
+        ceilings: The furthest form that a map may take, by its path in ``model``.
+        verify: Compare the new model with ``model`` on drawn inputs, see `rewriter.validate`. A
+            map that is written wrongly takes a safer form; the report says which and why.
 
     Raises:
         TargetError: The target or a requirement is not reached; it holds the report.
+        VerificationError: The models differ and that cannot be repaired, or nothing could be
+            verified; it holds the report and the comparison.
         RewriteError: An option is not known, or the model cannot be rewritten.
     """
     options = Options(
         strategy, target, uniform, input_shapes, trust_types, tensor_io, exact, require
     )
-    taken = take(model)
-    report = _run(taken, options, on_pass)
-    if not report.reached:
-        raise TargetError(report)
-    return Result(give(taken, taken.model), report)
+
+    def written(limits: Mapping[str, Ceiling]) -> Result:
+        taken = take(model)
+        report = _run(taken, options, on_pass, limits)
+        if not report.reached:
+            raise TargetError(report)
+        return Result(give(taken, taken.model), report)
+
+    result = written(ceilings or {})
+    return prove(model, result, written) if verify else result
 
 
 def explain(
@@ -131,9 +134,13 @@ def explain(
 
 
 def _run(
-    taken: Taken, options: Options, on_pass: Callable[[str, ir.Model], None] | None = None
+    taken: Taken,
+    options: Options,
+    on_pass: Callable[[str, ir.Model], None] | None = None,
+    ceilings: Mapping[str, Ceiling] | None = None,
 ) -> Report:
     model = taken.model
+    mark_ceilings(model, ceilings or {})
     options.check_promises(model)
     before, spent = count_operators(model), options.spent(model)
     given = _copy_to_try(model, before.total)
@@ -210,6 +217,7 @@ def _rewrite(
         logger.log(level, "%s: %.4f s, modified: %s", name, seconds, result.modified)
         if on_pass is not None:
             on_pass(name, model)
+    clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)
     decisions = with_built_sequences(_final(work.decisions, model), model)

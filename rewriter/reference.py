@@ -21,6 +21,7 @@ from rewriter.reference_maps import Map
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
 from rewriter.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.reference_types import typed_graph
+from rewriter.run_watch import watched
 
 __all__ = ["EvaluationError", "ReferenceEvaluator"]
 
@@ -119,6 +120,7 @@ class ReferenceEvaluator(OnnxEvaluator):
         for node in self.rt_nodes_:
             if "" in node.onnx_node.output:
                 node.onnx_node = _with_all_outputs(node.onnx_node)
+            node.run = watched(node.run, node.onnx_node, self.opsets.get("", 1))
 
     def _load_impl(self, node: onnx.NodeProto, input_types: Any = None) -> Any:
         if node.domain == "ai.onnx":

@@ -10,6 +10,7 @@ import onnx
 from onnx.reference.op_run import OpRun
 
 from passes.errors import RewriteError
+from rewriter.run_watch import current_watch
 
 __all__ = [
     "BASIC_OPERATORS",
@@ -62,7 +63,13 @@ class Operator(OpRun):
 
 
 class ControlFlow(Operator):
-    """An operator whose bodies may read values of the enclosing graphs."""
+    """An operator whose bodies may read values of the enclosing graphs.
+
+    Attributes:
+        iterates: Whether it runs its body once for each sample or step.
+    """
+
+    iterates = True
 
     def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any]) -> None:
         super().__init__(onnx_node, run_params)
@@ -91,6 +98,8 @@ class ControlFlow(Operator):
         self, body: Any, feeds: dict[str, Value], attributes: Any, bindings: Any
     ) -> list[Value]:
         """Run a body once; `attributes` and `bindings` are handed through."""
+        if self.iterates and (watch := current_watch()):
+            watch.iterations += 1
         # onnx declares no types for it.
         outputs: list[Value] = self._evaluate_subgraph(  # type: ignore[no-untyped-call]
             feeds, body, attributes, bindings
@@ -167,6 +176,8 @@ class ReduceMean(Operator):
 
 class If(ControlFlow):
     """One of two bodies."""
+
+    iterates = False
 
     def _run(
         self,

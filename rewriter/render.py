@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewriter.remedies import told
+from rewriter.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html", "to_markdown", "to_text"]
 
@@ -131,6 +132,9 @@ def _blocks(record: Record) -> list[_Block]:
     ]
     blocks.append(_Block("operators", rows=_operator_rows(record["operators"])))
     blocks.append(_target_block(record))
+    if proof := record["verification"]:
+        items = [_Item(line) for line in proof_lines(proof)]
+        blocks.append(_Block("verification", items, feed_rows(proof)))
     return blocks
 
 

@@ -110,6 +110,8 @@ class Report:
         loading: What became of the model at the runtime of its target; None where it was not
             handed to it, as in ``explain`` and from Python.
         trials: Tries remedies when they are read; None where nothing can be tried.
+        verification: What a comparison with the model as given showed, see
+            `rewriter.proof_record`; None where there was none.
     """
 
     decisions: Sequence[Decision]
@@ -125,6 +127,7 @@ class Report:
     spent: Sequence[str] = ()
     loading: Loading | None = None
     trials: HasRemedies | None = dataclasses.field(default=None, compare=False, repr=False)
+    verification: Mapping[str, Any] | None = None
 
     @property
     def reached(self) -> bool:
@@ -188,6 +191,7 @@ class Report:
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
             "loading": self.loading.to_dict() if self.loading else None,
+            "verification": self.verification,
         }
 
     def to_json(self) -> str:

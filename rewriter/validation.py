@@ -11,78 +11,19 @@ from passes.errors import RewriteError
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models, weights
+from rewriter.budget import Allowance, Budget
+from rewriter.case_record import Case
+from rewriter.check_record import Check
 from rewriter.feed_checks import as_feeds
-from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
+from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
-from rewriter.judging import Case, Judge
+from rewriter.judging import Judge
 from rewriter.mismatch import write_mismatch
-from rewriter.verification_words import told_judges, told_rest
+from rewriter.verification_words import shape_remedy
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
 
 Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """The result of a comparison.
-
-    Attributes:
-        cases: One record for each feed.
-        broken_pass: The first pass whose result differs, where the passes were given.
-        runtime_refusal: Why onnxruntime refuses the model after; empty where it takes it, None
-            where it was not asked.
-    """
-
-    cases: tuple[Case, ...]
-    broken_pass: str | None = None
-    runtime_refusal: str | None = None
-
-    @property
-    def verified(self) -> int:
-        """How many feeds proved something; none where the model draws random numbers."""
-        if any(case.is_random for case in self.cases):
-            return 0
-        return sum(case.verdict == "equal" for case in self.cases)
-
-    @property
-    def mismatch(self) -> Case | None:
-        """The first feed on which the models differ."""
-        return next((case for case in self.cases if case.verdict == "differs"), None)
-
-    @property
-    def ok(self) -> bool:
-        """Whether at least one feed proved something and none showed a difference."""
-        return self.verified > 0 and self.mismatch is None
-
-    @property
-    def max_abs_error(self) -> float:
-        """Largest absolute difference of two numbers over all feeds."""
-        return max((case.max_abs_error for case in self.cases), default=0.0)
-
-    @property
-    def max_rel_error(self) -> float:
-        """Largest relative difference of two numbers over all feeds."""
-        return max((case.max_rel_error for case in self.cases), default=0.0)
-
-    @property
-    def summary(self) -> str:
-        """The result in one sentence, with the remedy where there is one."""
-        if self.mismatch is not None:
-            broken = f", since the pass {self.broken_pass}" if self.broken_pass else ""
-            return f"differs on {self.mismatch.description}{broken}: {self.mismatch.message}"
-        if self.verified:
-            return (
-                f"verified on {self.verified} of {len(self.cases)} feeds {told_judges(self.cases)}"
-                f", largest difference from the model before {self.max_abs_error:.1e}"
-                f"{told_rest(self.cases)}"
-            )
-        reason = next((case.message for case in self.cases if case.message), "no feed was tried")
-        return (
-            f"not verified: none of {len(self.cases)} feeds proves anything ({reason})"
-            f"{told_rest(self.cases)}; give inputs it accepts with --inputs, or skip this with "
-            "--no-verify"
-        )
 
 
 def validate(
@@ -94,6 +35,8 @@ def validate(
     atol: float | None = None,
     rtol: float | None = None,
     passes: Iterable[tuple[str, Any]] | None = None,
+    budget: Budget | None = None,
+    on_feed: Callable[[str], None] | None = None,
 ) -> Check:
     """Compare two models on feeds that keep the promises they carry.
 
@@ -108,9 +51,13 @@ def validate(
         rtol: Relative tolerance, likewise.
         passes: Name of each pass and the model after it, to name the one that broke the model;
             asked for only when it is broken.
+        budget: The time and the memory that all of it may take; a feed that would take more is
+            skipped.
+        on_feed: Called before each feed with words such as ``3 of 8, length 5 ragged``.
 
     Returns:
-        What each feed showed. A feed on which ``before`` fails proves nothing.
+        What each feed showed. A feed on which ``before`` fails proves nothing, and feeds in which
+        no body of a map or a loop runs prove nothing alone.
 
     Raises:
         RewriteError: A model cannot be read, the models take different inputs, or given inputs
@@ -120,18 +67,21 @@ def validate(
         weights.require(models.take(model).model)
     _check_same_inputs(before, after)
     promises = _promises(before, after)
-    judge = Judge(before, after, rtol, atol)
+    budget = budget or Budget()
+    judge = Judge(before, after, rtol, atol, Allowance(budget))
+    tell = on_feed or _ignore
     if inputs is not None:
         feeds = _given(inputs, before, after, promises)
-        found = _trusting(judge, lambda: map(judge.case, feeds))
+        found = _trusting(judge, lambda: _judged(judge, feeds, tell))
     else:
         maker = FeedMaker(before, seed, promises)
-        found = _trusting(judge, lambda: _made(judge, maker, cases))
-    check = Check(tuple(found), runtime_refusal=judge.runtime_refusal)
+        found = _trusting(judge, lambda: _made(judge, maker, cases, tell))
+    remedy = shape_remedy(input_specs(models.take(before).model, promises))
+    check = Check(tuple(found), None, judge.runtime_refusal, budget, remedy)
     if check.mismatch is None or passes is None:
         return check
     feed = Feed(check.mismatch.description, check.mismatch.feed)
-    broken = find_broken_pass(before, passes, feed, rtol=rtol, atol=atol)
+    broken = find_broken_pass(before, passes, feed, rtol, atol, judge.allowance)
     return dataclasses.replace(check, broken_pass=broken)
 
 
@@ -141,6 +91,7 @@ def find_broken_pass(
     feed: Feed | Mapping[str, Any],
     rtol: float | None = None,
     atol: float | None = None,
+    allowance: Allowance | None = None,
 ) -> str | None:
     """Return the first pass whose result differs from the model before all of them.
 
@@ -150,13 +101,16 @@ def find_broken_pass(
         feed: The inputs that show the difference.
         rtol: Relative tolerance in place of the table's.
         atol: Absolute tolerance, likewise.
+        allowance: What is left of the time and the memory.
 
     Returns:
-        The name, or None where every step is right.
+        The name; None where every step is right, or the time is over.
     """
     feed = feed if isinstance(feed, Feed) else Feed("given", dict(feed))
+    allowance = allowance or Allowance(Budget())
     for name, model in steps:
-        if Judge(before, model, rtol, atol).case(feed).verdict == "differs":
+        allowance.start_feed()
+        if Judge(before, model, rtol, atol, allowance).case(feed).verdict == "differs":
             return name
     return None
 
@@ -219,7 +173,8 @@ def _given(inputs: Inputs, before: Any, after: Any, promises: Promises) -> list[
 def _trusting(judge: Judge, work: Callable[[], Iterable[Case]]) -> list[Case]:
     """Judge by the reference evaluator; where that runs no feed at all, by onnxruntime."""
     found = list(work())
-    if judge.has_runtime and not _proves(found):
+    is_stopped = any(case.verdict == "skipped" for case in found)
+    if judge.has_runtime and not is_stopped and not _proves(found):
         judge.trusts_reference = False
         second = list(work())
         return second if _proves(second) else found
@@ -230,14 +185,40 @@ def _proves(cases: list[Case]) -> bool:
     return any(case.verdict in ("equal", "differs") for case in cases)
 
 
-def _made(judge: Judge, maker: FeedMaker, cases: int) -> Iterator[Case]:
-    worked: int | None = None
-    for kind in maker.kinds(cases):
-        for attempt in maker.attempts(kind, worked):
-            feed = maker.draw(kind, attempt)
-            if judge.is_defined(feed):
-                worked = attempt
-                break
-        else:
-            feed = maker.draw(kind)
+def _judged(judge: Judge, feeds: Sequence[Feed], tell: Callable[[str], None]) -> Iterator[Case]:
+    for number, feed in enumerate(feeds, 1):
+        tell(f"{number} of {len(feeds)}, {feed.description}")
+        judge.allowance.start_feed()
         yield judge.case(feed)
+
+
+def _made(
+    judge: Judge, maker: FeedMaker, cases: int, tell: Callable[[str], None]
+) -> Iterator[Case]:
+    worked: int | None = None
+    for number, kind in enumerate(maker.kinds(cases), 1):
+        tell(f"{number} of {cases}, {kind.description}")
+        judge.allowance.start_feed()
+        attempt, feed = _search(judge, maker, kind, worked)
+        worked = worked if attempt is None else attempt
+        yield judge.case(feed)
+
+
+def _search(
+    judge: Judge, maker: FeedMaker, kind: FeedKind, worked: int | None
+) -> tuple[int | None, Feed]:
+    """Draw a feed that the model accepts; else one that takes too much, else the first."""
+    stopped: Feed | None = None
+    for attempt in maker.attempts(kind, worked):
+        feed = maker.draw(kind, attempt)
+        if judge.is_defined(feed):
+            return attempt, feed
+        if judge.is_stopped(feed):
+            stopped = stopped or feed
+            if judge.allowance.is_over:
+                break
+    return None, stopped or maker.draw(kind)
+
+
+def _ignore(_: str) -> None:
+    """Tell nobody."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 
-from rewriter.judging import ALONE, ENGINES_DIFFER, Case
+from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case
+from rewriter.input_specs import InputSpec
 
-__all__ = ["told_judges", "told_rest"]
+__all__ = ["shape_remedy", "told_judges", "told_nothing", "told_rest"]
 
 _REFERENCE, _RUNTIME = "reference", "onnxruntime"
 
@@ -23,7 +24,51 @@ def told_judges(cases: Sequence[Case]) -> str:
     told = next((case.message for case in proving if case.message.startswith(ALONE)), "")
     if told and not any(_RUNTIME in engine for engine in counts):
         who += f" alone ({told.removeprefix(ALONE)})"
+    because = next((case.message for case in proving if case.message.startswith(UNJUDGED)), "")
+    if because:
+        who += f" ({because.removeprefix(UNJUDGED)})"
     return who
+
+
+def told_nothing(cases: Sequence[Case], remedy: str) -> str:
+    """Say why nothing is verified, and what to do about it.
+
+    Args:
+        cases: What the feeds showed.
+        remedy: Which promise would help to draw inputs, empty where none would.
+    """
+    equal = [case for case in cases if case.verdict == "equal"]
+    if equal and not any(case.is_random for case in cases):
+        tried = f"on {len(equal)} of {len(cases)} feeds both models agree, but no body of a map "
+        what = f"{tried}or loop ran there ({equal[0].description})"
+        fails = next((c.message for c in cases if c.verdict == "before fails" and c.message), "")
+        what += f"; the first failure elsewhere: {fails}" if fails else ""
+    else:
+        reason = next((case.message for case in cases if case.message), "no feed was tried")
+        what = f"none of {len(cases)} feeds proves anything ({reason})"
+    remedies = ["give inputs it accepts with --inputs"]
+    if remedy and any(case.verdict == "before fails" for case in cases):
+        remedies.append(remedy)
+    if any(case.verdict == "skipped" for case in cases):
+        remedies.append("allow more with --verify-budget")
+    return (
+        f"not verified: {what}{told_rest(cases)}; {', or '.join(remedies)}, or skip this with "
+        "--no-verify"
+    )
+
+
+def shape_remedy(specs: Sequence[InputSpec]) -> str:
+    """Say which shape to promise so that inputs can be drawn, empty where all are known."""
+    unknown = [spec for spec in specs if spec.dims is None]
+    spec = next(iter(unknown or [spec for spec in specs if spec.is_open]), None)
+    if spec is None:
+        return ""
+    dims = ",".join("d" * len(spec.dims or (None, None)))
+    what = "the elements of " if spec.is_sequence else ""
+    why = f"the shape of {what}{spec.name!r}"
+    if spec.dims is None:
+        why += ", of which not even the rank is declared,"
+    return f"promise {why} with --input-shape {spec.name}={dims}"
 
 
 def told_rest(cases: Sequence[Case]) -> str:
@@ -34,6 +79,9 @@ def told_rest(cases: Sequence[Case]) -> str:
         rest += f"; {only_after} defined only after the rewrite"
     if fails := counts["before fails"]:
         rest += f"; on {fails} the model before fails"
+    skipped = [case for case in cases if case.verdict == "skipped"]
+    if skipped:
+        rest += f"; {len(skipped)} skipped, which would exceed the budget ({skipped[0].message})"
     apart = [case for case in cases if case.message.startswith(ENGINES_DIFFER)]
     if apart:
         rest += f"; on {len(apart)} {apart[0].message}"

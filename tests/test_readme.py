@@ -124,7 +124,9 @@ def test_python_takes_the_options_that_are_told() -> None:
     for function in (rewriter.optimize, rewriter.rewrite, rewriter.explain):
         assert function.__name__ in told
         taken = set(inspect.signature(function).parameters)
-        assert taken - {"model", "on_pass"} == set(told) - {"optimize", "rewrite", "explain"}
+        inner = {"model", "on_pass", "ceilings", "verify"}
+        assert taken - inner == set(told) - {"optimize", "rewrite", "explain"}
+    assert "`verify=True`" in prose()
 
 
 @pytest.mark.parametrize("name", PARTS)

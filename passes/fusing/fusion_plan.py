@@ -32,6 +32,7 @@ __all__ = [
     "FusionPlan",
     "add_even",
     "plan_as_long",
+    "plan_decision",
     "plan_fusion",
     "plan_whole",
     "reduces_rows",
@@ -89,7 +90,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         fused[None] = plain
     guarded = unproven if None not in fused else []
     rest = plain if guarded and plain.walk.fused else None
-    decision = _decision(site, fused, guarded, loop, facts, rest)
+    decision = plan_decision(site, fused, guarded, loop, facts, rest)
     decision.reasons.extend(notes)
     is_loop = None in fused and _stays_loop(plain, facts)
     if is_loop or (guarded and rest is None):
@@ -150,7 +151,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
             return kept
         # What an exporter declares of elements is its first example's.
         loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
-    decision = _decision(site, fused, [] if None in fused else guarded, loop, facts)
+    decision = plan_decision(site, fused, [] if None in fused else guarded, loop, facts)
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
     if None not in fused:
@@ -180,7 +181,7 @@ def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionP
     loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
     fused: dict[Check | None, FusedBody] = {Check.SIZES: body}
     asked = [tensor for _, tensor in as_long.as_long]
-    decision = _decision(site, fused, asked, loop, facts)
+    decision = plan_decision(site, fused, asked, loop, facts)
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
     return FusionPlan(site, fused, [], True, loop, decision)
@@ -246,7 +247,7 @@ def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:
     return False
 
 
-def _decision(
+def plan_decision(
     site: MapSite,
     fused: Mapping[Check | None, FusedBody],
     guarded: Sequence[ir.Value],
@@ -254,6 +255,7 @@ def _decision(
     facts: FusionFacts,
     rest: FusedBody | None = None,
 ) -> Decision:
+    """Say what a map becomes, and on what that relies."""
     walk = next(iter(fused.values())).walk
     kept = any(walk.loops)
     if None in fused and _stays_loop(fused[None], facts):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
+from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graphs import (
@@ -144,6 +145,9 @@ class Raiser:
                 self._raise_all(inner, is_wanted)
 
     def _read(self, node: ir.Node, graph: ir.Graph) -> MapSite | None:
+        if ceiling_of(node):
+            self._keep(node, Reason(Code.REPAIRED))
+            return None
         inside = walk_nodes(n for _, body in subgraphs(node) for n in body)
         record_paths({inner: self.paths[inner] for inner in inside})
         try:

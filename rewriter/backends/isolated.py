@@ -7,12 +7,14 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import onnx
 
 from rewriter.backends.session import BackendError
+from rewriter.run_watch import OverBudgetError, RunWatch
 
 __all__ = ["main", "run"]
 
@@ -20,7 +22,12 @@ _START = "from rewriter.backends.isolated import main; main()"
 
 
 def run(
-    module: str, model: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
+    module: str,
+    model: bytes,
+    folder: Path | None,
+    device: str,
+    feeds: dict[str, Any],
+    watch: RunWatch | None = None,
 ) -> dict[str, Any]:
     """Run a model once in a child process.
 
@@ -30,20 +37,26 @@ def run(
         folder: Where its external weights lie.
         device: The device, as for a session.
         feeds: The inputs.
+        watch: What bounds the run.
 
     Returns:
         The outputs by name.
 
     Raises:
         BackendError: The model fails, or ends the process.
+        OverBudgetError: It takes longer than it may.
     """
-    child = subprocess.run(
-        [sys.executable, "-c", _START],
-        input=pickle.dumps((module, model, folder, device, feeds)),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        check=False,
-    )
+    try:
+        child = subprocess.run(
+            [sys.executable, "-c", _START],
+            input=pickle.dumps((module, model, folder, device, feeds)),
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            check=False,
+            timeout=None if watch is None else max(watch.deadline - time.monotonic(), 0.0),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OverBudgetError("its share of the time is over") from error
     if child.returncode != 0:
         how = f"signal {-child.returncode}" if child.returncode < 0 else "an error of its own"
         raise BackendError(f"it ended its process by {how}", is_limit=child.returncode < 0)

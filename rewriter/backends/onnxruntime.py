@@ -25,6 +25,8 @@ from rewriter.backends.session import (
     has_nothing,
     one_line,
 )
+from rewriter.backends.timed import run_watched
+from rewriter.run_watch import OverBudgetError, current_watch
 
 __all__ = ["DEVICES", "missing", "open_session", "provider_of"]
 
@@ -139,6 +141,8 @@ class OnnxruntimeSession:
         """Run the model in this process, whatever may become of it."""
         try:
             results = self._run_on_device(self._session, feeds)
+        except OverBudgetError:
+            raise
         except Exception as error:
             raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
         return dict(zip(self._outputs, results, strict=True))
@@ -162,6 +166,8 @@ class OnnxruntimeSession:
         if can_bind(session, self._provider, feeds):
             to_device = importlib.import_module("onnxruntime").OrtValue.ortvalue_from_numpy
             return run_bound(session, self._provider, feeds, to_device)
+        if watch := current_watch():
+            return run_watched(session, feeds, watch)
         return list(session.run(None, dict(feeds)))
 
 
@@ -176,7 +182,7 @@ def _run_apart(
     data: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
 ) -> dict[str, Any]:
     try:
-        return isolated.run(__name__, data, folder, device, feeds)
+        return isolated.run(__name__, data, folder, device, feeds, current_watch())
     except BackendError as error:
         if "ended its process" not in str(error):
             raise

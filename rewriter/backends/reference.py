@@ -14,6 +14,7 @@ from passes.errors import RewriteError
 from rewriter.backends.messages import with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
 from rewriter.reference import ReferenceEvaluator
+from rewriter.run_watch import OverBudgetError
 
 __all__ = ["DEVICES", "missing", "open_session"]
 
@@ -60,6 +61,10 @@ class _ReferenceSession:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 results = self._evaluator.run(None, as_arrays(feeds))
+        except OverBudgetError:
+            raise
+        except MemoryError as error:
+            raise OverBudgetError("the memory does not suffice") from error
         except Exception as error:
             kind = "" if isinstance(error, RewriteError) else f"{type(error).__name__}: "
             raise BackendError(

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 __all__ = ["Console"]
@@ -107,23 +107,40 @@ class Console:
                 logger.setLevel(level)
 
     @contextlib.contextmanager
-    def progress(self, step: str) -> Iterator[None]:
+    def progress(self, step: str) -> Iterator[Callable[[str], None]]:
         """Announce a step on stderr once it takes long, on a terminal or under ``--verbose``.
 
         On a terminal the line counts the seconds and disappears with the step.
+
+        Yields:
+            What tells where in the step the work is.
         """
+        line = _Line(step)
         terminal = sys.stderr.isatty()
         if self._quiet or not (terminal or self._verbose):
-            yield
+            yield line.move
             return
         done = threading.Event()
-        ticker = threading.Thread(target=_tick, args=(step, done, terminal), daemon=True)
+        ticker = threading.Thread(target=_tick, args=(line, done, terminal), daemon=True)
         ticker.start()
         try:
-            yield
+            yield line.move
         finally:
             done.set()
             ticker.join()
+
+
+class _Line:
+    """What is announced of a step."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+        self.text = step
+        self.longest = len(step)
+
+    def move(self, place: str) -> None:
+        self.text = f"{self._step} {place}"
+        self.longest = max(self.longest, len(self.text))
 
 
 def _silence() -> None:
@@ -134,19 +151,19 @@ def _silence() -> None:
         os.close(nowhere)
 
 
-def _tick(step: str, done: threading.Event, terminal: bool) -> None:
+def _tick(line: _Line, done: threading.Event, terminal: bool) -> None:
     started = time.perf_counter()
     if done.wait(_PATIENCE):
         return
     if not terminal:
-        _show(f"seqmap: {step} ...\n")
+        _show(f"seqmap: {line.text} ...\n")
         return
     while True:
         seconds = time.perf_counter() - started
-        _show(f"\rseqmap: {step} ... {seconds:.0f} s")
+        _show(f"\r{f'seqmap: {line.text} ... {seconds:.0f} s':{line.longest + 20}}")
         if done.wait(1.0):
             # Blank the line, so that what follows starts on a clean one.
-            _show(f"\r{'':{len(step) + 30}}\r")
+            _show(f"\r{'':{line.longest + 30}}\r")
             return
 
 

@@ -13,8 +13,12 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.names import make_names_unique
 from rewriter import files, models, pipeline, protos, weights
+from rewriter.check_record import Check
 from rewriter.commands import options, reports, verifying
 from rewriter.commands.console import Console
+from rewriter.proving import repaired, with_proof
+from rewriter.repairing import Ceilings
+from rewriter.result import Result
 from rewriter.targets import TargetError
 from rewriter.trial import load_at_target
 
@@ -43,9 +47,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     amount.add_argument(
         "--no-verify", action="store_true", help="write the model without comparing"
     )
+    group.add_argument(
+        "--no-repair", action="store_true", help="fail where a map would have to be written anew"
+    )
     options.add_feed_options(group)
     options.add_tolerance_options(group)
-    group = parser.add_argument_group("files")
+    options.add_budget_option(group)
+    group = options.output_group(parser)
     group.add_argument("--copy-weights", action="store_true", help="copy external data to OUT")
     group.add_argument("--dry-run", action="store_true", help="do all of it, but do not write OUT")
     reports.add_report_option(group)
@@ -84,10 +92,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if args.no_verify:
         reports.deliver_report(report, args, console)
     else:
-        passes = _after_each_pass(model, args)
-        check = verifying.compare(
-            model, result.model, args, console, cases=args.verify, passes=passes
-        )
+        result, check = _proven(model, result, args, console)
+        report = result.report
         if check.ok:
             with console.progress("loading"):
                 loading = load_at_target(result.model, args.target, check)
@@ -110,8 +116,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
 
 def _wrong_usage(args: argparse.Namespace) -> str:
     """Return what is wrong with the options together; empty where nothing is."""
-    kept = ("inputs", "atol", "rtol")
-    unused = [name for name in kept if getattr(args, name) is not None]
+    kept = ("inputs", "atol", "rtol", "verify_budget", "no_repair")
+    unused = [name.replace("_", "-") for name in kept if getattr(args, name) not in (None, False)]
     if args.no_verify and unused:
         return f"--{unused[0]} is for the verification, which --no-verify leaves out: drop one"
     known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
@@ -119,6 +125,35 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     if args.output.suffix not in known and not is_device:
         return f"OUT is {str(args.output)!r}: name a file that ends in .onnx or .onnxtxt"
     return ""
+
+
+def _proven(
+    model: ir.Model, result: Result, args: argparse.Namespace, console: Console
+) -> tuple[Result, Check]:
+    """Verify a rewrite, and repair it where a map is to blame for a difference."""
+
+    def write(ceilings: Ceilings) -> Result:
+        return pipeline.rewrite(model, **options.rewrite_options(args), ceilings=ceilings)
+
+    def compare(one: Result) -> Check:
+        return verifying.compare(model, one.model, args, console, cases=args.verify)
+
+    passes = _after_each_pass(model, args)
+    check = verifying.compare(model, result.model, args, console, cases=args.verify, passes=passes)
+    if check.mismatch is None or args.no_repair:
+        return with_proof(result, check), check
+    with console.progress("repairing"):
+        found = repaired(model, check, write, compare, rtol=args.rtol, atol=args.atol)
+    if found is None:
+        return with_proof(result, check), check
+    folder = verifying.keep_evidence(
+        check.mismatch, check, model, result.model, console, beside=args.output
+    )
+    proven = with_proof(found.result, found.check, found.repairs, str(folder))
+    console.record["verification"] = proven.report.verification
+    for one in found.repairs if not args.quiet else ():
+        console.warn(f"{one.sentence}; see {folder}")
+    return proven, found.check
 
 
 def _after_each_pass(model: ir.Model, args: argparse.Namespace) -> Iterator[tuple[str, ir.Model]]:

@@ -10,11 +10,13 @@ from typing import Any
 
 from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
+from rewriter.budget import Budget, parse_budget
 from rewriter.options import LARGEST_DIM, STRATEGIES
 from rewriter.targets import REQUIREMENTS, TARGETS
 
 __all__ = [
     "add_backend_options",
+    "add_budget_option",
     "add_feed_options",
     "add_model",
     "add_output_options",
@@ -22,6 +24,7 @@ __all__ = [
     "add_tolerance_options",
     "count",
     "model_path",
+    "output_group",
     "refuse_overwriting",
     "rewrite_options",
 ]
@@ -109,6 +112,16 @@ def add_feed_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) 
     )
 
 
+def add_budget_option(parser: argparse._ArgumentGroup) -> None:
+    """Add how much time and memory a verification may take."""
+    parser.add_argument(
+        "--verify-budget",
+        type=_budget,
+        metavar="TIME,SIZE",
+        help="skip inputs that take more; default: 60s and a quarter of the memory",
+    )
+
+
 def add_backend_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     """Add what runs the model."""
     parser.add_argument(
@@ -135,7 +148,7 @@ def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentPar
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed."""
-    group = parser.add_argument_group("output")
+    group = output_group(parser)
     group.add_argument("-h", "--help", action="help", help="print this")
     group.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     volume = group.add_mutually_exclusive_group()
@@ -143,6 +156,12 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
         "-q", "--quiet", action="store_true", help="print the last line and warnings only"
     )
     volume.add_argument("-v", "--verbose", action="store_true", help="log passes and times")
+
+
+def output_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Return the group of options for what is written and printed, made when first asked for."""
+    found = [group for group in parser._action_groups if group.title == "output"]
+    return found[0] if found else parser.add_argument_group("output")
 
 
 def refuse_overwriting(written: Path | None, *, reads: Iterable[Path | None]) -> None:
@@ -175,6 +194,13 @@ def model_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is empty")
     return Path(text)
+
+
+def _budget(text: str) -> Budget:
+    try:
+        return parse_budget(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _seed(text: str) -> int:

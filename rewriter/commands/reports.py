@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from rewriter import files
@@ -35,7 +36,8 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     if console.is_read:
         with console.progress("trying remedies"):
             console.record["report"] = report.to_dict()
-        console.say(report.to_text())
+        # The commands say what the verification showed, once it has ended well or not.
+        console.say(dataclasses.replace(report, verification=None).to_text())
     for warning in report.warnings if args.quiet else ():
         console.warn(warning)
     if args.report is None:

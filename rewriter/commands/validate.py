@@ -24,6 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     options.add_feed_options(group)
     options.add_tolerance_options(group)
+    options.add_budget_option(group)
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import logging
-import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rewriter import checking, models, validation
-from rewriter.backends import BackendError, open_session
+from rewriter import validation
+from rewriter.case_record import Case
 from rewriter.commands.console import Console
-from rewriter.judging import Case
-from rewriter.models import AnyModel, ModelError
+from rewriter.models import AnyModel
+from rewriter.proof_record import proof_record
+from rewriter.proving import refuse_invalid
 
-__all__ = ["compare", "conclude", "verify"]
+__all__ = ["compare", "conclude", "keep_evidence", "verify"]
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ def compare(
         cases: How many inputs are drawn where none are given.
         passes: The models after each pass, read only to name the one that broke the model.
     """
-    with console.progress("verifying"):
+    with console.progress("verifying") as move:
         check = validation.validate(
             before,
             after,
@@ -80,19 +79,13 @@ def compare(
             atol=args.atol,
             rtol=args.rtol,
             passes=passes,
+            budget=args.verify_budget,
+            on_feed=move,
         )
     for case in check.cases:
         detail = f": {case.message}" if case.message else ""
         logger.info("%s: %s (%s)%s", case.description, case.verdict, case.engine, detail)
-    console.record["verification"] = {
-        "ok": check.ok,
-        "verified": check.verified,
-        "max_abs_error": _finite(check.max_abs_error),
-        "max_rel_error": _finite(check.max_rel_error),
-        "broken_pass": check.broken_pass,
-        "summary": check.summary,
-        "cases": [_case(case) for case in check.cases],
-    }
+    console.record["verification"] = proof_record(check)
     return check
 
 
@@ -123,45 +116,44 @@ def conclude(
     if check.ok:
         console.say(check.summary)
         return 0
-    _refuse_invalid(before)
+    refuse_invalid(before)
     message = check.summary
     if check.mismatch is not None:
-        folder = validation.write_mismatch(
-            beside.with_name(f"{beside.name}.mismatch"),
-            before,
-            after,
-            check.mismatch.feed,
-            command=shlex.join(["seqmap", *console.words]),
-            broken_pass=check.broken_pass,
-        )
-        console.record["mismatch"] = str(folder)
+        folder = keep_evidence(check.mismatch, check, before, after, console, beside=beside)
         message = f"{check.summary}; see {folder}"
     console.error(message)
     return NOT_VERIFIED
 
 
-def _refuse_invalid(before: AnyModel) -> None:
-    """Refuse a model that neither the checker nor onnxruntime takes: no pass is to blame."""
-    try:
-        checking.require_valid(models.take(before).model)
-    except ModelError:
-        with contextlib.suppress(BackendError):
-            open_session(before)
-            return
-        raise
+def keep_evidence(
+    shown: Case,
+    check: validation.Check,
+    before: AnyModel,
+    after: AnyModel,
+    console: Console,
+    *,
+    beside: Path,
+) -> Path:
+    """Write both models, the feed and the command to a folder beside a model file.
 
+    Args:
+        shown: The case that shows the difference.
+        check: The comparison.
+        before: The model that is right by definition.
+        after: The model that differs.
+        console: Where the folder is recorded.
+        beside: The model file.
 
-def _case(case: Case) -> dict[str, Any]:
-    return {
-        "description": case.description,
-        "verdict": case.verdict,
-        "engine": case.engine,
-        "message": case.message,
-        "max_abs_error": _finite(case.max_abs_error),
-        "max_rel_error": _finite(case.max_rel_error),
-    }
-
-
-def _finite(number: float) -> float | None:
-    """Return the number, None where JSON has no number for it."""
-    return number if math.isfinite(number) else None
+    Returns:
+        The folder, which is called as the file with ``.mismatch`` appended.
+    """
+    folder = validation.write_mismatch(
+        beside.with_name(f"{beside.name}.mismatch"),
+        before,
+        after,
+        shown.feed,
+        command=shlex.join(["seqmap", *console.words]),
+        broken_pass=check.broken_pass,
+    )
+    console.record["mismatch"] = str(folder)
+    return folder

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from rewriter import order, pipeline
+from rewriter import order, pipeline, validation
 from rewriter.commands import console
 from tests.rewriter.cli_models import (
     HEADER,
@@ -82,6 +84,32 @@ class TestOptimize:
         assert seqmap("optimize", rows, rows, "--no-verify", "--report", report) == 0
         assert report.read_text().startswith(start)
         assert sorted(os.listdir(tmp_path)) == sorted(["rows.onnx", report.name])
+
+    @pytest.mark.parametrize("suffix", [".json", ".md", ".html"])
+    def test_a_report_holds_the_verification(
+        self, ragged: Path, tmp_path: Path, suffix: str
+    ) -> None:
+        report = tmp_path / f"report{suffix}"
+        words = ("--verify", "4", "--verify-budget", "30s,1GB", "--report", report)
+        assert seqmap("optimize", ragged, tmp_path / "out.onnx", *words) == 0
+        text = report.read_text()
+        assert "verified on 4 of 4 feeds by the evaluator and onnxruntime" in text
+        assert "length 5 ragged" in text
+        if suffix == ".json":
+            verification = json.loads(text)["verification"]
+            assert verification["budget"] == {"seconds": 30, "bytes": 2**30}
+            assert [case["ran_body"] for case in verification["cases"]] == [True] * 3 + [False]
+            assert verification["repairs"] == []
+        else:
+            assert "budget: 30 s and 1024 MB, 0 feeds skipped" in text
+            assert "equal, no body ran" in text
+            assert "the evaluator and onnxruntime" in text
+
+    def test_a_report_of_no_verification(self, ragged: Path, tmp_path: Path) -> None:
+        report = tmp_path / "report.md"
+        out = tmp_path / "out.onnx"
+        assert seqmap("optimize", ragged, out, "--no-verify", "--report", report) == 0
+        assert "verif" not in report.read_text()
 
     def test_inputs_from_a_file(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
         feeds = tmp_path / "feeds.npz"
@@ -195,6 +223,22 @@ class TestOutput:
         assert "\rseqmap: deciding ... 0 s" in shown
         assert shown.endswith("\r")
 
+    def test_the_input_under_work_is_told(
+        self, rows: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        validate = validation.validate
+
+        def slow(*models: Any, on_feed: Callable[[str], None], **options: Any) -> Any:
+            on_feed("3 of 8, length 5 ragged")
+            while "3 of 8" not in capsys.readouterr().err:
+                time.sleep(0.01)
+            return validate(*models, **options)
+
+        monkeypatch.setattr(console, "_PATIENCE", 0.0)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        monkeypatch.setattr(validation, "validate", slow)
+        assert seqmap("optimize", rows, tmp_path / "out.onnx") == 0
+
     def test_nothing_is_announced_otherwise(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -222,6 +266,19 @@ agraph (float[2] x) => (float[M] y) {
   xs = SplitToSequence <axis = 0> (x)
   [bad] ys = SequenceMap (xs) <body = b (float[1] p) => (float[3] q) { q = Reshape (p, shape) }>
   y = ConcatFromSequence <axis = 0> (ys)
+}
+"""
+)
+
+
+# Nothing is declared of the elements, and the body takes one shape only.
+ONE_SHAPE = (
+    HEADER
+    + """
+agraph (seq(float[]) xs) => (seq(float[7,11]) ys) {
+  shape = Constant <value = int64[2] {7, 11}> ()
+  [map] ys = SequenceMap (xs) <body = b (float[] p) => (float[7,11] q)
+    { r = Relu (p)  q = Reshape (r, shape) }>
 }
 """
 )
@@ -277,6 +334,30 @@ class TestVerification:
         assert "--inputs" in printed.err
         assert "--no-verify" in printed.err
         assert os.listdir(tmp_path) == ["in.onnx"]
+
+    def test_the_empty_sequence_alone_is_no_verification(
+        self, tmp_path: Path, capsys: Capture
+    ) -> None:
+        source, out = write(tmp_path / "in.onnx", ONE_SHAPE), tmp_path / "out.onnx"
+        assert seqmap("optimize", source, out) == 3
+        error = capsys.readouterr().err
+        assert "no body of a map or loop ran there (length 0)" in error
+        assert "with --input-shape xs=d,d" in error
+        assert not out.exists()
+        assert seqmap("optimize", source, out, "--input-shape", "xs=7,11") == 0
+
+    @pytest.mark.parametrize("words", ["--verify-budget 5s", "--no-repair", "--atol 1"])
+    def test_what_no_verify_leaves_out_is_refused(
+        self, rows: Path, capsys: Capture, words: str
+    ) -> None:
+        assert seqmap("optimize", rows, rows, "--no-verify", *words.split()) == 2
+        option = words.split()[0]
+        expected = f"{option} is for the verification, which --no-verify leaves out: drop one"
+        assert expected in capsys.readouterr().err
+
+    def test_no_time_is_no_verification(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
+        assert seqmap("optimize", rows, tmp_path / "out.onnx", "--verify-budget", "0s") == 3
+        assert "allow more with --verify-budget" in capsys.readouterr().err
 
     def test_no_verify_writes_what_cannot_be_verified(self, tmp_path: Path) -> None:
         source, out = write(tmp_path / "in.onnx", NEVER_VALID), tmp_path / "out.onnx"

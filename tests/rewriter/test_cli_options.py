@@ -12,6 +12,7 @@ import pytest
 
 from rewriter import backends, cli, pipeline, validation
 from rewriter.backends import BackendError
+from rewriter.budget import Budget
 from tests.rewriter.cli_models import HEADER, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]
@@ -126,10 +127,11 @@ def test_options_of_the_rewrite_have_their_effect(
 
 
 VERIFICATION: dict[str, dict[str, Any]] = {
-    "": {"inputs": None, "cases": 8, "seed": 0, "atol": None, "rtol": None},
+    "": {"inputs": None, "cases": 8, "seed": 0, "atol": None, "rtol": None, "budget": None},
     "--seed 5": {"seed": 5},
     "--atol 0.5 --rtol 0": {"atol": 0.5, "rtol": 0.0},
     "--inputs feeds.npz": {"inputs": Path("feeds.npz")},
+    "--verify-budget 5s,1GB": {"budget": Budget(5, 2**30)},
 }
 
 
@@ -140,7 +142,7 @@ def test_options_of_the_verification_reach_it(
 ) -> None:
     other = rows if command == "validate" else rows.with_name("out.onnx")
     asked = asked_for(monkeypatch, validation, "validate", command, rows, other, *options.split())
-    asked.named.pop("passes")
+    del asked.named["passes"], asked.named["on_feed"]
     assert asked.named == VERIFICATION[""] | VERIFICATION[options]
 
 
@@ -217,7 +219,7 @@ def test_every_option_is_used_by_a_test(command: str) -> None:
 
 STATED = """
 --strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --verify
---no-verify --inputs --seed --atol --rtol --copy-weights --report --json --dry-run --quiet --verbose
+--no-verify --no-repair --verify-budget --inputs --seed --atol --rtol --copy-weights --report --json --dry-run --quiet --verbose
 --help
 """
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 import numpy as np
 import onnx
@@ -10,7 +11,9 @@ import pytest
 
 from passes.errors import RewriteError
 from passes.promises import Promises
+from rewriter import unjudged
 from rewriter.backends import onnxruntime as runtime
+from rewriter.budget import Budget
 from rewriter.pipeline import rewrite
 from rewriter.validation import find_broken_pass, validate, write_mismatch
 
@@ -336,8 +339,10 @@ class TestEngines:
     @pytest.mark.parametrize(
         ("scale", "verdict"), [(1, "equal"), (2, "differs")], ids=["right", "wrong"]
     )
-    def test_engines_that_differ_are_compared_with_themselves(self, scale, verdict):
-        # With antialias the engines differ by a grey level.
+    def test_engines_that_differ_are_compared_with_themselves(self, scale, verdict, monkeypatch):
+        # With antialias the engines differ by a grey level; as if that were not known.
+        monkeypatch.setattr(unjudged, "UNJUDGED", ())
+
         def resize(factor):
             return model(
                 "(uint8[1,1,37,41] x) => (uint8[] y)",
@@ -351,12 +356,141 @@ class TestEngines:
         if verdict == "equal":
             assert check.cases[0].message.startswith("the engines differ, before and after alike")
 
+    @pytest.mark.parametrize(
+        ("op", "verdict"), [("Identity", "equal"), ("Neg", "differs")], ids=["right", "wrong"]
+    )
+    def test_onnxruntime_judges_where_the_evaluator_is_known_to_differ(self, op, verdict):
+        def resized(op):
+            return model(
+                "(uint8[1,1,37,41] x) => (int32[] y)",
+                'f = Constant <value = float[4] {1, 1, 0.4, 0.3}> () z = Resize <mode = "linear">'
+                f"(x, , f) i = Cast <to = 6> (z) y = {op}(i)",
+            )
+
+        check = validate(resized("Identity"), resized(op), cases=2)
+        assert verdicts(check) == [verdict] * 2
+        assert {c.engine for c in check.cases} == {"onnxruntime on the plain expansion"}
+        if verdict == "equal":
+            assert "the evaluator rounds interpolated integers otherwise" in check.summary
+            assert "differ" not in check.summary.replace("largest difference", "")
+
     def test_without_onnxruntime_the_reference_does_it_all(self, monkeypatch):
         monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
         check = validate(RELU, rewrite(RELU, strategy="expand").model)
         assert check.verified == 8
         assert {c.engine for c in check.cases} == {"reference"}
         assert not validate(RELU, ABS).ok
+
+
+# The body takes one shape only, and of the elements nothing is declared: of all feeds that are
+# drawn, the empty sequence alone is accepted. So it is with models of exporters.
+ONE_SHAPE = model(
+    "(seq(float[]) xs) => (seq(float[7,11]) ys)",
+    "w = Constant <value_float = 2.0> () t = Constant <value = int64[2] {7, 11}> ()"
+    "ys = SequenceMap <body = b (float[] x) => (float[7,11] y)"
+    "{ z = Mul(x, w) y = Reshape(z, t) }> (xs)",
+)
+FED = {"xs": [np.ones((7, 11), np.float32)]}
+
+
+class TestBodiesThatNeverRan:
+    @pytest.mark.parametrize("custom", [False, True], ids=["evaluator", "onnxruntime"])
+    def test_the_empty_sequence_alone_proves_nothing(self, custom):
+        given = ONE_SHAPE
+        if custom:  # unknown to the evaluator
+            given = model(
+                "(seq(float[]) xs) => (seq(float[7,11]) ys)",
+                "t = Constant <value = int64[2] {7, 11}> ()"
+                "ys = SequenceMap <body = b (float[] x) => (float[7,11] y)"
+                "{ z = com.microsoft.Gelu(x) y = Reshape(z, t) }> (xs)",
+                '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>',
+            )
+        after = rewrite(given, strategy="expand").model
+        check = validate(given, after, cases=4)
+        assert [c.verdict for c in check.cases if not c.feed["xs"]] == ["equal"]
+        assert (check.ok, check.verified) == (False, 0)
+        assert "no body of a map or loop ran there (length 0)" in check.summary
+        assert "not even the rank is declared, with --input-shape xs=d,d" in check.summary
+        assert "--inputs" in check.summary
+        assert validate(given, after, FED).ok
+        assert not validate(given, after, {"xs": []}).ok
+
+    def test_a_promise_of_the_shape_is_enough(self):
+        result = rewrite(ONE_SHAPE, strategy="expand", input_shapes={"xs": [7, 11]})
+        check = validate(ONE_SHAPE, result.model)
+        assert check.verified == 8
+
+    def test_a_loop_without_iterations_proves_nothing(self):
+        loop = model(
+            "(float[N] x, int64 n) => (float[N] y)",
+            'y = Loop (n, "", x) <body = b (int64 i, bool c, float[N] s) => (bool k, float[N] t)'
+            "{ k = Identity(c) t = Add(s, s) }>",
+        )
+        feeds = [{"x": np.ones(2, np.float32), "n": np.int64(n)} for n in (0, 2)]
+        assert not validate(loop, loop, feeds[:1]).ok
+        assert validate(loop, loop, feeds).verified == 2
+
+    def test_a_model_without_maps_counts_every_feed(self):
+        relu = model("(float[N] x) => (float[N] y)", "y = Relu(x)")
+        assert validate(relu, relu, {"x": np.zeros(0, np.float32)}).ok
+
+
+class TestBudget:
+    # Expands to as many elements as it is told.
+    EXPAND = model("(int64[2] s) => (int64 n)", "c = ConstantOfShape(s) n = Size(c)")
+
+    def test_no_time_skips_every_feed(self):
+        check = validate(RELU, ABS, budget=Budget(0, 2**30))
+        assert verdicts(check) == ["skipped"] * 8
+        assert not check.ok
+        assert "8 skipped, which would exceed the budget (the time is over)" in check.summary
+        assert "--verify-budget" in check.summary
+
+    @pytest.mark.parametrize("engine", ["before", "after"])
+    def test_what_needs_too_much_memory_is_skipped(self, engine):
+        small = model("(int64[2] s) => (int64 n)", "n = ReduceProd <keepdims = 0> (s)")
+        pair = (self.EXPAND, small) if engine == "before" else (small, self.EXPAND)
+        feeds = [{"s": np.int64(s)} for s in ([10**5, 10**5], [3, 4])]
+        check = validate(*pair, feeds, budget=Budget(memory=2**30))
+        assert verdicts(check) == ["skipped", "equal"]
+        assert check.ok
+        assert "ConstantOfShape '' would take the values beyond 1024 MB" in check.summary
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory")
+    def test_memory_is_limited_where_onnxruntime_alone_runs(self):
+        header = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+        custom = model(
+            "(float[1] x, int64[2] s) => (float[] y)",
+            "e = Expand(x, s) g = com.microsoft.Gelu(e) y = ReduceMax <keepdims = 0> (g)",
+            header,
+        )
+        x = np.ones(1, np.float32)
+        feeds = [{"x": x, "s": np.int64(s)} for s in ([10**5, 10**4], [3, 4])]
+        check = validate(custom, custom, feeds, budget=Budget(memory=2**30))
+        assert verdicts(check) == ["skipped", "equal"]
+        assert check.cases[0].message == "onnxruntime would need more than 1024 MB"
+
+    def test_an_endless_loop_is_stopped_on_both_engines(self):
+        endless = model(
+            "(float[1] x) => (float[1] y)",
+            'm = Constant <value_int = 1000000000000> () y = Loop (m, "", x) <body = b (int64 i,'
+            " bool c, float[1] s) => (bool k, float[1] t) { k = Identity(c) t = Add(s, s) }>",
+        )
+        custom = model(
+            "(float[1] x) => (float[1] y)",
+            'm = Constant <value_int = 1000000000000> () y = Loop (m, "", x) <body = b (int64 i,'
+            " bool c, float[1] s) => (bool k, float[1] t)"
+            "{ k = Identity(c) t = com.microsoft.Gelu(s) }>",
+            '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>',
+        )
+        for one in (endless, custom):
+            check = validate(one, one, {"x": np.ones(1, np.float32)}, budget=Budget(0.5))
+            assert verdicts(check) == ["skipped"]
+
+    def test_each_feed_is_announced(self):
+        told = []
+        validate(RELU, RELU, cases=2, on_feed=told.append)
+        assert told == ["1 of 2, length 5 ragged", "2 of 2, length 2 equal"]
 
 
 class TestBrokenPass:

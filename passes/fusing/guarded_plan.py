@@ -1,0 +1,44 @@
+"""Plans a map behind the one guard that relies on nothing: all elements have one shape."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from passes.decisions import Code, Decision, Reason
+from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, plan_decision
+from passes.fusing.walk_site import walk_site
+from passes.loops.plan import plan_loop
+from passes.sequence_map import is_disputed
+from passes.site import MapSite, SequenceSource
+
+__all__ = ["plan_guarded"]
+
+
+def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
+    """Plan an If: the fused body where all elements have one shape, else a loop.
+
+    No promise, proof or declared number is relied on, and nothing is packed.
+
+    Returns:
+        The plan; a `Decision` alone where a source is no sequence, or nothing would be fused.
+    """
+    loop = plan_loop(site, facts.typings)
+    sequences = [s.sequence for _, s in site.elements if isinstance(s, SequenceSource)]
+    typed = all(facts.typings.declared.dtype(site.body.outputs[o]) for o in site.used_outputs())
+    disputed = any(is_disputed(sequence, facts.typings.declared) for sequence in sequences)
+    declined = dataclasses.replace(loop.decision, reasons=[REPAIRED, *loop.decision.reasons])
+    if len(sequences) != len(site.elements) or disputed or not typed:
+        return declined
+    body = walk_site(site, facts, Check.SHAPES)
+    if not body.walk.fused:
+        body.discard()
+        return declined
+    guarded = list(dict.fromkeys(sequences))
+    decision = plan_decision(site, {Check.SHAPES: body}, guarded, loop, facts)
+    decision.reasons.insert(0, REPAIRED)
+    return FusionPlan(site, {Check.SHAPES: body}, guarded, True, loop, decision)
+
+
+REPAIRED = Reason(Code.REPAIRED)
+"""Why a map does not take the form that would have been chosen."""

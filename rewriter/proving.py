@@ -1,0 +1,133 @@
+"""Verifies a rewrite, repairs it where that is needed and possible, and reports both."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from passes.errors import RewriteError
+from rewriter import checking, models
+from rewriter.backends import BackendError, open_session
+from rewriter.budget import Allowance, Budget
+from rewriter.case_record import Case
+from rewriter.check_record import Check
+from rewriter.feeds import Feed
+from rewriter.judging import Judge
+from rewriter.models import AnyModel, ModelError
+from rewriter.proof_record import proof_record
+from rewriter.repairing import Ceilings, Repair, Repaired, repair
+from rewriter.report import Report
+from rewriter.result import Result
+from rewriter.validation import validate
+
+__all__ = ["VerificationError", "prove", "refuse_invalid", "repaired", "with_proof"]
+
+
+class VerificationError(RewriteError):
+    """A rewrite is not verified: the models differ beyond repair, or nothing could be compared.
+
+    Attributes:
+        report: The report of the rewrite.
+        check: What the feeds showed.
+    """
+
+    def __init__(self, report: Report, check: Check) -> None:
+        super().__init__(f"the rewritten model is not what the model before is: {check.summary}")
+        self.report = report
+        self.check = check
+
+    def __reduce__(self) -> tuple[type[VerificationError], tuple[Report, Check]]:
+        """Make a copy, in another process too, from the report and the comparison."""
+        return type(self), (self.report, self.check)
+
+
+def prove(before: AnyModel, result: Result, write: Callable[[Ceilings], Result]) -> Result:
+    """Verify a rewrite on drawn inputs, and repair it if need be.
+
+    Args:
+        before: The model that is right.
+        result: The rewrite.
+        write: Rewrites the model before, with ceilings.
+
+    Returns:
+        The rewrite, the verification in its report.
+
+    Raises:
+        VerificationError: It is not verified.
+    """
+    check = validate(before, result.model)
+    repairs: tuple[Repair, ...] = ()
+    mended = repaired(before, check, write, lambda one: validate(before, one.model))
+    if mended is not None:
+        result, check, repairs = mended.result, mended.check, mended.repairs
+    if not check.ok:
+        raise VerificationError(result.report, check)
+    return with_proof(result, check, repairs)
+
+
+def repaired(
+    before: AnyModel,
+    check: Check,
+    write: Callable[[Ceilings], Result],
+    compare: Callable[[Result], Check],
+    **tolerances: Any,
+) -> Repaired | None:
+    """Repair a rewrite that a comparison refutes; None where nothing is wrong, or no repair helps.
+
+    Args:
+        before: The model that is right.
+        check: The comparison.
+        write: Rewrites the model before, with ceilings.
+        compare: Compares a result with the model before.
+        tolerances: ``rtol`` and ``atol``, as for `validate`.
+
+    Raises:
+        ModelError: The model before is not valid.
+    """
+    if check.mismatch is None:
+        return None
+    refuse_invalid(before)
+
+    def agrees(result: Result, case: Case) -> bool:
+        allowance = Allowance(Budget(check.budget.seconds, check.budget.memory))
+        judge = Judge(before, result.model, allowance=allowance, **tolerances)
+        return judge.case(Feed(case.description, case.feed)).verdict == "equal"
+
+    return repair(before, check, write, compare, agrees)
+
+
+def refuse_invalid(before: AnyModel) -> None:
+    """Refuse a model that neither the checker nor onnxruntime takes: no rewrite is to blame.
+
+    Raises:
+        ModelError: Neither takes it.
+    """
+    try:
+        checking.require_valid(models.take(before).model)
+    except ModelError:
+        with contextlib.suppress(BackendError):
+            open_session(before)
+            return
+        raise
+
+
+def with_proof(
+    result: Result, check: Check, repairs: tuple[Repair, ...] = (), folder: str = ""
+) -> Result:
+    """Return a rewrite with its verification in the report, and a warning for each repair.
+
+    Args:
+        result: The rewrite.
+        check: What a comparison showed of it.
+        repairs: What was repaired before.
+        folder: Where the evidence for the repairs lies, empty where it is not kept.
+    """
+    see = f"; see {folder}" if folder else ""
+    report = dataclasses.replace(
+        result.report,
+        verification=proof_record(check, repairs),
+        warnings=(*result.report.warnings, *(f"{one.sentence}{see}" for one in repairs)),
+    )
+    return dataclasses.replace(result, report=report)

@@ -1,0 +1,82 @@
+"""How large the results of a node will be, asked of ONNX's inference before the node runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+__all__ = ["least_result_bytes"]
+
+# Inference knows the values of inputs of at most so many elements: shapes, repeats, pads.
+_MOST_VALUES = 64
+# The results of these grow by the values of their inputs, or by their attributes.
+_GROWING = {
+    *("BlackmanWindow", "CenterCropPad", "Col2Im", "ConstantOfShape", "ConvTranspose", "DFT"),
+    *("Expand", "HammingWindow", "HannWindow", "MaxUnpool", "MelWeightMatrix", "Multinomial"),
+    *("OneHot", "Pad", "RandomNormal", "RandomUniform", "Range", "Resize", "RoiAlign", "STFT"),
+    *("Tile", "Upsample", "MaxRoiPool", "Conv", "AveragePool", "MaxPool", "LpPool", "AffineGrid"),
+}
+_WIDEST = 16
+"""The bytes of the widest element, which a complex number has."""
+
+
+def least_result_bytes(
+    node: onnx.NodeProto, opset: int, inputs: Sequence[Any], enough: int
+) -> int:
+    """Return the bytes that the results of a node take at least, 0 where nothing is known.
+
+    Args:
+        node: The node.
+        opset: The version of ONNX's operators.
+        inputs: An array, a list of arrays or None for each input of the node.
+        enough: No more than that has to be told from 0.
+    """
+    inputs = [np.asarray(value) if isinstance(value, np.generic) else value for value in inputs]
+    arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+    # What broadcasts, multiplies or gathers has at most the product of all elements.
+    most = math.prod(max(array.size, 1) for array in arrays) * _WIDEST
+    if node.op_type not in _GROWING and most <= enough:
+        return 0
+    if len(arrays) != sum(value is not None for value in inputs) or node.domain:
+        return 0
+    return _inferred_bytes(node, opset, inputs)
+
+
+def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> int:
+    named = dict(zip(node.input, inputs, strict=False))
+    arrays = {name: v for name, v in named.items() if name and isinstance(v, np.ndarray)}
+    try:
+        types = infer_node_outputs(
+            onnx.defs.get_schema(node.op_type, opset, ""),
+            node,
+            {name: _type(array) for name, array in arrays.items()},
+            {
+                name: onnx.numpy_helper.from_array(array)
+                for name, array in arrays.items()
+                if array.size <= _MOST_VALUES
+            },
+            opset_imports=[onnx.helper.make_opsetid("", opset)],
+        )
+    except (InferenceError, onnx.defs.SchemaError, RuntimeError, ValueError, KeyError):
+        return 0  # the node says itself what is wrong with its inputs
+    return sum(_bytes(type_) for type_ in types.values())
+
+
+def _type(array: np.ndarray) -> onnx.TypeProto:
+    element = onnx.TensorProto.STRING
+    if array.dtype.kind not in "OUS":
+        element = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return onnx.helper.make_tensor_type_proto(element, array.shape)
+
+
+def _bytes(type_: onnx.TypeProto) -> int:
+    tensor = type_.tensor_type
+    if not tensor.HasField("shape") or not tensor.elem_type:
+        return 0
+    width = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).itemsize
+    return width * math.prod(dim.dim_value for dim in tensor.shape.dim)

@@ -1,0 +1,64 @@
+"""Where the evaluator and onnxruntime are known to compute different values."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from rewriter.backends import run
+from rewriter.unjudged import find_unjudged
+
+RESIZE = """<ir_version: 10, opset_import: ["" : 19]>
+g ({type}[1,1,37,41] x) => ({type}[] y) {{
+  s = Constant <value = int64[4] {{1, 1, {size}}}> ()
+  y = Resize <antialias = {antialias}, mode = "{mode}"> (x, , , s)
+}}"""
+
+
+def resize(type_: str, mode: str, antialias: int = 0, size: str = "13, 11") -> ir.Model:
+    text = RESIZE.format(type=type_, mode=mode, antialias=antialias, size=size)
+    return ir.from_onnx_text(text)
+
+
+def share_that_differs(model: ir.Model) -> float:
+    dtype = model.graph.inputs[0].dtype
+    assert dtype is not None
+    image = np.random.default_rng(0).integers(0, 100, (1, 1, 37, 41)).astype(dtype.numpy())
+    one, other = (run(model, {"x": image}, backend=b)["y"] for b in ("reference", "onnxruntime"))
+    return float(np.mean(np.abs(one.astype(float) - other.astype(float)) > 1e-3))
+
+
+@pytest.mark.parametrize("type_", ["uint8", "int8", "int32"])
+@pytest.mark.parametrize("antialias", [0, 1])
+def test_interpolated_integers_are_not_judged(type_: str, antialias: int) -> None:
+    """When the engines agree here, a row of the table can go."""
+    model = resize(type_, "linear", antialias)
+    assert find_unjudged(model) == "the evaluator rounds interpolated integers otherwise"
+    assert share_that_differs(model) > 0.05
+
+
+@pytest.mark.parametrize("type_", ["uint8", "float"])
+def test_what_is_not_interpolated_is_judged(type_: str) -> None:
+    model = resize(type_, "nearest")
+    assert find_unjudged(model) == ""
+    assert share_that_differs(model) == 0
+
+
+def test_floats_are_judged_without_antialias() -> None:
+    assert find_unjudged(resize("float", "linear")) == ""
+    assert find_unjudged(resize("float", "linear", 1)) != ""
+
+
+def test_bodies_and_functions_are_looked_into() -> None:
+    model = ir.from_onnx_text(
+        """<ir_version: 10, opset_import: ["" : 19, "f" : 1]>
+        g (seq(uint8[H,W]) xs) => (seq(uint8[3,4]) ys) {
+          ys = SequenceMap (xs) <body = b (uint8[H,W] x) => (uint8[3,4] y) { y = f.to (x) }>
+        }
+        <domain: "f", opset_import: ["" : 19]> to (x) => (y) {
+          s = Constant <value = int64[2] {3, 4}> ()
+          y = Resize <mode = "linear"> (x, , , s)
+        }"""
+    )
+    assert find_unjudged(model) != ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence, Set
+from typing import TypeVar
 
 import onnx_ir as ir
 
@@ -11,6 +12,8 @@ from passes.graphs import PATH_KEY, all_graphs, subgraphs, walk_nodes
 from passes.outer_outputs import connect_outer_outputs
 
 __all__ = ["keep_names", "make_names_unique", "name_apart"]
+
+_Named = TypeVar("_Named", ir.Value, ir.Node)
 
 
 def _fresh(base: str, taken: set[str]) -> str:
@@ -107,20 +110,19 @@ def name_apart(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
         model: The model.
         nodes: New nodes of it.
     """
-    new = list(walk_nodes(nodes))
-    values = [
-        v
-        for node in new
-        for _, g in subgraphs(node)
-        for v in (*g.inputs, *g.initializers.values())
-    ]
-    values += [out for node in new for out in node.outputs]
-    own: set[ir.Value | ir.Node] = {*new, *values}
+    top = list(nodes)
+    new = list(walk_nodes(top))
+    bodies = [graph for node in new for _, graph in subgraphs(node)]
+    # Values of a body come last: one of the names that they share may be that of an output.
+    values = [out for node in top for out in node.outputs]
+    values += [v for graph in bodies for v in _values_of(graph)]
     graphs = list(all_graphs(model))
-    for fresh, every in (
-        (values, [v for graph in graphs for v in _values_of(graph)]),
-        (new, [node for graph in graphs for node in graph]),
-    ):
-        taken = {one.name for one in every if one.name and one not in own}
-        for one in dict.fromkeys(fresh):
-            one.name = _fresh(one.name or "value", taken)
+    _name_apart(values, [v for graph in graphs for v in _values_of(graph)])
+    _name_apart(new, [node for graph in graphs for node in graph])
+
+
+def _name_apart(new: Sequence[_Named], every: Sequence[_Named]) -> None:
+    own = set(new)
+    taken = {one.name for one in every if one.name and one not in own}
+    for one in dict.fromkeys(new):
+        one.name = _fresh(one.name or "value", taken)

@@ -86,7 +86,7 @@ class Map(ControlFlow):
     def _types(self, inputs: tuple[Value, ...], outer: dict[str, Value]) -> list[Any]:
         types = []
         for at, kind in enumerate(self.kinds[: len(self.body.input_names)]):
-            value = None if kind == "index" else inputs[self.sources[at]]
+            value: Value = None if kind == "index" else inputs[self.sources[at]]
             if kind == "index":
                 value = np.array(0, np.int64)
             elif kind == "slice" and self.splits[at] < 0:

@@ -149,8 +149,9 @@ class _Node:
         if not self.lists["scalar_splits"][at]:
             return _dim()
         size = self.numbers(self.lists["splits"][at])
-        is_even = size and size[0] > 0 and whole.HasField("dim_value")
-        return _dim(size[0]) if is_even and whole.dim_value % size[0] == 0 else _dim()
+        if not size or size[0] <= 0 or not whole.HasField("dim_value"):
+            return _dim()
+        return _dim() if whole.dim_value % size[0] else _dim(size[0])
 
     def number_of_samples(self) -> Any:
         """Return the number of samples as a dimension."""

@@ -55,7 +55,7 @@ def write_map(builder: Builder, site: MapSite) -> ir.Node:
         given.append(like)
     slices = [source if isinstance(source, TensorSource) else None for source in given]
     sources = [inputs.position(_read(source)) for source in given]
-    splits = [inputs.position(s and _standing(builder, s.split)) for s in slices]
+    splits = [inputs.position(None if s is None else _standing(builder, s.split)) for s in slices]
     count = inputs.position(first.write_count(builder) if isinstance(first, IndexSource) else None)
     attributes = {
         "body": site.body,

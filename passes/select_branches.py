@@ -6,9 +6,9 @@ import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
 from passes.batching.table import may_draw
+from passes.body_copies import copy_body
 from passes.builder import Builder, drop_uses
 from passes.graphs import (
-    copy_nodes,
     default_opset,
     graphs_inside,
     is_default_domain,
@@ -130,7 +130,7 @@ def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
     for graph in _branches(node):
         move_initializers(graph, model.graph)
         values: dict[ir.Value, ir.Value | None] = {}
-        builder.nodes.extend(copy_nodes(graph, values))
+        builder.nodes.extend(copy_body(graph, values))
         made.append([(value, values.get(value) or value) for value in graph.outputs])
     condition = node.inputs[0]
     assert condition is not None

@@ -13,8 +13,10 @@ from passes.site import ElementSource, IndexSource, MapSite, Result, SequenceSou
 from passes.typing import Typing
 
 __all__ = [
+    "CONTRADICTED",
     "DISPUTED",
     "find_sequence_maps",
+    "is_contradicted",
     "is_disputed",
     "read_sequence_map",
     "results_of",
@@ -138,6 +140,22 @@ def is_disputed(sequence: ir.Value, typing: Typing) -> bool:
     size = constant_value(node.inputs[1])
     may_be_one = size is None or bool((size == 1).all())
     return is_cut_away and may_be_one and typing.rank(node.inputs[1]) != 1
+
+
+CONTRADICTED = "the body declares other dimensions of its elements than their sequence has"
+
+
+def is_contradicted(element: ir.Value, sequence: ir.Value, typing: Typing) -> bool:
+    """Whether a body declares other dimensions of its elements than their sequence has.
+
+    A guard asks for those that the body declares, and onnxruntime folds by those of the sequence.
+    """
+    own, around = typing.dims(element), typing.dims(sequence)
+    if own is None or around is None:
+        return False
+    pairs = zip(own, around, strict=False)
+    differ = (isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+    return len(own) != len(around) or any(differ)
 
 
 def _before_identities(sequence: ir.Value) -> ir.Value:

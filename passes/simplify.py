@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
+from passes.body_copies import forget_dims
 from passes.branches import fold_branches
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
@@ -152,6 +153,7 @@ def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
     if body is None or not moved:
         return False
     body.remove(moved)
+    forget_dims(moved)
     graph.insert_before(node, moved)
     return True
 
@@ -174,7 +176,8 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
             continue
         copied = ir.Node("", "Identity", [sequence], name=f"{node.name}/Identity")
         new = copied.outputs[0]
-        new.type, new.shape, name = outer.type, outer.shape, outer.name
+        new.type, name = outer.type, outer.name
+        new.shape = outer.shape if outer.is_graph_output() else None
         graph.insert_before(node, copied)
         outer.replace_all_uses_with(new, replace_graph_outputs=True)
         outer.name, new.name = None, name

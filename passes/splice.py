@@ -17,8 +17,9 @@ def splice(
 ) -> dict[ir.Value, ir.Value]:
     """Insert what a builder recorded before a node, and replace values by new ones.
 
-    A new value takes the name, type and shape of the value that it replaces. The node, and what
-    only it needed, is removed when nothing reads it any more.
+    A new value takes the name and type of the value that it replaces, and the dimensions of an
+    output of the graph: those of any other may be false. The node, and what only it needed, is
+    removed when nothing reads it any more.
 
     Args:
         builder: The new nodes.
@@ -43,7 +44,7 @@ def splice(
     for old, new in pairs:
         name = old.name
         new.type = old.type or new.type
-        new.shape = old.shape
+        new.shape = old.shape if old.is_graph_output() else None
         new.doc_string = old.doc_string
         new.metadata_props.update(old.metadata_props)
         old.replace_all_uses_with(new, replace_graph_outputs=True)

@@ -8,6 +8,7 @@ import itertools
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
+from passes.body_copies import copy_body
 from passes.builder import Builder, drop_uses
 from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
@@ -15,7 +16,6 @@ from passes.decisions import Decision, Verdict
 from passes.folding import Folder
 from passes.fusing.guards import Guards
 from passes.graphs import (
-    copy_nodes,
     default_opset,
     is_default_domain,
     node_paths,
@@ -139,13 +139,13 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
     builder, hiding = Builder(site.path), Guards()
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
     once: dict[ir.Value, ir.Value | None] = dict(site.shared)
-    builder.nodes.extend(copy_nodes(filter(_is_constant, site.body), once))
+    builder.nodes.extend(copy_body(filter(_is_constant, site.body), once))
     weight = 0
     for k in range(count):
         values = dict(once)
         for inner, sequence in sources:
             values[inner] = _element(builder, sequence, known, k, hiding)
-        nodes = copy_nodes(itertools.filterfalse(_is_constant, site.body), values)
+        nodes = copy_body(itertools.filterfalse(_is_constant, site.body), values)
         builder.nodes.extend(nodes)
         typing.copy(values)
         weight += weight_of(nodes, folder)

@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
+from passes.body_copies import copy_body
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
 from passes.graphs import (
-    copy_nodes,
     default_opset,
     graphs_inside,
     node_paths,
@@ -185,7 +185,7 @@ def _write(
     for trip in range(count):
         values = _inputs(builder, iteration, trip, count, typing)
         values |= {c.inner: now for c, now in zip(iteration.states, states, strict=True)}
-        builder.nodes.extend(copy_nodes(iteration.body, values))
+        builder.nodes.extend(copy_body(iteration.body, values))
         typing.copy(values)
         states = [_now(values, carried.next) for carried in iteration.states]
         for row, one in zip(held, collected, strict=True):

@@ -26,9 +26,10 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
 from passes.batching.promotion import Promotions
+from passes.body_copies import copy_body
 from passes.builder import Builder, drop_uses
 from passes.decisions import Code, Decline, Reason
-from passes.graphs import captured_values, copy_node, is_default_domain, subgraphs
+from passes.graphs import captured_values, is_default_domain, subgraphs
 from passes.typing import Typings, ValueType
 
 __all__ = ["Walk", "WalkOptions"]
@@ -252,7 +253,7 @@ class Walk:
         values: dict[ir.Value, ir.Value | None] = {
             old: x.value for old, x in self.env.items() if x.is_shared
         }
-        self.stage(stage).nodes.append(copy_node(node, values))
+        self.stage(stage).nodes.extend(copy_body([node], values))
         self._typings.copy(values)
         if node.op_type != "Constant" and not (isinstance(said, table.Row) and said.total):
             self.hoisted.append(node)

@@ -132,6 +132,8 @@ class FusedBody:
                 typings.declared.dtype(v),
                 typings.equal_dims(v),
                 self.walk.promotions.axis(v),
+                typings.proven_dims(v),
+                is_tensor=True,
             )
             for i, v in enumerate(promoted)
         }

@@ -23,7 +23,7 @@ from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
 from passes.graphs import walk_nodes
 from passes.loops.plan import LoopPlan, plan_loop
-from passes.sequence_map import DISPUTED, is_disputed
+from passes.sequence_map import CONTRADICTED, DISPUTED, is_contradicted, is_disputed
 from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
@@ -72,12 +72,9 @@ class FusionPlan:
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide how a map is fused; a `Decision` alone says why it is not."""
     loop = plan_loop(site, facts.typings)
-    if any(
-        isinstance(source, SequenceSource) and is_disputed(source.sequence, facts.typings.declared)
-        for _, source in site.elements
-    ):
-        reason = Reason(Code.UNKNOWN_RANK, detail=DISPUTED)
-        return dataclasses.replace(loop.decision, reasons=[reason, *loop.decision.reasons])
+    untrusted = _untrusted(site, facts.typings)
+    if untrusted is not None:
+        return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
     unproven = unproven_sequences(site, facts)
     plain = walk_site(site, facts, None)
     found = walk_behind_guards(site, facts) if unproven else {}
@@ -103,6 +100,18 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
     return FusionPlan(site, fused, guarded, needs_samples, loop, decision, rest=rest)
+
+
+def _untrusted(site: MapSite, typings: Typings) -> Reason | None:
+    """Return why no form but a loop is right whatever the elements are, None if one may be."""
+    for inner, source in site.elements:
+        if not isinstance(source, SequenceSource):
+            continue
+        if is_disputed(source.sequence, typings.declared):
+            return Reason(Code.UNKNOWN_RANK, detail=DISPUTED)
+        if is_contradicted(inner, source.sequence, typings.declared):
+            return Reason(Code.UNKNOWN_SHAPE, detail=CONTRADICTED)
+    return None
 
 
 def _stays_loop(plain: FusedBody, facts: FusionFacts) -> bool:

@@ -100,9 +100,9 @@ class BlockLoopWriter(LoopWriter):
     def _first_element(self, builder: Builder, output: int, count: ir.Value) -> ir.Value:
         """Return the sequence that all of it and each block start with, so that none has a shape.
 
-        It holds an element of length 0 along the axis. Where another dimension is no number, the
-        element is there only if there are no samples. Where it may differ by sample, a
-        concatenation is all that is wanted, and of nothing that is an error.
+        It holds an element of length 0 along the axis. Where another dimension is no proven
+        number, the element is there only if there are no samples. Where it may differ by sample,
+        a concatenation is all that is wanted, and of nothing that is an error.
         """
         plan = self.plans[output]
         dims = None if plan.dims is None else list(plan.dims)
@@ -120,7 +120,7 @@ class BlockLoopWriter(LoopWriter):
             sequence.type = ir.SequenceType(ir.TensorType(dtype))
             return [sequence]
 
-        if shape == dims:
+        if shape == dims and not plan.declared_axes:
             return write_element(builder)[0]
         branches = {
             "then_branch": builder.subgraph("none", [], write_element),

@@ -52,12 +52,26 @@ class OutputPlan:
         dtype: Its element type, if known.
         dims: Its dimensions, None for each that may differ by sample.
         axis: With blocks: the axis that is concatenated.
+        proven: Its dimensions again, None for each that is only declared: no written type may
+            have that number.
+        is_shared: Whether it is one value for all samples.
+        is_tensor: Whether a tensor of it is read, which has dimensions even without samples.
     """
 
     form: Form
     dtype: ir.DataType | None
     dims: tuple[int | str | None, ...] | None
     axis: int = 0
+    proven: tuple[int | str | None, ...] | None = None
+    is_shared: bool = False
+    is_tensor: bool = False
+
+    @property
+    def declared_axes(self) -> list[int]:
+        """The axes whose number is only declared."""
+        dims, proven = self.dims or (), self.proven or (None,) * len(self.dims or ())
+        pairs = enumerate(zip(dims, proven, strict=True))
+        return [axis for axis, (d, p) in pairs if isinstance(d, int) and p is None]
 
 
 @dataclasses.dataclass(frozen=True)

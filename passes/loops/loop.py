@@ -15,10 +15,13 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.builder import Builder, drop_uses
+from passes.fusing.guards import Guards
 from passes.loops.blocks import BlockLoopWriter
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.one_shape import with_shapes, with_true_shape
 from passes.loops.writer import LoopWriter
+from passes.site import ElementSource, SequenceSource
 from passes.sources import prepare_source
 from passes.typing import Typings, ValueType
 
@@ -46,30 +49,51 @@ def write_loop(
     Returns:
         What each of these outputs has become.
     """
+    guards = Guards()
     sources = [
-        prepare_source(builder, source, typings.declared.dtype(inner))
+        prepare_source(
+            builder, _hidden(builder, source, typings, guards), typings.declared.dtype(inner)
+        )
         for inner, source in body.elements
     ]
     if count is None:
         count = sources[0].count(builder)
     in_blocks = any(plan.form is Form.BLOCKS for plan in plans.values())
     writer = BlockLoopWriter if in_blocks else LoopWriter
-    held = writer(body, typings, plans, sources).write(builder, count)
-    for i, one in held.items():
-        _enter_types(typings, plans[i], one)
+    whole, all_plans, shapes = with_shapes(body, plans)
+    held = writer(whole, typings, all_plans, sources).write(builder, count)
+    drop_uses(whole.nodes[len(body.nodes) :])
+    rows = {i: held.pop(position).value for i, position in shapes.items()}
+    for i, plan in plans.items():
+        held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count)
+        _enter_types(typings, plan, held[i])
     return held
+
+
+def _hidden(
+    builder: Builder, source: ElementSource, typings: Typings, guards: Guards
+) -> ElementSource:
+    """Return a source that tells onnxruntime no number which is only declared of its elements."""
+    if not isinstance(source, SequenceSource):
+        return source
+    declared, proven = (t.dims(source.sequence) for t in (typings.declared, typings.proven))
+    numbers = [(axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int)]
+    if set(numbers) <= set(enumerate(proven or ())):
+        return source
+    return SequenceSource(guards.hidden(builder, source.sequence))
 
 
 def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:
     """Tell what is known of the tensors that a loop gives: a later map may read them."""
     if plan.form is Form.INSERTION or plan.dims is None or plan.dtype is None:
         return
-    dims: list[int | str | None] = list(plan.dims)
-    if plan.form is Form.SCAN_OUTPUT:
-        dims.insert(0, None)
-    else:
-        dims[plan.axis] = None
-    for typing in (typings.declared, typings.proven):
+    proven = plan.proven or (None,) * len(plan.dims)
+    for typing, known in ((typings.declared, plan.dims), (typings.proven, proven)):
+        dims: list[int | str | None] = list(known)
+        if plan.form is Form.SCAN_OUTPUT:
+            dims.insert(0, None)
+        else:
+            dims[plan.axis] = None
         typing.set(held.value, ValueType(ir.TensorType(plan.dtype), tuple(dims)))
         if held.lengths is not None:
             typing.set(held.lengths, ValueType(ir.TensorType(_INT64), (None,)))

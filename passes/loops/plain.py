@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
-from passes.graphs import copy_nodes
 from passes.site import MapSite, SequenceSource
 
 __all__ = ["write_plain"]
@@ -40,7 +40,7 @@ def write_plain(builder: Builder, site: MapSite, dtypes: Sequence[ir.DataType]) 
             values[value] = inner.op("SequenceAt", [source.sequence, index])
         for value, outer in site.shared:
             values[value] = inner.op("Identity", [outer])
-        inner.nodes.extend(copy_nodes(site.body, values))
+        inner.nodes.extend(copy_body(site.body, values))
         outputs = [goes_on]
         for state, old in zip(states, site.body.outputs, strict=True):
             grown = inner.op("SequenceInsert", [state, values.get(old, old)])

@@ -112,7 +112,10 @@ def plan_output(
         is_shared: Whether it is one value for all samples.
         count: Number of samples, if known.
     """
-    dims = typings.declared.dims(value) if is_shared else typings.equal_dims(value)
+    dims, proven = typings.equal_dims(value), typings.proven_dims(value)
+    if is_shared:
+        dims = typings.declared.dims(value)
+        proven = None if proven is None or len(proven) != len(dims or ()) else proven
     dtype = element_type(value, results, typings)
     kinds = {r.kind for r in results}
     unsplittable = None
@@ -122,15 +125,19 @@ def plan_output(
         if not dims and "concatenated" in kinds:
             return OutputPlan(Form.INSERTION, dtype, dims), _SCALARS
         form = Form.INSERTION if unsplittable else Form.SCAN_OUTPUT
-        return OutputPlan(form, dtype, dims), unsplittable
+        is_tensor = kinds != {"sequence"}
+        plan = OutputPlan(
+            form, dtype, dims, proven=proven, is_shared=is_shared, is_tensor=is_tensor
+        )
+        return plan, unsplittable
     if kinds == {"stacked"} and dims is None:
         dims = dims_of_samples(value, results, typings)
     if kinds == {"stacked"} and all(r.axis == 0 or dims is not None for r in results):
-        return OutputPlan(Form.SCAN_OUTPUT, dtype, dims), None
+        return OutputPlan(Form.SCAN_OUTPUT, dtype, dims, proven=proven, is_tensor=True), None
     axis = _ragged_axis(dims, results)
     if axis is None or unsplittable:
         return OutputPlan(Form.INSERTION, dtype, dims), unsplittable or _why_ragged(dims)
-    return OutputPlan(Form.BLOCKS, dtype, dims, axis), _why_ragged(dims)
+    return OutputPlan(Form.BLOCKS, dtype, dims, axis, proven), _why_ragged(dims)
 
 
 _SCALARS = Reason(Code.NEVER, detail="is a scalar, which ConcatFromSequence refuses")

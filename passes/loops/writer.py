@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
+from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
-from passes.graphs import copy_nodes
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.sources import PreparedSource
 from passes.typing import Typings
@@ -17,19 +17,6 @@ __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
 
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
-
-
-_INFERRED_WRONGLY = frozenset({"Attention"})
-"""Operators for which ONNX's inference gives dimensions of 0: the checker refuses true ones."""
-
-
-def _without_refused_shapes(nodes: Sequence[ir.Node]) -> Sequence[ir.Node]:
-    """Forget the shapes of copies that the checker would compare with false ones."""
-    for node in nodes:
-        if node.op_type in _INFERRED_WRONGLY:
-            for value in node.outputs:
-                value.shape = None
-    return nodes
 
 
 def empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:
@@ -84,7 +71,7 @@ class LoopWriter:
         values: dict[ir.Value, ir.Value | None] = dict(self.body.shared)
         for (inner, _), source in zip(self.body.elements, self.sources, strict=True):
             values[inner] = source.read(builder, index)
-        builder.nodes.extend(_without_refused_shapes(copy_nodes(self.body.nodes, values)))
+        builder.nodes.extend(copy_body(self.body.nodes, values))
         self.typings.copy(values)
         outputs: list[ir.Value] = []
         for old in self.body.outputs:
@@ -98,7 +85,8 @@ class LoopWriter:
         copied = builder.op("Identity", [value])
         copied.type = None if plan.dtype is None else ir.TensorType(plan.dtype)
         if plan.dims is not None:
-            copied.shape = ir.Shape([d if isinstance(d, int) else None for d in plan.dims])
+            dims = plan.proven or (None,) * len(plan.dims)
+            copied.shape = ir.Shape([d if isinstance(d, int) else None for d in dims])
         return copied
 
     def write(self, builder: Builder, count: ir.Value) -> dict[int, Held]:

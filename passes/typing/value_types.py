@@ -153,6 +153,13 @@ class Typings:
             for p, d in zip(proven, declared, strict=True)
         )
 
+    def proven_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """Return `equal_dims` with None for each number that is only declared."""
+        dims, proven = self.equal_dims(value), self.proven[value].dims
+        if dims is None or proven is None:
+            return None if dims is None else (None,) * len(dims)
+        return tuple(p if self.proven.is_one_number(p) else None for p in proven)
+
     def numbered_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """Return `equal_dims` with the numbers that are declared in the place of symbols.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CONSTANT_OPERANDS", "INDEX_OPERANDS", "SCATTERS"]
+__all__ = ["CONSTANT_OPERANDS", "INDEX_OPERANDS", "SCATTERS", "SHAPED_BY_VALUES"]
 
 _REDUCTIONS = (
     "ReduceL1",
@@ -101,3 +101,39 @@ INDEX_OPERANDS: dict[str, frozenset[int]] = {
 
 #: Operators whose result is undefined when two of their indices are equal.
 SCATTERS: frozenset[str] = frozenset({"MaxUnpool", "ScatterElements", "ScatterND"})
+
+#: Operators whose results take their shapes from the values of operands.
+SHAPED_BY_VALUES: frozenset[str] = frozenset(
+    {
+        *_REDUCTIONS,
+        "AffineGrid",
+        "BlackmanWindow",
+        "CenterCropPad",
+        "Col2Im",
+        "Compress",
+        "ConstantOfShape",
+        "DFT",
+        "Expand",
+        "HammingWindow",
+        "HannWindow",
+        "Loop",
+        "MelWeightMatrix",
+        "NonMaxSuppression",
+        "NonZero",
+        "OneHot",
+        "Pad",
+        "Range",
+        "Reshape",
+        "Resize",
+        "STFT",
+        "Slice",
+        "Split",
+        "Squeeze",
+        "StringNormalizer",
+        "StringSplit",
+        "Tile",
+        "TopK",
+        "Unique",
+        "Unsqueeze",
+    }
+)

@@ -16,7 +16,16 @@ from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from rewriter.pipeline import rewrite
 from tests.lifted.build import Lifted, build, joins_rows
-from tests.lifted.cases import MAPPED, WAYS, Official, Role, nodes_of, official_cases, stable_hash
+from tests.lifted.cases import (
+    FALSELY_DECLARED,
+    MAPPED,
+    WAYS,
+    Official,
+    Role,
+    nodes_of,
+    official_cases,
+    stable_hash,
+)
 from tests.lifted.judge import (
     Engine,
     difference,
@@ -105,7 +114,14 @@ def prepare(name: str, way: str) -> Prepared | None:
             return None
         samples = cut.samples
     results = [engine.run(sample) for sample in samples]
+    if way == FALSELY_DECLARED and not _differ_in_shape(results):
+        return None
     return Prepared(official, roles, engine.name, samples, results, changes, cut)
+
+
+def _differ_in_shape(results: Sequence[Sequence[np.ndarray]]) -> bool:
+    """Whether an output of the single model has another shape for another sample."""
+    return len({tuple(output.shape for output in outputs) for outputs in results}) > 1
 
 
 def _inlined(lifted: Lifted) -> onnx.ModelProto:
@@ -153,7 +169,13 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
         return Outcome(name, op_type, "unusable")
     fuses = strategy in ("auto", "fuse")
     static = strategy == "fuse" or stable_hash(name) % 2 == 0
-    lifted = _lift(prepared, static=static, stacks=fuses and way != "all")
+    is_false = way == FALSELY_DECLARED
+    lifted = _lift(
+        prepared,
+        static=static or is_false,
+        stacks=fuses and way not in ("all", FALSELY_DECLARED),
+        declared=prepared.results[: 1 if is_false else None],
+    )
     served: Mapping[str, Sequence[str]] = {}
     if prepared.cut is not None:
         split, served = split_inputs(lifted, prepared.cut)
@@ -179,14 +201,18 @@ def judge(name: str, way: str, strategy: str) -> Outcome:
     return dataclasses.replace(outcome, status="wrong", detail=found) if found else outcome
 
 
-def _lift(prepared: Prepared, *, static: bool, stacks: bool) -> Lifted:
+def _lift(
+    prepared: Prepared,
+    *,
+    static: bool,
+    stacks: bool,
+    declared: Sequence[Sequence[np.ndarray]],
+) -> Lifted:
     """Build the map, with numbers for dimensions where ONNX's inference refuses symbols."""
 
     def lift(numbers: bool) -> Lifted:
         one = prepared
-        return build(
-            one.official, one.roles, one.samples, one.results, static=numbers, stacks=stacks
-        )
+        return build(one.official, one.roles, one.samples, declared, static=numbers, stacks=stacks)
 
     lifted = lift(static)
     try:

@@ -1,0 +1,160 @@
+"""A declared number that is false never makes a result wrong: the model fails, or is right."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from rewriter.backends import BackendError, open_session
+from rewriter.compare import compare
+from rewriter.options import Strategy
+from rewriter.pipeline import rewrite
+from tests.passes.expansion import rows
+
+HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
+
+RESHAPED = """g (seq(float[a,b,c]) xs, seq(int64[3]) sizes) => (seq({result}) ys) {{
+    ys = SequenceMap (xs, sizes) <body = f (float[a,b,c] x, int64[3] size) => ({result} y)
+        <{inside}> {{ {nodes} }}> }}"""
+MAPPED = """g (seq({sequence}) xs) => (seq(float[]) ys) {{
+    ys = SequenceMap (xs) <body = f ({element} x) => (float[] y) {{ {nodes} }}> }}"""
+JOINED = """g (seq(float[a,3]) xs) => (float[n,m] z) {
+    ys = SequenceMap (xs) <body = f (float[a,3] x) => (float[a,3] y) { y = Neg (x) }>
+    z = ConcatFromSequence <axis = 0> (ys) }"""
+FISSIONED = """g (seq(float[a,b,3]) xs, float[k] w) => (seq(float[]) ys) {
+    ys = SequenceMap (xs) <body = f (float[a,b,3] x) => (float[] y) {
+        size = Constant <value_ints = [4, 4]> ()
+        crop = CenterCropPad <axes = [0, 1]> (x, size)
+        e = Exp (crop) n = Neg (e) y = Mul (n, w) }> }"""
+
+SIZES = [np.array([10, 7, 3]), np.array([3, 7, 10])]
+BLOCKS = {"xs": rows((10, 7, 3), (10, 7, 3)), "sizes": SIZES}
+HEAVY = "a = Exp (x) b = Neg (a) c = Abs (b) d = Sqrt (c) y = Relu (d)"
+# Of each case: the model, what it is fed, and whether it must be right, not only not wrong.
+CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "an output": (
+        RESHAPED.format(
+            result="float[10,7,3]", inside="int64[3] unused", nodes="y = Reshape (x, size)"
+        ),
+        BLOCKS,
+        False,
+    ),
+    "an output of one sample": (
+        RESHAPED.format(
+            result="float[10,7,3]", inside="int64[3] unused", nodes="y = Reshape (x, size)"
+        ),
+        {"xs": BLOCKS["xs"][1:], "sizes": SIZES[1:]},
+        True,
+    ),
+    "a value inside": (
+        RESHAPED.format(
+            result="int64[3]",
+            inside="float[10,7,3] t",
+            nodes="t = Reshape (x, size) y = Shape (t)",
+        ),
+        BLOCKS,
+        True,
+    ),
+    "what a branch yields": (
+        RESHAPED.format(
+            result="int64[3]",
+            inside="int64[3] unused",
+            nodes="""top = ReduceMax <keepdims = 0> (size) nine = Constant <value = int64 {9}> ()
+                is_top = Greater (top, nine)
+                t = If (is_top) <then_branch = p () => (float[10,7,3] u) { u = Reshape (x, size) },
+                    else_branch = q () => (float[10,7,3] v) { v = Identity (x) }>
+                y = Shape (t)""",
+        ),
+        BLOCKS,
+        True,
+    ),
+    "elements that differ": (
+        MAPPED.format(sequence="float[2,3]", element="float[2,3]", nodes=HEAVY),
+        {"xs": rows((2, 3), (3, 2))},
+        False,
+    ),
+    "elements alike": (
+        MAPPED.format(sequence="float[2,3]", element="float[2,3]", nodes=HEAVY),
+        {"xs": rows((3, 2), (3, 2))},
+        True,
+    ),
+    "elements that are empty": (
+        MAPPED.format(sequence="float[2,3]", element="float[2,3]", nodes=HEAVY),
+        {"xs": rows((0, 3), (0, 5))},
+        False,
+    ),
+    "rows that are empty": (
+        MAPPED.format(sequence="float[a,3]", element="float[a,3]", nodes=HEAVY),
+        {"xs": rows((0, 4), (2, 3), (0, 3))},
+        False,
+    ),
+    "rows alike that are empty": (
+        MAPPED.format(sequence="float[a,3]", element="float[a,3]", nodes=HEAVY),
+        {"xs": rows((0, 4), (0, 4))},
+        True,
+    ),
+    "the shape of elements": (
+        MAPPED.format(sequence="float[2,3]", element="float[2,3]", nodes="y = Shape (x)")
+        .replace("float[] y", "int64[2] y")
+        .replace("seq(float[])", "seq(int64[2])"),
+        {"xs": rows((2, 3), (3, 2))},
+        True,
+    ),
+    "elements of another shape than the body's": (
+        MAPPED.format(sequence="float[2,3]", element="float[3,2]", nodes=HEAVY),
+        {"xs": rows((3, 2), (3, 2))},
+        True,
+    ),
+    "joined rows": (JOINED, {"xs": rows((2, 4), (1, 4))}, True),
+    "a dimension beside proven ones": (
+        FISSIONED,
+        {"xs": rows((5, 6, 4), (3, 4, 4)), "w": np.ones((1,), np.float32)},
+        True,
+    ),
+    "a dimension beside proven ones that differs": (
+        FISSIONED,
+        {"xs": rows((5, 6, 4), (3, 4, 2)), "w": np.ones((1,), np.float32)},
+        False,
+    ),
+    "no samples": (FISSIONED, {"xs": [], "w": np.ones((3,), np.float32)}, True),
+}
+
+
+@pytest.mark.parametrize("strategy", get_args(Strategy))
+@pytest.mark.parametrize("name", CASES)
+def test_a_false_number_is_an_error_at_most(name: str, strategy: Strategy) -> None:
+    text, feeds, is_right = CASES[name]
+    model = onnx.parser.parse_model(HEADER + text)
+    onnx.checker.check_model(model)
+    expected = open_session(model, "reference").run(feeds)
+    rewritten = rewrite(model, strategy=strategy).model
+    for backend in ("onnxruntime", "reference"):
+        session = open_session(rewritten, backend)
+        try:
+            actual = session.run(feeds)
+        except BackendError:
+            assert not is_right
+            continue
+        difference = compare(expected, actual)
+        assert difference.equal, f"{backend}: {difference.message}"
+
+
+def test_onnxruntime_compares_only_the_sizes_of_what_a_loop_collects() -> None:
+    """The trap behind `passes.loops.one_shape`; when this fails, upstream has mended it."""
+    model = onnx.parser.parse_model(
+        HEADER
+        + """g (float[a,b] x, int64[n,2] sizes) => (float[n,c,d] ys) {
+            n = Constant <value = int64 {2}> () go = Constant <value = bool {1}> ()
+            ys = Loop (n, go) <body = f (int64 i, bool go_in) => (bool go_out, float[c,d] y) {
+                size = Gather <axis = 0> (sizes, i)
+                y = Reshape (x, size) go_out = Identity (go_in) }> }"""
+    )
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    feeds = {"x": np.ones((2, 3), np.float32), "sizes": np.array([[2, 3], [3, 2]])}
+    assert session.run(None, feeds)[0].shape == (2, 2, 3)

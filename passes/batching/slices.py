@@ -43,8 +43,8 @@ def _shifted(ctx: Context, axes: Batched, rank: int) -> ir.Value:
     known = ctx.constant(axes)
     if known is None:
         return ctx.shifted_axes(axes, rank)
-    shifted = np.where(known >= 0, known + 1, known + rank + 1)
-    return ctx.builder.constant(shifted.astype(known.dtype))
+    shifted = [ctx.axis(int(axis), rank) for axis in known.reshape(-1)]
+    return ctx.builder.constant(np.array(shifted, known.dtype).reshape(known.shape))
 
 
 def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -146,7 +146,7 @@ def _pad_inputs(
     value = None if fill is None else fill.value
     known = ctx.constant(pads)
     if axes is not None:
-        known = _along_all(known, ctx.constant(axes), data.rank)
+        known = _along_all(ctx, known, ctx.constant(axes), data.rank)
         if known is None:
             return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
     if known is not None:
@@ -160,12 +160,15 @@ def _pad_inputs(
     return [data.value, amounts] if value is None else [data.value, amounts, value]
 
 
-def _along_all(pads: np.ndarray | None, axes: np.ndarray | None, rank: int) -> np.ndarray | None:
+def _along_all(
+    ctx: Context, pads: np.ndarray | None, axes: np.ndarray | None, rank: int
+) -> np.ndarray | None:
     """Return the amounts for all axes of those for some, None if they are not known."""
     if pads is None or axes is None:
         return None
     amounts = np.zeros((2, rank), np.int64)
-    amounts[:, axes.reshape(-1)] = pads.reshape(2, -1)
+    places = [ctx.axis(int(axis), rank) - 1 for axis in axes.reshape(-1)]
+    amounts[:, places] = pads.reshape(2, -1)
     return amounts.reshape(-1)
 
 

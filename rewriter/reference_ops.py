@@ -154,6 +154,18 @@ class Equal(Operator):
         return (np.asarray(np.equal(a, b)),)
 
 
+class GatherElements(Operator):
+    """Elements by position; one out of range is an error, where ONNX's own counts around."""
+
+    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[Value, ...]:
+        size = data.shape[axis]
+        if indices.size and not (-size <= indices.min() and indices.max() < size):
+            raise self.error(f"an index is outside of {-size} to {size - 1}")
+        held = [slice(n) for n in indices.shape]
+        held[axis] = slice(None)
+        return (np.take_along_axis(data[tuple(held)], indices.astype(np.int64), axis),)
+
+
 class ReduceMean(Operator):
     """The mean; of no numbers, for which the specification has none, it is 0 as in onnxruntime."""
 
@@ -202,6 +214,7 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     OptionalGetElement,
     Identity,
     Equal,
+    GatherElements,
     If,
     ReduceMean,
 )

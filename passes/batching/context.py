@@ -291,7 +291,13 @@ class Context(Operators):
         return self.op("Expand", [operand.value, self.batched_shape(operand.value)])
 
     def axis(self, axis: int, rank: int) -> int:
-        """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``."""
+        """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``.
+
+        Raises:
+            Decline: A sample has no such axis; its stack might.
+        """
+        if not -rank <= axis < rank:
+            raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
         return axis + 1 if axis >= 0 else axis + rank + 1
 
     def axis_attribute(self, node: ir.Node, rank: int, default: int | None = None) -> int:
@@ -303,22 +309,26 @@ class Context(Operators):
             default: What the node means if it has no such attribute.
 
         Raises:
-            Decline: A sample has no such axis; its stack might.
+            Decline: See `axis`.
         """
         axis = self.attribute(node, "axis", default)
-        if axis is None or not -rank <= axis < rank:
-            raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
+        if axis is None:
+            raise Decline(Code.NO_RULE, "its axis is left out")
         return self.axis(int(axis), rank)
 
     def shifted_axes(self, axes: Batched, rank: int) -> ir.Value:
         """Return shared axes of a sample, known at run time only, as axes of its stack.
 
-        The result is never negative: onnxruntime gets the shape of a reduction of no rows over
-        a negative axis wrong.
+        The result is not negative: onnxruntime gets the shape of a reduction of no rows over a
+        negative axis wrong. An axis that a sample does not have is none of the stack either: the
+        one before its first is not the batch axis.
         """
         dtype = (axes.dtype or ir.DataType.INT64).numpy()
-        zero, one, wrap = (self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1))
+        zero, one, wrap, least, away = (
+            self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1, -rank, -1)
+        )
         shift = self.op("Where", [self.op("Less", [axes.value, zero]), wrap, one])
+        shift = self.op("Where", [self.op("Less", [axes.value, least]), away, shift])
         return self.op("Add", [axes.value, shift])
 
     def merged(self, value: ir.Value, dims: Sequence[int | str | None] = ()) -> ir.Value:

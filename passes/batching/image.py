@@ -24,11 +24,11 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
 
 
 def affine_grid(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Matrices ``[N, ...]``: the samples join the axis ``N``, and so does ``size[0]``."""
+    """Matrices ``[N, ...]``: the samples join the axis ``N``, which ``size[0]`` must be."""
     theta = ctx.operand(operands, 0, "theta")
     size = ctx.require_shared(ctx.operand(operands, 1, "size"), "size")
     assert size is not None
-    count = volume(ctx, theta.value, 0, 2)
+    count = ctx.op("Mul", [ctx.batch, ctx.op("Slice", [size, ctx.ints(0), ctx.ints(1)])])
     rest = ctx.op("Slice", [size, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max)])
     merged = ctx.op("Concat", [count, rest], {"axis": 0})
     new = ctx.same(node, [ctx.merged(theta.value), merged])

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import merge, merging, sample_numbers, unmerge_outputs, volume
+from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
 __all__ = ["max_pool", "max_roi_pool", "max_unpool", "pooling", "roi_align"]
@@ -37,7 +38,9 @@ def max_unpool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     size = volume(ctx, like, 1, 3)
     for length in sizes:
         size = ctx.op("Mul", [size, length])
-    moved = ctx.op("Add", [ctx.expanded(indices), sample_numbers(ctx, size, x.rank)])
+    starts = sample_numbers(ctx, size, x.rank)
+    every = ctx.op("Mul", [ctx.batch, size])
+    moved = places_in_all(ctx, ctx.expanded(indices), starts, size, every, from_end=False)
     given: list[ir.Value | None] = [ctx.merged(like), ctx.merged(moved)]
     if ctx.optional(operands, 2) is not None:
         shape = ctx.op(
@@ -84,22 +87,26 @@ def _unpooled_sizes(
     return sizes
 
 
-def _images(ctx: Context, x: Batched) -> tuple[ir.Value, ir.Value | None]:
-    """Return all images as one axis, and the number of each sample's first image ``[B, 1]``."""
+def _images(ctx: Context, x: Batched, numbers: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return all images as one axis, and the numbers that those of a sample have among them.
+
+    Args:
+        ctx: The context.
+        x: The images of each sample.
+        numbers: Numbers of images of each sample, int64 ``[B, R]``.
+    """
     if x.is_shared:
-        return x.value, None
-    first = sample_numbers(ctx, ctx.shape(x.value, 1, 2), 1)
-    return ctx.merged(x.value), first
+        return x.value, numbers
+    size, images = ctx.shape(x.value, 1, 2), ctx.merged(x.value)
+    starts, total = sample_numbers(ctx, size, 1), ctx.shape(images, 0, 1)
+    return images, places_in_all(ctx, numbers, starts, size, total, from_end=False)
 
 
 def roi_align(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """All regions of all samples at once; ``batch_indices`` count the images of all samples."""
     x, rois = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "rois")
     indices = ctx.operand(operands, 2, "batch_indices")
-    images, first = _images(ctx, x)
-    numbers = ctx.expanded(indices)
-    if first is not None:
-        numbers = ctx.op("Add", [numbers, first])
+    images, numbers = _images(ctx, x, ctx.expanded(indices))
     new = ctx.same(node, [images, merge(ctx, rois), ctx.merged(numbers)])
     return unmerge_outputs(ctx, new, numbers)
 
@@ -109,13 +116,14 @@ def max_roi_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     x, rois = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "rois")
     if rois.dtype == ir.DataType.FLOAT16 and x.is_stacked:
         raise Decline(Code.NO_RULE, "float16 cannot number the images of all samples")
-    images, first = _images(ctx, x)
-    regions = ctx.expanded(rois)
-    if first is not None:
+    images, regions = x.value, ctx.expanded(rois)
+    if x.is_stacked:
         axes, start, one = ctx.ints(2), ctx.ints(0), ctx.ints(1)
         column = ctx.op("Slice", [regions, start, one, axes])
         rest = ctx.op("Slice", [regions, one, ctx.ints(5), axes])
-        number = ctx.op("CastLike", [ctx.unsqueeze(first, [2]), column])
-        regions = ctx.op("Concat", [ctx.op("Add", [column, number]), rest], {"axis": 2})
+        own = ctx.op("Cast", [ctx.squeeze(column, [2])], {"to": ir.DataType.INT64})
+        images, numbers = _images(ctx, x, own)
+        number = ctx.op("CastLike", [ctx.unsqueeze(numbers, [2]), column])
+        regions = ctx.op("Concat", [number, rest], {"axis": 2})
     new = ctx.same(node, [images, ctx.merged(regions)])
     return unmerge_outputs(ctx, new, regions)

@@ -83,13 +83,14 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     data, axes = ctx.operand(operands, 0, "data"), ctx.optional(operands, 1)
     given = _given_axes(ctx, node, axes)
     if given is not None:
-        shifted = [axis + 1 if axis >= 0 else axis for axis in given]
+        shifted = [ctx.axis(axis, data.rank + len(given)) for axis in given]
         return [ctx.stacked(ctx.unsqueeze(data.value, shifted))]
     if axes is None:
         raise Decline(Code.NO_RULE, "its axes are left out")
-    dtype = (axes.dtype or ir.DataType.INT64).numpy()
-    zero, one = (ctx.builder.constant(np.array(n, dtype)) for n in (0, 1))
+    zero, one, away = (ctx.ints(n) for n in (0, 1, -1))
     shift = ctx.op("Where", [ctx.op("Less", [axes.value, zero]), zero, one])
+    least = ctx.op("Sub", [ctx.ints(-data.rank), ctx.op("Shape", [axes.value])])
+    shift = ctx.op("Where", [ctx.op("Less", [axes.value, least]), away, shift])
     return ctx.same(node, [data.value, ctx.op("Add", [axes.value, shift])])
 
 

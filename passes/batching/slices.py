@@ -43,8 +43,8 @@ def _shifted(ctx: Context, axes: Batched, rank: int) -> ir.Value:
     known = ctx.constant(axes)
     if known is None:
         return ctx.shifted_axes(axes, rank)
-    shifted = np.where(known >= 0, known + 1, known + rank + 1)
-    return ctx.builder.constant(shifted.astype(known.dtype))
+    shifted = [ctx.axis(int(axis), rank) for axis in known.reshape(-1)]
+    return ctx.builder.constant(np.array(shifted, known.dtype).reshape(known.shape))
 
 
 def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -140,9 +140,11 @@ def _pad_inputs(
     """Return the inputs of a Pad of the stack."""
     pads, axes = ctx.operand(operands, 1, "pads"), ctx.optional(operands, 3)
     value = None if fill is None else fill.value
-    if axes is not None:
-        return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
     known = ctx.constant(pads)
+    if axes is not None:
+        known = _along_all(ctx, known, ctx.constant(axes), data.rank)
+        if known is None:
+            return [data.value, pads.value, value, _shifted(ctx, axes, data.rank)]
     if known is not None:
         amounts = ctx.ints(*_with_batch_axis(known.tolist(), data.rank))
     else:
@@ -152,6 +154,18 @@ def _pad_inputs(
         none = ctx.ints(0)
         amounts = ctx.op("Concat", [none, begins, none, ends], {"axis": 0})
     return [data.value, amounts] if value is None else [data.value, amounts, value]
+
+
+def _along_all(
+    ctx: Context, pads: np.ndarray | None, axes: np.ndarray | None, rank: int
+) -> np.ndarray | None:
+    """Return the amounts for all axes of those for some, None if they are not known."""
+    if pads is None or axes is None:
+        return None
+    amounts = np.zeros((2, rank), np.int64)
+    places = [ctx.axis(int(axis), rank) - 1 for axis in axes.reshape(-1)]
+    amounts[:, places] = pads.reshape(2, -1)
+    return amounts.reshape(-1)
 
 
 def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -620,6 +620,14 @@ GROWS = """g (int64 m) => ({output} y) {{
         {{ d = Identity(c) k = Range({range}) {o} }}> }}"""
 ERRORS = {
     **{
+        f"gather-elements-at-{index}": (
+            "g (float[2] x, int64[1] i) => (float[1] y) { y = GatherElements(x, i) }",
+            {"x": A, "i": i64([index])},
+            "GatherElements 'y': an index is outside of -2 to 1",
+        )
+        for index in (2, -3)
+    },
+    **{
         f"at-{position}": (
             "g (seq(float[N]) s, int64 i) => (float[N] y) { y = SequenceAt(s, i) }",
             {"s": [A, B], "i": i64(position)},

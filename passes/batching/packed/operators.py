@@ -87,12 +87,13 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     size = ctx.op("Squeeze", [ctx.shape(data.value, 1), ctx.ints(0)])
     zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
     columns = ctx.op("Range", [zero, size, one])
-    place = ctx.unsqueeze(lengths.positions, [1])
+    offsets = ctx.op("Sub", [columns, ctx.unsqueeze(lengths.positions, [1])])
+    least = zero
     if diagonal is not None:
         number = aligned_row(ctx, diagonal, lengths, 1)
-        place = ctx.op("Add", [place, ctx.unsqueeze(number, [1] if diagonal.is_stacked else [0])])
+        least = ctx.unsqueeze(number, [1] if diagonal.is_stacked else [0])
     upper = ctx.attribute(node, "upper", 1)
-    kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [columns, place])
+    kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [offsets, least])
     none = ctx.builder.constant(np.array(0, data.dtype.numpy()))
     return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
 

@@ -21,6 +21,7 @@ from passes.batching.packed.row_by_row import (
     sample_axis,
 )
 from passes.batching.packed.segments import spread
+from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -82,29 +83,16 @@ def _looked_up(
         assert data.lengths is not None
         axes = range(1, positions.rank + 1)
         starts, sizes = (ctx.unsqueeze(v, axes) for v in (data.lengths.starts, data.lengths.value))
-        return data.value, _row(ctx, number, starts, sizes, data.lengths.total)
+        return data.value, places_in_all(ctx, number, starts, sizes, data.lengths.total)
     if data.lengths is not None:
         starts, sizes = (
             ctx.unsqueeze(spread(ctx, v, lengths), range(1, behind))
             for v in (data.lengths.starts, data.lengths.value)
         )
-        return data.value, _row(ctx, number, starts, sizes, data.lengths.total)
+        return data.value, places_in_all(ctx, number, starts, sizes, data.lengths.total)
     table, size = ctx.merged(data.value, data.dims), ctx.shape(data.value, 1, 2)
     starts = ctx.unsqueeze(ctx.op("Mul", [lengths.samples, size]), range(1, behind))
-    return table, _row(ctx, number, starts, size, ctx.shape(table, 0, 1))
-
-
-def _row(
-    ctx: Context, where: ir.Value, starts: ir.Value, sizes: ir.Value, total: ir.Value
-) -> ir.Value:
-    """Return rows for positions in samples; behind the last row for one that is outside."""
-    zero = ctx.builder.scalar(0)
-    wrapped = ctx.op("Add", [where, sizes])
-    from_front = ctx.op("Where", [ctx.op("Less", [where, zero]), wrapped, where])
-    outside = ctx.op(
-        "Or", [ctx.op("Less", [from_front, zero]), ctx.op("GreaterOrEqual", [from_front, sizes])]
-    )
-    return ctx.op("Where", [outside, total, ctx.op("Add", [from_front, starts])])
+    return table, places_in_all(ctx, number, starts, size, ctx.shape(table, 0, 1))
 
 
 def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

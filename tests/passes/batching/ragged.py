@@ -26,7 +26,20 @@ from tests.passes.batching.harness import (
     typed_outputs,
 )
 
-__all__ = ["LENGTHS", "RaggedCase", "prove_ragged", "ragged", "reasons_of"]
+__all__ = [
+    "LENGTHS",
+    "RaggedCase",
+    "alone",
+    "feeds_of",
+    "fused",
+    "joined",
+    "loops_of",
+    "prove_ragged",
+    "ragged",
+    "reasons_of",
+    "sample_of",
+    "wanted",
+]
 
 LENGTHS = (2, 0, 3)
 TEXT = {np.dtype(np.float32): "float", np.dtype(np.float64): "double", np.dtype(object): "string"}
@@ -82,11 +95,11 @@ def _sizes(operand: Operand) -> tuple[int, ...]:
     return tuple(a.shape[0] for a in operand.samples)
 
 
-def _sample(operand: Operand, k: int) -> Array:
+def sample_of(operand: Operand, k: int) -> Array:
     return operand.samples[k if operand.kind in ("ragged", "mapped") else 0]
 
 
-def _single(case: RaggedCase) -> onnx.ModelProto:
+def alone(case: RaggedCase) -> onnx.ModelProto:
     """Return the body as a model whose ragged inputs may have any length."""
     proto = typed_outputs(single_model(case.single()), case.single())
     for value in proto.graph.input:
@@ -97,9 +110,9 @@ def _single(case: RaggedCase) -> onnx.ModelProto:
 
 def wanted(case: RaggedCase, batch: int) -> list[list[Array]]:
     """Return the outputs of the body for each sample, at least those of the first."""
-    single = _single(case)
+    single = alone(case)
     feeds = [
-        {n: _sample(o, k) for n, o in case.operands.items() if o.kind != "constant"}
+        {n: sample_of(o, k) for n, o in case.operands.items() if o.kind != "constant"}
         for k in range(max(batch, 1))
     ]
     return [_run_alone(single, one) for one in feeds]
@@ -183,9 +196,10 @@ def _is_even(want: Sequence[Sequence[Array]], position: int) -> bool:
     return len({one[position].shape for one in want}) == 1
 
 
-def _fused(
+def fused(
     case: RaggedCase, want: Sequence[Sequence[Array]], lacks: Collection[str] = ()
 ) -> tuple[ir.Model, list[Any]]:
+    """Return the fused model, for a target that lacks some operators, and why loops are left."""
     model = ir.from_proto(ragged_model(case, want))
     fuse = FuseSequenceMapPass(lacks=lacks)
     fuse(model)
@@ -196,9 +210,51 @@ def _fused(
     return model, [r for d in decisions for r in d.reasons if r.op_type]
 
 
+def loops_of(model: ir.Model) -> int:
+    """Return how many loops a model holds."""
+    return sum(n.op_type in ("Loop", "Scan") for g in all_graphs(model) for n in g)
+
+
 def reasons_of(case: RaggedCase) -> list[tuple[str, str]]:
     """Return operator and code of each node that stayed per-sample."""
-    return [(r.op_type, r.code.value) for r in _fused(case, wanted(case, 3))[1]]
+    return [(r.op_type, r.code.value) for r in fused(case, wanted(case, 3))[1]]
+
+
+def feeds_of(case: RaggedCase, batch: int) -> dict[str, Array]:
+    """Return the inputs of the fused model for the first ``batch`` samples."""
+    feeds = {name: np.array(sizes[:batch], np.int64) for sizes, name in _names(case).items()}
+    for name, operand in case.operands.items():
+        parts = [sample_of(operand, k) for k in range(batch)]
+        if operand.kind == "ragged":
+            feeds[f"{name}_all"] = np.concatenate([operand.samples[0][:0], *parts])
+        elif operand.kind == "mapped":
+            none = np.empty((0, *operand.samples[0].shape), operand.samples[0].dtype)
+            feeds[f"{name}_all"] = np.stack(parts) if parts else none
+        elif operand.kind == "shared":
+            feeds[name] = sample_of(operand, 0)
+    return feeds
+
+
+def joined(
+    want: Sequence[Sequence[Array]],
+    position: int,
+    batch: int,
+    like: Sequence[Sequence[Array]] | None = None,
+) -> Array:
+    """Return an output of the fused model for the first samples, by those of the body alone.
+
+    Args:
+        want: The outputs of the body.
+        position: Which output.
+        batch: How many samples.
+        like: Outputs that the model was made for, if not for these.
+    """
+    rows = [one[position] for one in want[:batch]]
+    first = want[0][position]
+    if _is_even(like or want, position):
+        return np.stack(rows) if rows else np.empty((0, *first.shape), first.dtype)
+    axis = _axis(like or want, position)
+    return np.concatenate([np.take(first, [], axis), *rows], axis)
 
 
 def prove_ragged(
@@ -213,30 +269,12 @@ def prove_ragged(
         lacks: Operators that the target does not have, and of which none is left.
     """
     want = wanted(case, 3)
-    model, reasons = _fused(case, want, lacks)
-    loops = sum(n.op_type in ("Loop", "Scan") for g in all_graphs(model) for n in g)
-    assert loops == case.loops + inside, f"loops are left: {reasons}"
+    model, reasons = fused(case, want, lacks)
+    assert loops_of(model) == case.loops + inside, f"loops are left: {reasons}"
     assert not any(n.op_type in lacks for g in all_graphs(model) for n in g)
-    feeds = {name: np.array(sizes[:batch], np.int64) for sizes, name in _names(case).items()}
-    for name, operand in case.operands.items():
-        parts = [_sample(operand, k) for k in range(batch)]
-        if operand.kind == "ragged":
-            feeds[f"{name}_all"] = np.concatenate([operand.samples[0][:0], *parts])
-        elif operand.kind == "mapped":
-            none = np.empty((0, *operand.samples[0].shape), operand.samples[0].dtype)
-            feeds[f"{name}_all"] = np.stack(parts) if parts else none
-        elif operand.kind == "shared":
-            feeds[name] = _sample(operand, 0)
-    outputs = run_model(ir.to_proto(model), feeds)
+    outputs = run_model(ir.to_proto(model), feeds_of(case, batch))
     for position, got in enumerate(outputs):
-        rows = [one[position] for one in want[:batch]]
-        first = want[0][position]
-        if _is_even(want, position):
-            expected = np.stack(rows) if rows else np.empty((0, *first.shape), first.dtype)
-        else:
-            axis = _axis(want, position)
-            none = np.take(first, [], axis)
-            expected = np.concatenate([none, *rows], axis)
+        expected = joined(want, position, batch)
         assert got.shape == expected.shape, f"{case.outputs[position]}: {got.shape}"
         assert got.dtype == expected.dtype, f"{case.outputs[position]}: {got.dtype}"
         assert_equal(got, expected, case.single(), case.outputs[position])

@@ -14,7 +14,9 @@ import onnx_ir as ir
 
 from passes.graphs import all_graphs
 from rewriter import external_data, files, graphsurgeon, protos, structure, weights
+from rewriter.bounds import check_bounds
 from rewriter.errors import ModelError, ModelWarning
+from rewriter.fields import check_fields
 
 __all__ = [
     "AnyModel",
@@ -78,7 +80,7 @@ def take(model: AnyModel) -> Taken:
     if isinstance(model, onnx.ModelProto):
         proto = onnx.ModelProto()
         proto.CopyFrom(model)  # renaming an initializer of the IR writes into its message
-        external_data.check_message(proto, None)
+        _check_message(proto)
         return Taken(protos.from_proto(proto), Kind.PROTO, None, model)
     if isinstance(model, ir.Model):
         for tensor in weights.external_tensors(model):
@@ -86,7 +88,7 @@ def take(model: AnyModel) -> Taken:
         return Taken(_clone(model), Kind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
-        external_data.check_message(proto, None)
+        _check_message(proto)
         return Taken(protos.from_proto(proto), Kind.GRAPHSURGEON, None, model)
     raise ModelError(
         "a model is a path, an onnx.ModelProto, an onnx_ir.Model or an onnx_graphsurgeon.Graph, "
@@ -123,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> ir.Model:
             to lie outside of its folder or behind the end of their file.
     """
     proto, folder = files.read(path), Path(path).absolute().parent
-    external_data.check_message(proto, folder)
+    _check_message(proto, folder, os.fspath(path))
     model = protos.from_proto(proto, os.fspath(path))
     weights.settle(model, folder)
     return model
@@ -188,8 +190,17 @@ def _message(
         proto = graphsurgeon.to_proto(model)
     else:
         raise ModelError(f"only a model can be saved, not a {type(model).__name__}")
-    external_data.check_message(proto, folder)
+    _check_message(proto, folder)
     return proto, dict.fromkeys(weights.locations(proto), folder)
+
+
+def _check_message(
+    proto: onnx.ModelProto, folder: Path | None = None, name: str = "the model"
+) -> None:
+    """Refuse a message that is not safe to be read any further."""
+    check_fields(proto, name)
+    check_bounds(proto, name)
+    external_data.check_message(proto, folder)
 
 
 def _clone(model: ir.Model) -> ir.Model:

@@ -16,6 +16,7 @@ from onnx.reference import ReferenceEvaluator as OnnxEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeContextError
 
 from rewriter import external_data, files, graphsurgeon, models, protos
+from rewriter.fields import check_fields
 from rewriter.reference_loops import LOOP_OPERATORS
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
 from rewriter.reference_sequences import SEQUENCE_OPERATORS
@@ -170,6 +171,7 @@ def _message(model: Any) -> Any:
     folder: Path | None
     if isinstance(model, str | os.PathLike):
         proto, folder = files.read(model), Path(model).absolute().parent
+        check_fields(proto, os.fspath(model))
         external_data.check_message(proto, folder)
     elif isinstance(model, ir.Model):
         proto, folder = protos.to_proto(model), models.folder_of(model)

@@ -82,7 +82,7 @@ def _answer_lengths(builder: Builder, plan: FusionPlan, typings: Typings, guards
         for sequence, asked in body.asked.items():
             rank = declared_elements(plan.site, sequence, typings)
             if asked.uses():
-                lengths = guards.lengths(builder, sequence, len(rank or ()))
+                lengths = guards.lengths(builder, sequence, len(rank or ()), typings.declared)
                 asked.replace_all_uses_with(lengths)
 
 
@@ -139,7 +139,7 @@ def _writes_last(builder: Builder, plan: FusionPlan, typings: Typings, guards: G
         dims = typings.declared.dims(inner)
         if dims is not None and not any(isinstance(d, int) for d in dims):
             return source
-        return SequenceSource(guards.hidden(builder, source.sequence))
+        return SequenceSource(guards.hidden(builder, source.sequence, typings.declared))
 
     if plan.rest is not None:
         sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}

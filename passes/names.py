@@ -16,12 +16,21 @@ __all__ = ["keep_names", "make_names_unique", "name_apart"]
 _Named = TypeVar("_Named", ir.Value, ir.Node)
 
 
-def _fresh(base: str, taken: set[str]) -> str:
-    candidate, count = base, 1
-    while candidate in taken:
-        candidate, count = f"{base}_{count}", count + 1
-    taken.add(candidate)
-    return candidate
+class _Fresh:
+    """Makes names that are not taken; the numbers behind one base only grow."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._counts: dict[str, int] = {}
+
+    def name(self, base: str) -> str:
+        """Return the base, or the base with the first number that makes it new."""
+        candidate, count = base, self._counts.get(base, 1)
+        while candidate in self._taken:
+            candidate, count = f"{base}_{count}", count + 1
+        self._counts[base] = count
+        self._taken.add(candidate)
+        return candidate
 
 
 def _values_of(graph: ir.Graph) -> Iterator[ir.Value]:
@@ -61,8 +70,9 @@ def _rename_values(graphs: Sequence[ir.Graph], fixed: Set[ir.Value]) -> list[ir.
                 doubled.append(value)
     if doubled:
         taken = {value.name for graph in graphs for value in _values_of(graph) if value.name}
+        fresh = _Fresh(taken)
         for value in doubled:
-            value.name = _fresh(value.name or "value", taken)
+            value.name = fresh.name(value.name or "value")
     return doubled
 
 
@@ -75,8 +85,9 @@ def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
                 doubled.append(node)
             elif node.name:
                 seen.add(node.name)
+    fresh = _Fresh(seen)
     for node in doubled:
-        node.name = _fresh(node.name or node.op_type, seen)
+        node.name = fresh.name(node.name or node.op_type)
     return doubled
 
 

@@ -144,7 +144,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
     for k in range(count):
         values = dict(once)
         for inner, sequence in sources:
-            values[inner] = _element(builder, sequence, known, k, hiding)
+            values[inner] = _element(builder, sequence, known, k, hiding, typing)
         nodes = copy_body(itertools.filterfalse(_is_constant, site.body), values)
         builder.nodes.extend(nodes)
         typing.copy(values)
@@ -173,7 +173,12 @@ def _is_constant(node: ir.Node) -> bool:
 
 
 def _element(
-    builder: Builder, sequence: ir.Value, known: KnownSequences, position: int, hiding: Guards
+    builder: Builder,
+    sequence: ir.Value,
+    known: KnownSequences,
+    position: int,
+    hiding: Guards,
+    typing: Typing,
 ) -> ir.Value:
     """Return an element of a sequence: itself if it is listed, and read otherwise.
 
@@ -185,7 +190,7 @@ def _element(
     if isinstance(element, ir.Value):
         return element
     if parts is None:
-        sequence = hiding.hidden(builder, sequence)
+        sequence = hiding.hidden(builder, sequence, typing)
     return builder.op("SequenceAt", [sequence, builder.scalar(position)])
 
 

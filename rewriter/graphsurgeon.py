@@ -42,8 +42,7 @@ def from_proto(proto: onnx.ModelProto, original: Any) -> Any:
     """Return a graph of graphsurgeon for a message, which it takes over.
 
     Graphsurgeon reads no element shape of a sequence: inputs and outputs get the types that they
-    had in the graph that was handed in. It reads types of optional values within the graph, which
-    need not be there, and cannot export them: they are left out.
+    had in the graph that was handed in.
 
     Args:
         proto: The message; the caller uses it no more.
@@ -51,7 +50,6 @@ def from_proto(proto: onnx.ModelProto, original: Any) -> Any:
     """
     import onnx_graphsurgeon as gs
 
-    _forget_optional_types(proto.graph)
     graph = gs.import_onnx(proto)
     known = {tensor.name: tensor for tensor in (*original.inputs, *original.outputs)}
     for tensor in (*graph.inputs, *graph.outputs):
@@ -60,16 +58,6 @@ def from_proto(proto: onnx.ModelProto, original: Any) -> Any:
             tensor.dtype = before.dtype
             tensor.shape = before.shape if before.shape is None else list(before.shape)
     return graph
-
-
-def _forget_optional_types(graph: onnx.GraphProto) -> None:
-    for index in reversed(range(len(graph.value_info))):
-        if graph.value_info[index].type.HasField("optional_type"):
-            del graph.value_info[index]
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                _forget_optional_types(attribute.g)
 
 
 @contextlib.contextmanager

@@ -13,8 +13,10 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import all_graphs
-from rewriter import files, graphsurgeon, protos, structure, weights
+from rewriter import external_data, files, graphsurgeon, protos, structure, weights
+from rewriter.bounds import check_bounds
 from rewriter.errors import ModelError, ModelWarning
+from rewriter.fields import check_fields
 
 __all__ = [
     "AnyModel",
@@ -79,11 +81,15 @@ def take(model: AnyModel) -> Taken:
     if isinstance(model, onnx.ModelProto):
         proto = onnx.ModelProto()
         proto.CopyFrom(model)  # renaming an initializer of the IR writes into its message
+        _check_message(proto)
         return Taken(protos.from_proto(proto), Kind.PROTO, None, model)
     if isinstance(model, ir.Model):
+        for tensor in weights.external_tensors(model):
+            external_data.check_tensor(tensor)
         return Taken(_clone(model), Kind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
+        _check_message(proto)
         return Taken(protos.from_proto(proto), Kind.GRAPHSURGEON, None, model)
     raise ModelError(
         "a model is a path, an onnx.ModelProto, an onnx_ir.Model or an onnx_graphsurgeon.Graph, "
@@ -116,10 +122,13 @@ def load(path: str | os.PathLike[str]) -> ir.Model:
         The model. It remembers the folder of the file, so that its weights are found later.
 
     Raises:
-        ModelError: If there is no such file, or it does not hold a model.
+        ModelError: If there is no such file, it does not hold a model, or its weights are said
+            to lie outside of its folder or behind the end of their file.
     """
-    model = protos.from_proto(files.read(path), os.fspath(path))
-    weights.settle(model, Path(path).absolute().parent)
+    proto, folder = files.read(path), Path(path).absolute().parent
+    _check_message(proto, folder, os.fspath(path))
+    model = protos.from_proto(proto, os.fspath(path))
+    weights.settle(model, folder)
     return model
 
 
@@ -139,7 +148,7 @@ def save(
         model: A model of any kind but a path.
         path: The file; it may be the one that the model was read from.
         copy_weights: Copy the files of external weights beside `path` where they are not there,
-            under the same names; locations that lead out of the folder are mended.
+            under the same names.
         folder: Where the weights of a message lie; an ``onnx_ir.Model`` knows it by itself.
 
     Raises:
@@ -171,6 +180,8 @@ def _message(
 ) -> tuple[onnx.ModelProto, dict[str, Path | None]]:
     """Return a message that may be changed, and the folder of every location in it."""
     if isinstance(model, ir.Model):
+        for tensor in weights.external_tensors(model):
+            external_data.check_tensor(tensor)
         known = {k: v or folder for k, v in weights.folders(model).items()}
         return protos.to_proto(model), known
     if isinstance(model, onnx.ModelProto):
@@ -180,7 +191,17 @@ def _message(
         proto = graphsurgeon.to_proto(model)
     else:
         raise ModelError(f"only a model can be saved, not a {type(model).__name__}")
+    _check_message(proto, folder)
     return proto, dict.fromkeys(weights.locations(proto), folder)
+
+
+def _check_message(
+    proto: onnx.ModelProto, folder: Path | None = None, name: str = "the model"
+) -> None:
+    """Refuse a message that is not safe to be read any further."""
+    check_fields(proto, name)
+    check_bounds(proto, name)
+    external_data.check_message(proto, folder)
 
 
 def _clone(model: ir.Model) -> ir.Model:

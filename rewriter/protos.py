@@ -63,8 +63,14 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
 
 
 def to_proto(model: ir.Model) -> onnx.ModelProto:
-    """Return the message for a model, with what :func:`from_proto` kept aside put back."""
+    """Return the message for a model, with what :func:`from_proto` kept aside put back.
+
+    Declared types of optional values between nodes are left out where ONNX infers them:
+    onnx-graphsurgeon and onnxslim cannot export a model that has any.
+    """
     proto = ir.to_proto(model)
+    for owner in (*all_graphs(proto), *proto.functions):
+        _forget_optional_types(owner)
     for tensor in all_tensors(proto):
         _undouble(tensor.metadata_props)
     kept = model.meta.get(_KEPT)
@@ -144,6 +150,16 @@ def _forget_negative(type_: onnx.TypeProto) -> None:
             for dim in type_.tensor_type.shape.dim:
                 if dim.dim_value < 0:
                     dim.Clear()
+
+
+def _forget_optional_types(owner: onnx.GraphProto | onnx.FunctionProto) -> None:
+    if not any(info.type.HasField("optional_type") for info in owner.value_info):
+        return
+    inferred = {name for n in owner.node if n.domain in ("", "ai.onnx") for name in n.output}
+    for index in reversed(range(len(owner.value_info))):
+        info = owner.value_info[index]
+        if info.type.HasField("optional_type") and info.name in inferred:
+            del owner.value_info[index]
 
 
 def _holds_map(type_: onnx.TypeProto) -> bool:

@@ -15,7 +15,8 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 from onnx.reference import ReferenceEvaluator as OnnxEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeContextError
 
-from rewriter import files, graphsurgeon, models, protos
+from rewriter import external_data, files, graphsurgeon, models, protos
+from rewriter.fields import check_fields
 from rewriter.reference_loops import LOOP_OPERATORS
 from rewriter.reference_maps import Map
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
@@ -174,6 +175,8 @@ def _message(model: Any) -> Any:
     folder: Path | None
     if isinstance(model, str | os.PathLike):
         proto, folder = files.read(model), Path(model).absolute().parent
+        check_fields(proto, os.fspath(model))
+        external_data.check_message(proto, folder)
     elif isinstance(model, ir.Model):
         proto, folder = protos.to_proto(model), models.folder_of(model)
     elif graphsurgeon.is_graph(model):

@@ -7,7 +7,7 @@ import filecmp
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import onnx
 import onnx_ir as ir
@@ -66,7 +66,7 @@ def require(model: ir.Model) -> None:
     Of a model that does not know its folder nothing can be said.
 
     Raises:
-        ModelError: A file is missing, or too short for a tensor in it.
+        ModelError: A file is missing.
     """
     for tensor in external_tensors(model):
         if not tensor.base_dir:
@@ -74,13 +74,6 @@ def require(model: ir.Model) -> None:
         path = Path(tensor.base_dir) / tensor.location
         if not path.is_file():
             raise ModelError(f"the weights {path} are missing: put them beside the model")
-        end = (tensor.offset or 0) + tensor.nbytes
-        size = path.stat().st_size
-        if size < end:
-            raise ModelError(
-                f"the weights {path} are too short: the file has {size} bytes, and "
-                f"{tensor.name!r} ends at {end}; copy or export them again"
-            )
 
 
 def folders(model: ir.Model) -> dict[str, Path | None]:
@@ -103,7 +96,7 @@ def folders(model: ir.Model) -> dict[str, Path | None]:
 
 def locations(proto: onnx.ModelProto) -> list[str]:
     """Return the recorded locations of a model, each once, in order."""
-    return list(dict.fromkeys(_location(tensor).value for tensor in _external(proto)))
+    return list(dict.fromkeys(_location(tensor) for tensor in _external(proto)))
 
 
 def place(
@@ -115,8 +108,7 @@ def place(
     """Decide how a model at a new place finds its weights; nothing is written yet.
 
     Args:
-        proto: The model; with `copy_weights`, locations that lead out of the folder of `out` are
-            replaced by ones that do not.
+        proto: The model; its locations do not lead out of its folder.
         known: The folder of every location, None where it is not known.
         out: The model file that will be written.
         copy_weights: Whether the weights may be copied beside it.
@@ -128,10 +120,7 @@ def place(
         ModelError: If a location would not lead to the weights.
     """
     copies: list[Copy] = []
-    renamed: dict[str, str] = {}
-    recorded = locations(proto)
-    taken = {out.parent / location for location in recorded if not _leads_out(location)}
-    for location in recorded:
+    for location in locations(proto):
         folder = known.get(location)
         source = folder / location if folder else None
         target = out.parent / location
@@ -148,15 +137,8 @@ def place(
         source = source or target
         if not source.is_file():
             raise ModelError(f"the weights {source} are missing: put them beside the model")
-        if _leads_out(location):
-            target = _free(out.parent / PurePath(location).name, taken)
-            taken.add(target)
-            renamed[location] = target.name
         if _must_copy(source, target):
             copies.append(Copy(source, target))
-    for tensor in _external(proto):
-        entry = _location(tensor)
-        entry.value = renamed.get(entry.value, entry.value)
     return copies
 
 
@@ -173,10 +155,10 @@ def _must_hold(location: str, folder: Path | None, out: Path) -> None:
             f"{out} would not find its weights {location!r}, which {where}: "
             "write it beside the weights, or copy them with --copy-weights (copy_weights=True)"
         )
-    if _leads_out(location) or target.is_symlink():
+    if target.is_symlink():
         warnings.warn(
-            f"the weights {location!r} of {out} lie outside of its folder or behind a symbolic "
-            "link, which onnxruntime and onnx.checker refuse: copy them with --copy-weights",
+            f"the weights {location!r} of {out} lie behind a symbolic link, which onnxruntime and "
+            "onnx.checker refuse: copy them with --copy-weights",
             ModelWarning,
             stacklevel=4,
         )
@@ -195,19 +177,6 @@ def _must_copy(source: Path, target: Path) -> bool:
     )
 
 
-def _free(wanted: Path, taken: set[Path]) -> Path:
-    """Return the wanted path, numbered if other weights of the model have it."""
-    path, number = wanted, 0
-    while path in taken:
-        number += 1
-        path = wanted.with_name(f"{wanted.stem}_{number}{wanted.suffix}")
-    return path
-
-
-def _leads_out(location: str) -> bool:
-    return os.path.isabs(location) or os.path.normpath(location).split(os.sep)[0] == os.pardir
-
-
 def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
@@ -217,8 +186,5 @@ def _external(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     return (tensor for tensor in all_tensors(proto) if tensor.data_location == external)
 
 
-def _location(tensor: onnx.TensorProto) -> onnx.StringStringEntryProto:
-    for entry in tensor.external_data:
-        if entry.key == "location":
-            return entry
-    raise ModelError(f"the external tensor {tensor.name!r} has no location")
+def _location(tensor: onnx.TensorProto) -> str:
+    return next(entry.value for entry in tensor.external_data if entry.key == "location")

@@ -54,7 +54,7 @@ def _given_axes(ctx: Context, node: ir.Node, axes: Operand) -> list[int] | None:
     """Return axes from the attribute or from a constant; None if neither tells them."""
     ctx.require_shared(axes, "axes")
     known = ctx.attribute(node, "axes") if axes is None else ctx.constant(axes)
-    return None if known is None else [int(axis) for axis in known]
+    return None if known is None else [int(axis) for axis in np.atleast_1d(known)]
 
 
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

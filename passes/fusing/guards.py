@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder, tensor_value
+from passes.typing import Typing
 
 __all__ = ["LARGEST_RANK", "STEP", "Guards"]
 
@@ -29,18 +30,24 @@ class Guards:
         self._hidden: dict[ir.Value, ir.Value] = {}
         self._shapes: dict[tuple[ir.Value, int | None], ir.Value] = {}
 
-    def hidden(self, builder: Builder, sequence: ir.Value) -> ir.Value:
+    def hidden(self, builder: Builder, sequence: ir.Value, typing: Typing) -> ir.Value:
         """Return a sequence of which onnxruntime does not know the declared element shape.
 
         onnxruntime specialises a graph from declared element shapes, true or not: a guard that
-        reads the sequence itself is folded to what the declaration says.
+        reads the sequence itself is folded to what the declaration says. Here an element of a
+        rank that no other has is inserted and erased again, which copies no element: what
+        inference says of the elements covers both ranks, and so says nothing.
         """
         if sequence not in self._hidden:
-            held = builder.op("Optional", [sequence])
-            value = builder.op("OptionalGetElement", [held])
-            if isinstance(sequence.type, ir.SequenceType):
-                value.type = ir.SequenceType(ir.TensorType(sequence.type.dtype))
-                held.type = ir.OptionalType(value.type)
+            dtype = typing.dtype(sequence)
+            assert dtype is not None  # what a map is over has a type
+            rank = [1] * (LARGEST_RANK + 1)
+            is_text = dtype == ir.DataType.STRING
+            array = np.full(rank, "", object) if is_text else np.zeros(rank, dtype.numpy())
+            other = builder.constant(array)
+            longer = builder.op("SequenceInsert", [sequence, other])
+            value = builder.op("SequenceErase", [longer])
+            longer.type = value.type = ir.SequenceType(ir.TensorType(dtype))
             self._hidden[sequence] = value
         return self._hidden[sequence]
 
@@ -49,6 +56,7 @@ class Guards:
         builder: Builder,
         sequence: ir.Value,
         dims: tuple[int | str | None, ...] | None,
+        typing: Typing,
         *,
         rows: bool = False,
     ) -> ir.Value:
@@ -58,12 +66,14 @@ class Guards:
             builder: Writes the graph that the sequence is read in.
             sequence: The sequence.
             dims: What is relied on: the rank and every number; None if nothing is.
+            typing: Knows the element type.
             rows: Ask for the shape of their rows instead: the first dimension may differ.
 
         Returns:
             A boolean scalar; true for an empty sequence.
         """
-        shapes = self._shapes_of(builder, sequence, None if dims is None else len(dims))
+        rank = None if dims is None else len(dims)
+        shapes = self._shapes_of(builder, sequence, rank, typing)
         if rows:
             assert dims
             last = builder.ints(_LARGEST_DIM)
@@ -79,16 +89,17 @@ class Guards:
         )
         return builder.op("Equal", [faults, builder.scalar(0)])
 
-    def lengths(self, builder: Builder, sequence: ir.Value, rank: int) -> ir.Value:
+    def lengths(self, builder: Builder, sequence: ir.Value, rank: int, typing: Typing) -> ir.Value:
         """Record the first dimension of all elements, int64 ``[B]``.
 
         Args:
             builder: Writes the graph that the sequence is read in.
             sequence: The sequence; its elements have one rank.
             rank: The rank, at least 1.
+            typing: Knows the element type.
         """
-        shapes = self._shapes_of(builder, sequence, rank)
-        count = builder.op("SequenceLength", [self.hidden(builder, sequence)])
+        shapes = self._shapes_of(builder, sequence, rank, typing)
+        count = builder.op("SequenceLength", [self.hidden(builder, sequence, typing)])
         ends = builder.op(
             "Concat",
             [builder.op("Unsqueeze", [count, builder.ints(0)]), builder.ints(1)],
@@ -97,10 +108,12 @@ class Guards:
         column = builder.op("Slice", [shapes, builder.ints(0, 0), ends, builder.ints(0, 1)])
         return builder.op("Squeeze", [column, builder.ints(1)])
 
-    def _shapes_of(self, builder: Builder, sequence: ir.Value, rank: int | None) -> ir.Value:
+    def _shapes_of(
+        self, builder: Builder, sequence: ir.Value, rank: int | None, typing: Typing
+    ) -> ir.Value:
         """Return one row for each element, its shape and a -1; shared between maps."""
         if (sequence, rank) not in self._shapes:
-            hidden = self.hidden(builder, sequence)
+            hidden = self.hidden(builder, sequence, typing)
             self._shapes[sequence, rank] = (
                 _padded_shapes(builder, hidden) if rank is None else _shapes(builder, hidden, rank)
             )

@@ -31,12 +31,16 @@ def guard_holds(
     if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
         dims = {s: known for s, known in dims.items() if known is not None}
     tests = [
-        guards.is_uniform(builder, s, known, rows=rows and bool(known))
+        guards.is_uniform(builder, s, known, typings.declared, rows=rows and bool(known))
         for s, known in dims.items()
     ]
     tests += _equal_lengths(builder, site, typings)
     if check is Check.LENGTHS:
-        lengths = [guards.lengths(builder, s, len(known)) for s, known in dims.items() if known]
+        lengths = [
+            guards.lengths(builder, s, len(known), typings.declared)
+            for s, known in dims.items()
+            if known
+        ]
         tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
     return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
 

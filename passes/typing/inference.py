@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.graphs import captured_values, constant_value, subgraphs
+from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.carried_types import hide_first_elements
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
@@ -113,7 +114,39 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Run ONNX's inference, with the values of vectors where none is too long.
+
+    It keeps a record for each number of a vector that some operator reads, so that a length in
+    the model decides how much time and memory it takes.
+    """
+    types = onnx.shape_inference.infer_shapes(proto)
+    if any(_is_too_long(dims) for dims in _all_dims(types.graph)):
+        return types
     return onnx.shape_inference.infer_shapes(proto, data_prop=True)
+
+
+def _is_too_long(dims: Sequence[int]) -> bool:
+    longest = LONGEST_VECTOR if len(dims) == 1 else LARGEST_TRACKED_DIM
+    return any(dim > longest for dim in dims)
+
+
+def _all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
+    """Yield the dimensions of every tensor, and of the elements of every sequence."""
+    for tensor in graph.initializer:
+        yield list(tensor.dims)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        held = info.type
+        while kind := held.WhichOneof("value"):
+            if kind == "tensor_type":
+                yield [dim.dim_value for dim in held.tensor_type.shape.dim]
+                break
+            if kind not in ("sequence_type", "optional_type"):
+                break
+            held = getattr(held, kind).elem_type
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _all_dims(attribute.g)
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:

@@ -88,9 +88,15 @@ class Console:
 
     @contextlib.contextmanager
     def logging(self) -> Iterator[None]:
-        """Under ``--verbose`` send the log of both packages to stderr: passes and their times."""
+        """Under ``--verbose`` send the log of both packages to stderr: passes and their times.
+
+        What other packages log is not for the reader of a command.
+        """
         if not self._verbose:
+            nowhere = logging.NullHandler()
+            logging.getLogger().addHandler(nowhere)
             yield
+            logging.getLogger().removeHandler(nowhere)
             return
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(message)s"))

@@ -166,44 +166,19 @@ def test_a_model_is_not_written_over_its_weights(tmp_path, copy_weights):
     assert (tmp_path / "w.bin").read_bytes() == VALUES
 
 
-def outside(folder: Path, how: str) -> Path:
-    """Write a model whose weights lie where runtimes refuse to look."""
-    (folder / "in").mkdir()
-    weights = folder / "w.bin"
-    weights.write_bytes(VALUES)
-    if how == "link":
-        (folder / "in" / "w.bin").symlink_to(weights)
-    location = {"up": "../w.bin", "absolute": str(weights), "link": "w.bin"}[how]
-    onnx.save(model(location), folder / "in" / "in.onnx")
-    return folder / "in" / "in.onnx"
-
-
-@pytest.mark.parametrize("how", ["up", "absolute", "link"])
-def test_places_that_runtimes_refuse_are_warned_of_and_mended(tmp_path, how):
-    path = outside(tmp_path, how)
+def test_links_inside_of_the_folder_are_warned_of_and_mended(tmp_path):
+    path = written(tmp_path / "in", "real.bin")
+    (tmp_path / "in" / "w.bin").symlink_to("real.bin")
+    onnx.save(model("w.bin"), path)
     with pytest.raises(onnx.checker.ValidationError):
         onnx.checker.check_model(path)  # the reason for the warning
-    with pytest.warns(ModelWarning, match=r"refuse: copy them with --copy-weights$"):
-        save(load(path), tmp_path / "in" / "out.onnx")
     out = tmp_path / "in" / "out.onnx"
+    with pytest.warns(ModelWarning, match=r"refuse: copy them with --copy-weights$"):
+        save(load(path), out)
     save(load(path), out, copy_weights=True)
     assert where(out) == ["w.bin"]
     assert not (tmp_path / "in" / "w.bin").is_symlink()
     onnx.checker.check_model(out)
-
-
-def test_mended_places_of_one_name_are_told_apart(tmp_path):
-    for name in ("a", "b", "in"):
-        (tmp_path / name).mkdir()
-    for name in ("a", "b"):
-        (tmp_path / name / "w.bin").write_bytes(name.encode() * 8)
-    (tmp_path / "in" / "w.bin").write_bytes(VALUES)
-    onnx.save(model("../a/w.bin", "../b/w.bin", "w.bin"), tmp_path / "in" / "in.onnx")
-    (tmp_path / "to").mkdir()
-    save(load(tmp_path / "in" / "in.onnx"), tmp_path / "to" / "out.onnx", copy_weights=True)
-    assert where(tmp_path / "to" / "out.onnx") == ["w_1.bin", "w_2.bin", "w.bin"]
-    copies = [(tmp_path / "to" / f"w{tail}.bin").read_bytes() for tail in ("_1", "_2", "")]
-    assert copies == [b"a" * 8, b"b" * 8, VALUES]
 
 
 def test_one_location_in_two_folders_is_refused(tmp_path):
@@ -220,6 +195,6 @@ def test_one_location_in_two_folders_is_refused(tmp_path):
 def test_a_tensor_without_a_location_is_refused(tmp_path):
     proto = model("w.bin")
     del proto.graph.initializer[0].external_data[0]
-    with pytest.raises(ModelError, match=r"^the external tensor 'w0' has no location$"):
+    with pytest.raises(ModelError, match=r"^the external tensor 'w0' has no location: "):
         save(proto, tmp_path / "out.onnx")
     assert os.listdir(tmp_path) == []

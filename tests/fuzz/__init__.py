@@ -1,0 +1,1 @@
+"""Damaged models through the command line; ``python -m tests.fuzz --help``."""

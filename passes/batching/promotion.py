@@ -160,20 +160,28 @@ class Promotions:
                 _, builder = self._behind.pop(self._collected.pop(key))
                 drop_uses(builder.nodes)
 
-    def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
+    def settle(
+        self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None
+    ) -> dict[ir.Value, ir.Value]:
         """Put what a loop has collected into the place of what stood for it.
 
         Args:
             value: The per-sample value.
             collected: The tensor.
             lengths: The lengths of the samples, if they are packed.
+
+        Returns:
+            What stood for the tensor, and for its lengths, and what stands there now.
         """
-        self.values[value].replace_all_uses_with(collected)
+        settled = {self.values[value]: collected}
         self.values[value] = collected
         known = self._lengths.get(value)
         if known is not None and lengths is not None and known.value.producer() is None:
-            known.value.replace_all_uses_with(lengths)
+            settled[known.value] = lengths
             known.value = lengths
+        for placeholder, made in settled.items():
+            placeholder.replace_all_uses_with(made)
+        return settled
 
     def behind(self, loop: int) -> list[ir.Node]:
         """Return the nodes that follow from the lengths that a loop collects."""

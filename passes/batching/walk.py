@@ -102,13 +102,12 @@ class Walk:
     def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
         """Put what a loop has collected of a value into the place of what stood for it.
 
-        A rule may have passed on what it was given.
+        A rule may have passed on what it was given, or its lengths.
         """
-        placeholder = self.promotions.values[value]
-        self.promotions.settle(value, collected, lengths)
+        settled = self.promotions.settle(value, collected, lengths)
         for old, x in self.env.items():
-            if x.value is placeholder:
-                self.env[old] = dataclasses.replace(x, value=collected)
+            if x.value in settled:
+                self.env[old] = dataclasses.replace(x, value=settled[x.value])
 
     def discard(self) -> None:
         """Take back every use of the model's values."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -175,3 +176,25 @@ def test_a_sum_is_cheaper_in_the_loop_than_what_it_sums_is_to_collect() -> None:
     after = rewrite(onnx.parser.parse_model(text)).model
     assert isinstance(after, onnx.ModelProto)
     assert {"Unique", "ReduceSum"} <= _in_loops(after)
+
+
+def test_the_lengths_that_a_loop_collects_are_a_result() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 23]>
+    g (seq(float[N]) xs, seq(float[A, B]) zs, seq(bool) ps)
+        => (seq(float[L]) ys, seq(int64) ns, seq(float[C, D]) ws) {
+        ys, ns, ws = SequenceMap (xs, zs, ps) <body = b (float[N] x, float[A, B] z, bool p)
+            => (float[L] y, int64 n, float[C, D] w) {
+            amounts = Constant <value_ints = [0, 1]> () last = Constant <value_ints = [-1]> ()
+            y = Pad (x, amounts) n = Size (y)
+            w = If (p) <then_branch = t () => (float[C, D] v) { v = Identity (z) },
+                else_branch = e () => (float[C, D] u) { u = Gather <axis = 0> (z, last) }> }>
+    }"""
+    model = onnx.parser.parse_model(text)
+    after = rewrite(model).model
+    feed = {
+        "xs": [np.ones(n, np.float32) for n in (2, 4, 1)],
+        "zs": rows((1, 2), (2, 4), (1, 3)),
+        "ps": [np.array(flag) for flag in (True, False, True)],
+    }
+    difference = compare(open_session(model, "reference").run(feed), open_session(after).run(feed))
+    assert difference.equal, difference.message

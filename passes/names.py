@@ -95,10 +95,10 @@ def _tell_copies_apart(graphs: Sequence[ir.Graph]) -> None:
     """Give each copy of a node a recorded path of its own; the first keeps the node's."""
     nodes = [node for graph in graphs for node in graph if PATH_KEY in node.meta]
     first = {path: node for node in reversed(nodes) if (path := node.meta[PATH_KEY])}
-    taken = set(first)
+    fresh = _Fresh(set(first))
     for node in nodes:
         if first[node.meta[PATH_KEY]] is not node:
-            node.meta[PATH_KEY] = _fresh(node.meta[PATH_KEY], taken)
+            node.meta[PATH_KEY] = fresh.name(node.meta[PATH_KEY])
 
 
 @contextlib.contextmanager
@@ -134,6 +134,6 @@ def name_apart(model: ir.Model, nodes: Iterable[ir.Node]) -> None:
 
 def _name_apart(new: Sequence[_Named], every: Sequence[_Named]) -> None:
     own = set(new)
-    taken = {one.name for one in every if one.name and one not in own}
+    fresh = _Fresh({one.name for one in every if one.name and one not in own})
     for one in dict.fromkeys(new):
-        one.name = _fresh(one.name or "value", taken)
+        one.name = fresh.name(one.name or "value")

@@ -80,7 +80,7 @@ def _hidden(
     numbers = [(axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int)]
     if set(numbers) <= set(enumerate(proven or ())):
         return source
-    return SequenceSource(guards.hidden(builder, source.sequence))
+    return SequenceSource(guards.hidden(builder, source.sequence, typings.declared))
 
 
 def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:

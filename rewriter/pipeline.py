@@ -22,7 +22,7 @@ from rewriter.models import AnyModel, ModelError, Taken, give, share, take
 from rewriter.options import STRATEGIES, Dims, Options, Strategy
 from rewriter.order import passes_for
 from rewriter.proving import prove
-from rewriter.report import Report, Unreached, count_operators
+from rewriter.report import OperatorCounts, Report, Unreached, count_operators
 from rewriter.result import Result
 from rewriter.targets import TargetError, check_target, version_warnings
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
@@ -202,6 +202,7 @@ def _rewrite(
     spent, sources = options.spent(model), sequence_sources(model)
     unread = unread_initializers(model)
     work, declined, refused = _Work(), dict[str, Decision](), list[Refusal]()
+    counted = count_operators(model)
     for one in passes_for(options, model):
         start = time.perf_counter()
         result = _apply(one, model, given)
@@ -214,7 +215,10 @@ def _rewrite(
         )
         work.warnings.extend(getattr(one, "warnings", ()))
         name, seconds = type(one).__name__, time.perf_counter() - start
-        logger.log(level, "%s: %.4f s, modified: %s", name, seconds, result.modified)
+        if logger.isEnabledFor(level):
+            counts, counted = counted, count_operators(model)
+            changed = _changed(counts, counted) if result.modified else "nothing changed"
+            logger.log(level, "%s: %.4f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
     clear_ceilings(model)
@@ -228,6 +232,14 @@ def _rewrite(
     work.blocked = check_target(model, target, required, refused, work.decisions, spent)
     forget_paths(all_nodes(model))
     return work
+
+
+def _changed(before: OperatorCounts, after: OperatorCounts) -> str:
+    """Say by how many nodes of each operator two models differ."""
+    one, other = before.by_type, after.by_type
+    differences = {kind: other.get(kind, 0) - one.get(kind, 0) for kind in {**one, **other}}
+    changed = [f"{kind} {n:+d}" for kind, n in sorted(differences.items()) if n]
+    return ", ".join(changed) or "changed, with as many nodes of each operator"
 
 
 def _outcome(work: _Work) -> Outcome:

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from passes.batching import table
@@ -23,6 +25,7 @@ from tests.rewriter.cli_models import (
     write,
 )
 
+MODELS = Path(__file__).parents[2] / "models"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -52,6 +55,18 @@ class TestExplain:
         codes = [line.strip().partition(":")[0] for line in lines if line.startswith("      ")]
         assert codes == ["strategy", "ragged", "surplus-ignored", "remedy"]
         assert lines[5].startswith("      remedy: --strategy auto --uniform xs")
+
+    def test_prints_the_raised_model(self, tmp_path: Path, capsys: Capture) -> None:
+        source = MODELS / "exported" / "ts_rows_linear_stack.onnx"
+        assert seqmap("explain", source, "--raised") == 0
+        text = capsys.readouterr().out
+        assert "seqmap.Map <" in text
+        assert "Loop" not in text.replace("Loop_", "")
+        model = onnx.parser.parse_model(text[: text.rindex("}") + 1])
+        assert [op.domain for op in model.opset_import] == ["", "seqmap"]
+        assert seqmap("explain", source, "--raised", "--json") == 0
+        (dialect,) = json.loads(capsys.readouterr().out)["raised"].values()
+        assert "TorchScript" in dialect
 
     def test_says_what_it_relies_on(self, tmp_path: Path, capsys: Capture) -> None:
         declared = TWO.replace("float[L]", "float[3]")

@@ -62,7 +62,7 @@ def _onnxruntime(
         operators,
         meets,
         form,
-        f"tests/passes/runtimes/test_onnxruntime.py::test_defect[{name}]",
+        f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]",
     )
 
 

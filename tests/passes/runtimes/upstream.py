@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
 import io
 import pathlib
 import re
@@ -29,11 +30,19 @@ class Page:
         name: The name of the file, which is that of a row of the table if there is one.
         program: The Python program that shows the defect.
         found: What the program prints or says, in part.
+        package: What has the defect.
+        version: The newest version in which it was seen.
     """
 
     name: str
     program: str
     found: str
+    package: str
+    version: str
+
+    def is_older(self) -> bool:
+        """Whether the installed version is older than the one in which the defect was seen."""
+        return _numbers(importlib.metadata.version(self.package)) < _numbers(self.version)
 
     def outcome(self) -> str:
         """Run the program; return what it prints or says."""
@@ -71,7 +80,13 @@ def _read(path: pathlib.Path) -> Page:
     text = path.read_text("utf-8")
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (found,) = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
-    return Page(path.stem, program, found)
+    (seen,) = re.findall(r"^Seen with (.*)", text, re.MULTILINE)
+    package, version = re.match(r"(\S+) (?:[\d.]+ to )?([\d.]+\d)", seen).groups()
+    return Page(path.stem, program, found, package, version)
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
 PAGES = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.md")) if path.stem != "README"}

@@ -1,4 +1,4 @@
-"""Each row of the table: the defect is there, and the form of the row computes what is right."""
+"""Each page of `docs/upstream` is true, and the form of its row, if it has one, is right."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ ROWS = {row.name: row for row in DEFECTS}
 
 @pytest.mark.parametrize("name", PAGES)
 def test_defect(name: str) -> None:
-    """A failure here means that the runtime was mended: the row and its page can go."""
+    """A failure here means that it was mended: the page can go, and the row if there is one."""
     page = PAGES[name]
+    if page.is_older():
+        pytest.skip(f"seen with {page.package} {page.version}")
     assert page.found in page.outcome()
 
 
 def test_each_row_has_a_page_and_names_its_test() -> None:
     assert ROWS.keys() <= PAGES.keys()
     for name, row in ROWS.items():
-        assert row.pinned_by == f"tests/passes/runtimes/test_onnxruntime.py::test_defect[{name}]"
+        assert row.pinned_by == f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]"
 
 
 @pytest.mark.parametrize("name", ROWS)

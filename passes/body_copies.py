@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.graphs import copy_nodes, is_default_domain, subgraphs
+from passes.graphs import copy_nodes, subgraphs
 
-__all__ = ["copy_body", "forget_dims"]
+__all__ = ["copy_body", "forget_dims", "rank_alone"]
 
 
 def copy_body(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
@@ -19,13 +19,12 @@ def copy_body(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None])
 
 
 def forget_dims(nodes: Iterable[ir.Node], kept: Collection[ir.Value] = ()) -> None:
-    """Let what nodes yield have no dimensions: what a body declares may be false.
+    """Let what nodes yield have a rank and no dimensions: what a body declares may be false.
 
     onnxruntime folds what a graph computes of declared dimensions: with ``float[10,7,3]`` on a
     value, `Shape` of it is [10, 7, 3] whatever the value is. The outputs of the body of a Loop
     keep theirs, which tell what a Loop of no steps yields, and so does the body of a map, which
-    is yet to be copied. The rank stays where an operator of another domain yields the value:
-    nothing else tells it.
+    is yet to be copied. onnxruntime refuses a Scan that yields a value of unknown rank.
 
     Args:
         nodes: The nodes; changed at any depth.
@@ -36,6 +35,10 @@ def forget_dims(nodes: Iterable[ir.Node], kept: Collection[ir.Value] = ()) -> No
             if node.op_type != "SequenceMap":
                 forget_dims(inner, inner.outputs if node.op_type in ("Loop", "Scan") else ())
         for value in node.outputs:
-            if value not in kept and value.shape is not None:
-                rank = len(value.shape)
-                value.shape = None if is_default_domain(node) else ir.Shape([None] * rank)
+            if value not in kept:
+                value.shape = rank_alone(value.shape)
+
+
+def rank_alone(shape: ir.Shape | None) -> ir.Shape | None:
+    """Return a shape of the same rank that has no dimensions."""
+    return None if shape is None else ir.Shape([None] * len(shape))

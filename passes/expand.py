@@ -114,6 +114,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             for graph, node in maps
         }
         for graph, node in maps:
+            if node.graph is None:  # only a map that is gone has read it
+                continue
             site = self._read(node, graph, paths, typings)
             decision = self._expand(site, typings, equal_lengths=equal_lengths[node])
             repaired = [Reason(Code.REPAIRED)] if ceiling_of(node) else []

@@ -241,6 +241,8 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         guards: dict[ir.Graph, Guards] = {}
         changed: set[ir.Graph] = set()
         for graph, node in maps:
+            if node.graph is None:  # only a map that is gone has read it
+                continue
             if changed & set(graphs_inside(node)):
                 facts, changed = self._facts(model), set()
             site = read_sequence_map(node, graph, facts.paths[node], facts.typings.declared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.failing import cannot_fail
-from passes.body_copies import forget_dims
+from passes.body_copies import forget_dims, rank_alone
 from passes.branches import fold_branches
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
@@ -177,7 +177,7 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
         copied = ir.Node("", "Identity", [sequence], name=f"{node.name}/Identity")
         new = copied.outputs[0]
         new.type, name = outer.type, outer.name
-        new.shape = outer.shape if outer.is_graph_output() else None
+        new.shape = outer.shape if outer.is_graph_output() else rank_alone(outer.shape)
         graph.insert_before(node, copied)
         outer.replace_all_uses_with(new, replace_graph_outputs=True)
         outer.name, new.name = None, name

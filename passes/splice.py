@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from passes.body_copies import rank_alone
 from passes.builder import Builder, drop_uses
 from passes.graphs import captured_values, subgraphs
 
@@ -17,9 +18,9 @@ def splice(
 ) -> dict[ir.Value, ir.Value]:
     """Insert what a builder recorded before a node, and replace values by new ones.
 
-    A new value takes the name and type of the value that it replaces, and the dimensions of an
-    output of the graph: those of any other may be false. The node, and what only it needed, is
-    removed when nothing reads it any more.
+    A new value takes the name, type and rank of the value that it replaces, and the dimensions
+    of an output of the graph: those of any other may be false. The node, and what only it needed,
+    is removed when nothing reads it any more.
 
     Args:
         builder: The new nodes.
@@ -44,7 +45,7 @@ def splice(
     for old, new in pairs:
         name = old.name
         new.type = old.type or new.type
-        new.shape = old.shape if old.is_graph_output() else None
+        new.shape = old.shape if old.is_graph_output() else rank_alone(old.shape)
         new.doc_string = old.doc_string
         new.metadata_props.update(old.metadata_props)
         old.replace_all_uses_with(new, replace_graph_outputs=True)

@@ -8,7 +8,7 @@ import itertools
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.body_copies import copy_body
+from passes.body_copies import copy_body, rank_alone
 from passes.builder import Builder, drop_uses
 from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
@@ -98,6 +98,8 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         paths = node_paths(model)
         copies: list[ir.Node] = []
         for graph, node in maps:
+            if node.graph is None:  # only a map that is gone has read it
+                continue
             site = read_sequence_map(node, graph, paths[node], typing, with_boundaries=False)
             plan = _plan(site, typing, default_opset(model), is_fused=self._is_fused)
             if plan is None:
@@ -189,9 +191,12 @@ def _element(
     element = None if parts is None else parts.at(position)
     if isinstance(element, ir.Value):
         return element
-    if parts is None:
-        sequence = hiding.hidden(builder, sequence, typing)
-    return builder.op("SequenceAt", [sequence, builder.scalar(position)])
+    if parts is not None:
+        return builder.op("SequenceAt", [sequence, builder.scalar(position)])
+    hidden = hiding.hidden(builder, sequence, typing)
+    element = builder.op("SequenceAt", [hidden, builder.scalar(position)])
+    element.shape = rank_alone(sequence.shape)
+    return element
 
 
 def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
+from passes.graphs import walk_nodes
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.sources import PreparedSource
 from passes.typing import Typings
@@ -70,7 +71,11 @@ class LoopWriter:
         """Record the body for one sample and return its outputs."""
         values: dict[ir.Value, ir.Value | None] = dict(self.body.shared)
         for (inner, _), source in zip(self.body.elements, self.sources, strict=True):
-            values[inner] = source.read(builder, index)
+            element = source.read(builder, index)
+            rank = self.typings.declared.rank(inner)
+            if element.shape is None and rank is not None and self._needs_ranks:
+                element.shape = ir.Shape([None] * rank)
+            values[inner] = element
         builder.nodes.extend(copy_body(self.body.nodes, values))
         self.typings.copy(values)
         outputs: list[ir.Value] = []
@@ -79,6 +84,11 @@ class LoopWriter:
             assert new is not None
             outputs.append(new)
         return outputs
+
+    @property
+    def _needs_ranks(self) -> bool:
+        """Whether the body holds a loop, of which onnxruntime asks for ranks."""
+        return any(node.op_type in ("Loop", "Scan") for node in walk_nodes(self.body.nodes))
 
     def scan_output(self, builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:
         """Return a body output whose type tells the dimensions that zero trips would lose."""

@@ -37,3 +37,22 @@ def test_a_map_that_nothing_reads_leaves_the_others_whole(
             assert difference.equal, difference.message
     forms = [decision.form for decision in result.report.decisions]
     assert "removed, no output of it is read" in forms
+
+
+READ_BY_DEAD = """<ir_version: 8, opset_import: ["" : 18]>
+main (seq(float[N]) s) => (seq(float[N]) y) {
+  q = SequenceMap (s) <body = b (float[N] e) => (float[N] o) { o = Neg (e) }>
+  y = SequenceMap (s) <body = c (float[N] f) => (float[N] p) {
+    dead = SequenceMap (q) <body = d (float[N] g) => (float[N] r) { r = Neg (g) }>
+    p = Relu (f) }>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+def test_a_map_that_only_an_unread_map_reads_is_gone_with_it(strategy: Any) -> None:
+    before = onnx.parser.parse_model(READ_BY_DEAD)
+    result = rewriter.rewrite(before, strategy)
+    feeds = {"s": [np.array([-1, 2], np.float32), np.array([3], np.float32)]}
+    expected = run(before, feeds, backend="reference")
+    difference = compare(expected, run(result.model, feeds))
+    assert difference.equal, difference.message

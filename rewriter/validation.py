@@ -200,7 +200,8 @@ def _made(
         tell(f"{number} of {cases}, {kind.description}")
         judge.allowance.start_feed()
         attempt, feed = _search(judge, maker, kind, worked)
-        worked = worked if attempt is None else attempt
+        if judge.ran_body(feed):  # otherwise any values would have done
+            worked = worked if attempt is None else attempt
         yield judge.case(feed)
 
 

@@ -29,7 +29,7 @@ class FeedKind:
 class Recipe:
     """How open dimensions and numbers are chosen; models differ in what they accept.
 
-    A model of sound takes long last axes only: ``is_long`` leaves the scale to those.
+    ``is_long`` is for models of sound: the last axis is long, the open ones before it have size 1.
     """
 
     sizes: Literal["apart", "by symbol", "one size"] = "by symbol"
@@ -72,12 +72,13 @@ class FeedSizes:
         if isinstance(dim, int):
             return dim
         key = self._key(spec, dim, axis)
-        scale = 1 if self._recipe.is_long and axis < len(dims) - 1 else self._recipe.scale
+        if self._recipe.is_long and axis < len(dims) - 1:
+            return 1
         if self._is_ragged(spec, dims, axis):
-            return self._ragged_sizes(key, scale)[number % 6]
+            return self._ragged_sizes(key)[number % 6]
         if not spec.is_sequence and axis == 0 and self._leads():
             return self._equal.setdefault(key, self._kind.length)
-        return self._equal.setdefault(key, int(self._rng.integers(2, 6)) * scale)
+        return self._equal.setdefault(key, int(self._rng.integers(2, 6)) * self._recipe.scale)
 
     def _leads(self) -> bool:
         """Whether the first axis of a tensor counts what the kind counts."""
@@ -100,11 +101,13 @@ class FeedSizes:
         chosen = {"all": open_axes, "first": open_axes[:1], "last": open_axes[-1:]}
         return axis in chosen[self._recipe.ragged]
 
-    def _ragged_sizes(self, key: object, scale: int) -> list[int]:
+    def _ragged_sizes(self, key: object) -> list[int]:
         if key not in self._ragged:
             # A permutation: two elements always differ, and a size of 1, which broadcasts, is
             # among the first two.
-            sizes = [1, *(self._rng.permutation([2, 3, 4, 5, 6]) * scale).tolist()]
+            scale = self._recipe.scale
+            least = 2 * scale if self._recipe.is_long else 1
+            sizes = [least, *(self._rng.permutation([2, 3, 4, 5, 6]) * scale).tolist()]
             if self._kind.spread == "ragged with an empty element":
                 sizes[2] = 0
             if self._rng.integers(2):

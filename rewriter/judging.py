@@ -80,10 +80,6 @@ class Judge:
         """Return whether ``before`` runs on a feed."""
         return not isinstance(self._expected(feed).outcome, BackendError)
 
-    def ran_body(self, feed: Feed) -> bool:
-        """Return whether ``before`` runs a body on a feed, or holds none."""
-        return self._expected(feed).ran_body
-
     def is_stopped(self, feed: Feed) -> bool:
         """Return whether ``before`` takes more on a feed than it may."""
         return isinstance(self._expected(feed).outcome, StoppedError)

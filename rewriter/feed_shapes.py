@@ -27,12 +27,16 @@ class FeedKind:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How open dimensions and numbers are chosen; models differ in what they accept."""
+    """How open dimensions and numbers are chosen; models differ in what they accept.
+
+    ``is_long`` is for models of sound: the last axis is long, the open ones before it have size 1.
+    """
 
     sizes: Literal["apart", "by symbol", "one size"] = "by symbol"
     ragged: Literal["all", "first", "last", "own symbols"] = "all"
     style: Style = "small"
     scale: int = 1
+    is_long: bool = False
     binds_length: bool = False
     index_limit: int = 2
 
@@ -68,6 +72,8 @@ class FeedSizes:
         if isinstance(dim, int):
             return dim
         key = self._key(spec, dim, axis)
+        if self._recipe.is_long and axis < len(dims) - 1:
+            return 1
         if self._is_ragged(spec, dims, axis):
             return self._ragged_sizes(key)[number % 6]
         if not spec.is_sequence and axis == 0 and self._leads():
@@ -99,7 +105,9 @@ class FeedSizes:
         if key not in self._ragged:
             # A permutation: two elements always differ, and a size of 1, which broadcasts, is
             # among the first two.
-            sizes = [1, *(self._rng.permutation([2, 3, 4, 5, 6]) * self._recipe.scale).tolist()]
+            scale = self._recipe.scale
+            least = 2 * scale if self._recipe.is_long else 1
+            sizes = [least, *(self._rng.permutation([2, 3, 4, 5, 6]) * scale).tolist()]
             if self._kind.spread == "ragged with an empty element":
                 sizes[2] = 0
             if self._rng.integers(2):

@@ -60,6 +60,7 @@ _RECIPES = (
     Recipe(ragged="first", style="positive", binds_length=True),
     Recipe(ragged="first", style="positive", scale=8),
     Recipe("one size", style="positive", scale=8),
+    Recipe("apart", ragged="last", style="signed", scale=128, is_long=True),
 )
 _RANKS = (2, 1, 3, 4, 0)
 # The evaluator's take empty strings away, where onnxruntime keeps them.

@@ -12,7 +12,7 @@ from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models, weights
 from rewriter.budget import Allowance, Budget
-from rewriter.case_record import Case
+from rewriter.case_record import ALONE, Case
 from rewriter.check_record import Check
 from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
@@ -199,25 +199,37 @@ def _made(
     for number, kind in enumerate(maker.kinds(cases), 1):
         tell(f"{number} of {cases}, {kind.description}")
         judge.allowance.start_feed()
-        attempt, feed = _search(judge, maker, kind, worked)
-        worked = worked if attempt is None else attempt
-        yield judge.case(feed)
+        attempt, case = _search(judge, maker, kind, worked)
+        if case.ran_body:  # otherwise any values would have done
+            worked = worked if attempt is None else attempt
+        yield case
 
 
 def _search(
     judge: Judge, maker: FeedMaker, kind: FeedKind, worked: int | None
-) -> tuple[int | None, Feed]:
-    """Draw a feed that the model accepts; else one that takes too much, else the first."""
+) -> tuple[int | None, Case]:
+    """Draw feeds until the model before accepts one.
+
+    The evaluator may accept what breaks a rule that onnxruntime knows: one on which onnxruntime
+    runs is better.
+
+    Returns:
+        The try and what it showed; else of a feed that takes too much, else of the first.
+    """
     stopped: Feed | None = None
+    alone: tuple[int, Case] | None = None
     for attempt in maker.attempts(kind, worked):
         feed = maker.draw(kind, attempt)
         if judge.is_defined(feed):
-            return attempt, feed
-        if judge.is_stopped(feed):
+            case = judge.case(feed)
+            if not case.message.startswith(ALONE) or judge.runtime_refusal:
+                return attempt, case
+            alone = alone or (attempt, case)
+        elif judge.is_stopped(feed):
             stopped = stopped or feed
-            if judge.allowance.is_over:
-                break
-    return None, stopped or maker.draw(kind)
+        if judge.allowance.is_over:
+            break
+    return alone or (None, judge.case(stopped or maker.draw(kind)))
 
 
 def _ignore(_: str) -> None:

@@ -532,6 +532,8 @@ def test_a_tuple_is_a_sequence_too():
     for xs in ([ONES, ONES], (ONES, ONES), []):
         given = {"xs": xs, "b": ONES}
         assert len(rewriter.run(SUMS, given, backend="reference")["ys"]) == len(xs)
-        assert rewriter.validate(SUMS, SUMS, inputs=[given]).ok
+        check = rewriter.validate(SUMS, SUMS, inputs=[given])
+        assert [case.verdict for case in check.cases] == ["equal"]
+        assert check.ok == bool(xs)  # no body runs for no elements
     with pytest.raises(RewriteError, match="input 'b' is a list; give one float array"):
         rewriter.run(SUMS, {"xs": [ONES], "b": (1.0, 1.0)})

@@ -226,6 +226,14 @@ class TestFeeds:
                 id="a-symbol-shared-with-a-tensor",
             ),
             pytest.param(
+                model(
+                    "(seq(float[]) xs) => (seq(float[]) ys)",
+                    "ys = SequenceMap <body = b (float[] x) => (float[] y)"
+                    "{ k = Constant <value_int = 200> () y = Gather <axis = 1> (x, k) }> (xs)",
+                ),
+                id="sound-that-has-to-be-long",
+            ),
+            pytest.param(
                 model("(string[N] x) => (int64[N] y)", "y = Cast <to = 7> (x)"),
                 id="strings-that-have-to-be-numbers",
             ),

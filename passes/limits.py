@@ -11,7 +11,7 @@ LONGEST_VECTOR = 2**20
 LARGEST_TRACKED_DIM = 2**24
 """A dimension beyond which no values are tracked, since a vector may get its length."""
 
-MOST_NODES = 1_000_000
+MOST_NODES = 200_000
 """Nodes of a model once each call of a function has become the function's body."""
 
 MOST_FUNCTIONS = 1_000

@@ -11,6 +11,8 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.printable import printable
+
 __all__ = ["to_html", "to_markdown", "to_text"]
 
 Record = Mapping[str, Any]
@@ -23,6 +25,10 @@ class _Item:
     line: str
     details: Sequence[str] = ()
 
+    def printable(self) -> _Item:
+        """Return the item with the control characters of names escaped, line ends included."""
+        return _Item(printable(self.line), [printable(detail) for detail in self.details])
+
 
 @dataclasses.dataclass(frozen=True)
 class _Block:
@@ -31,6 +37,12 @@ class _Block:
     heading: str
     items: Sequence[_Item] = ()
     rows: Sequence[Sequence[str]] = ()
+
+    def printable(self) -> _Block:
+        """Return the block with the control characters of names escaped."""
+        items = [item.printable() for item in self.items]
+        rows = [[printable(cell) for cell in row] for row in self.rows]
+        return _Block(printable(self.heading), items, rows)
 
 
 def to_text(record: Record) -> str:
@@ -128,7 +140,7 @@ def _blocks(record: Record) -> list[_Block]:
     ]
     blocks.append(_Block("operators", rows=_operator_rows(record["operators"])))
     blocks.append(_target_block(record))
-    return blocks
+    return [block.printable() for block in blocks]
 
 
 def _maps_heading(record: Record) -> str:

@@ -17,5 +17,8 @@ MOST_NODES = 200_000
 MOST_FUNCTIONS = 1_000
 """Functions that a model brings along."""
 
+DEEPEST_TEXT = 500
+"""Brackets inside of each other in ONNX text, whose parser ends the process on some thousands."""
+
 DEEPEST_NESTING = 12
 """Graphs inside of graphs; each level is typed and planned once more for those around it."""

@@ -11,11 +11,14 @@ LONGEST_VECTOR = 2**20
 LARGEST_TRACKED_DIM = 2**24
 """A dimension beyond which no values are tracked, since a vector may get its length."""
 
-MOST_NODES = 1_000_000
+MOST_NODES = 200_000
 """Nodes of a model once each call of a function has become the function's body."""
 
 MOST_FUNCTIONS = 1_000
 """Functions that a model brings along."""
+
+DEEPEST_TEXT = 500
+"""Brackets inside of each other in ONNX text, whose parser ends the process on some thousands."""
 
 DEEPEST_NESTING = 12
 """Graphs inside of graphs; each level is typed and planned once more for those around it."""

@@ -11,6 +11,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.printable import printable
 from rewriter.remedies import told
 from rewriter.render_proof import feed_rows, proof_lines
 
@@ -26,6 +27,10 @@ class _Item:
     line: str
     details: Sequence[str] = ()
 
+    def printable(self) -> _Item:
+        """Return the item with the control characters of names escaped, line ends included."""
+        return _Item(printable(self.line), [printable(detail) for detail in self.details])
+
 
 @dataclasses.dataclass(frozen=True)
 class _Block:
@@ -34,6 +39,12 @@ class _Block:
     heading: str
     items: Sequence[_Item] = ()
     rows: Sequence[Sequence[str]] = ()
+
+    def printable(self) -> _Block:
+        """Return the block with the control characters of names escaped."""
+        items = [item.printable() for item in self.items]
+        rows = [[printable(cell) for cell in row] for row in self.rows]
+        return _Block(printable(self.heading), items, rows)
 
 
 def to_text(record: Record) -> str:
@@ -135,7 +146,7 @@ def _blocks(record: Record) -> list[_Block]:
     if proof := record["verification"]:
         items = [_Item(line) for line in proof_lines(proof)]
         blocks.append(_Block("verification", items, feed_rows(proof)))
-    return blocks
+    return [block.printable() for block in blocks]
 
 
 def _maps_heading(record: Record) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render
 from rewriter.loading import Loading
+from rewriter.printable import json_text
 from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
 
 __all__ = [
@@ -196,7 +196,7 @@ class Report:
 
     def to_json(self) -> str:
         """Return the report as an indented JSON object."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+        return json_text(self.to_dict()) + "\n"
 
     def to_text(self) -> str:
         """Return the report for a terminal: one line for a map, its reasons indented below."""

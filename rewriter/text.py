@@ -9,11 +9,13 @@ import onnx
 import onnx.parser
 import onnx.printer
 
+from passes.limits import DEEPEST_TEXT
 from rewriter.errors import ModelError
 from rewriter.protos import all_tensors, one_line
 
 __all__ = ["parse", "to_text"]
 
+_TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|#[^\n]*|[(<{\[\])}>]')
 _COMMENTS = frozenset({"doc_string", "metadata_props"})
 
 
@@ -28,7 +30,9 @@ def parse(data: bytes, name: str) -> onnx.ModelProto:
         ModelError: If the text is not that of a model; it names line and column.
     """
     try:
-        return onnx.parser.parse_model(data.decode())
+        text = data.decode()
+        _check_depth(text, name)
+        return onnx.parser.parse_model(text)
     except UnicodeDecodeError as error:
         raise ModelError(f"{name} is not ONNX text: byte {error.start} is not UTF-8") from error
     except onnx.parser.ParseError as error:
@@ -56,6 +60,20 @@ def to_text(proto: onnx.ModelProto, name: str) -> str:
     if lost:
         raise ModelError(f"cannot write {name}: ONNX text cannot hold this model, use .onnx")
     return text + "\n"
+
+
+def _check_depth(text: str, name: str) -> None:
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        if token[0] in "(<{[":
+            depth += 1
+        elif token[0] in ")>}]":
+            depth -= 1
+        if depth > DEEPEST_TEXT:
+            raise ModelError(
+                f"{name} has brackets more than {DEEPEST_TEXT} deep inside of each other, and so "
+                "many are not read"
+            )
 
 
 def _complaint(error: onnx.parser.ParseError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import io
 import logging
 import os
 import sys
@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from rewriter.printable import json_text, printable
 
 __all__ = ["Console"]
 
@@ -35,6 +37,9 @@ class Console:
         self._quiet = quiet
         self._verbose = verbose
         self._lost = ""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A name that the terminal's encoding has no letters for is no reason to fail.
+            sys.stdout.reconfigure(errors="backslashreplace")
 
     @property
     def is_read(self) -> bool:
@@ -44,7 +49,7 @@ class Console:
     def say(self, text: str) -> None:
         """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
         if not (self._as_json or self._quiet):
-            self.write(text.rstrip("\n") + "\n")
+            self.write(printable(text.rstrip("\n"), keep="\n") + "\n")
 
     def write(self, text: str) -> None:
         """Write to stdout at once; the work goes on where nobody can read it any more."""
@@ -59,13 +64,13 @@ class Console:
 
     def error(self, message: str) -> None:
         """Print one line to stderr, and record it."""
-        line = " ".join(message.split())
+        line = printable(" ".join(message.split()))
         self.record["error"] = line
         sys.stderr.write(f"seqmap: error: {line}\n")
 
     def warn(self, message: str) -> None:
         """Print one line to stderr, quiet or not."""
-        sys.stderr.write(f"seqmap: warning: {' '.join(message.split())}\n")
+        sys.stderr.write(f"seqmap: warning: {printable(' '.join(message.split()))}\n")
 
     def finish(self, status: int, seconds: float) -> int:
         """Print the last line: whether the command passed, and how long it took.
@@ -76,7 +81,7 @@ class Console:
         passed = status == 0
         self.record |= {"passed": passed, "status": status, "seconds": round(seconds, 3)}
         if self._as_json:
-            text = json.dumps(self.record, indent=2, ensure_ascii=False)
+            text = json_text(self.record, sys.stdout.encoding or "utf-8")
         else:
             verdict = "passed" if passed else "failed"
             text = f"{verdict} {self.record['command']} in {seconds:.1f} s"
@@ -95,11 +100,13 @@ class Console:
         if not self._verbose:
             nowhere = logging.NullHandler()
             logging.getLogger().addHandler(nowhere)
-            yield
-            logging.getLogger().removeHandler(nowhere)
+            try:
+                yield
+            finally:
+                logging.getLogger().removeHandler(nowhere)
             return
         handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(message)s"))
+        handler.setFormatter(_Printable("%(message)s"))
         loggers = [logging.getLogger(name) for name in ("rewriter", "passes")]
         levels = [logger.level for logger in loggers]
         for logger in loggers:
@@ -147,6 +154,13 @@ class _Line:
     def move(self, place: str) -> None:
         self.text = f"{self._step} {place}"
         self.longest = max(self.longest, len(self.text))
+
+
+class _Printable(logging.Formatter):
+    """A formatter of lines that show no control characters."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record), keep="\n")
 
 
 def _silence() -> None:

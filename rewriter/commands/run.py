@@ -13,6 +13,7 @@ from rewriter import backends, files, models, weights
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
+from rewriter.printable import printable
 from rewriter.target_table import TARGETS
 
 __all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
@@ -59,7 +60,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         placed = backends.placement(session, feed) if args.device != "cpu" else None
     console.record["outputs"] = {name: _describe(value) for name, value in outputs.items()}
     for name, value in outputs.items():
-        console.say(f"{name}: {_line(value)}")
+        console.say(f"{printable(name)}: {_line(value)}")
     if placed is not None:
         _say_placement(placed, console)
     if args.save is not None:

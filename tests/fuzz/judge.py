@@ -17,7 +17,7 @@ from typing import Any
 from tests.fuzz.mutations import damaged
 
 ROOT = pathlib.Path(__file__).parents[2]
-SECONDS = 60
+SECONDS = 120
 BYTES = 2**30
 STATUSES = (0, 1, 2, 3, 4)
 

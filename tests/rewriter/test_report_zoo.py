@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from passes.decisions import Verdict
+from passes.decisions import Code, Verdict
 from rewriter.pipeline import explain
 from rewriter.remedies import Remedy
 from rewriter.report import Report
@@ -46,7 +46,8 @@ def rank(report: Report, path: str) -> tuple[int, int, int]:
     """Return how good the verdict on a map is: less is better."""
     (decision,) = (one for one in report.decisions if one.path == path)
     place = next(i for i, verdicts in enumerate(ORDER) if decision.verdict in verdicts)
-    return place, decision.in_loops, int("a Loop is left" in decision.form)
+    is_inserted = any(reason.code is Code.UNSPLITTABLE_TYPE for reason in decision.reasons)
+    return place, decision.in_loops, int(is_inserted)
 
 
 def follow(path: pathlib.Path, options: dict[str, Any], remedy: Remedy) -> Report:

@@ -130,8 +130,7 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
 _OF_SHAPES = (Code.RAGGED, Code.UNKNOWN_RANK)
 
 _COULD_ASK = (
-    "an If could ask at run time whether all elements have one shape; that pays for long lists "
-    "only: --strategy fuse writes it, --uniform spares it"
+    "an If could ask at run time whether all elements have one shape, which pays for long lists"
 )
 
 

@@ -112,12 +112,11 @@ def test_a_sequence_that_is_not_proven_is_one_cause() -> None:
 
 
 def test_what_is_known_to_differ_is_said_to() -> None:
-    chain = "\n".join(f"c{i + 1} = Softmax (c{i})" for i in range(40))
-    graph = f"""g (float[2,3] x, float[4,5] z) => (seq(float[A,B]) ys) {{
+    graph = """g (float[2,3] x, float[4,5] z) => (seq(float[A,B]) ys, seq(float[A,B]) ws) {
       xs = SequenceConstruct (x, z)
-      [map] ys = SequenceMap (xs) <body = b (float[C,D] e) => (float[A,B] y) {{
-        [a] c0 = Softmax (e)
-        {chain}
-        y = Identity (c40) }}> }}"""
+      [map] ys, ws = SequenceMap (xs) <body = b (float[C,D] e)
+        => (float[A,B] y, float[A,B] w) {
+        [a] y = Softmax (e)
+        [draw] w = RandomNormalLike (e) }> }"""
     first, *_ = reasons(graph)
     assert (first.node, first.detail) == ("map/body/a", "it reads 'e', which differs in shape")

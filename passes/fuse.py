@@ -10,12 +10,12 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.decisions import Decision
+from passes.fusing.few_samples import FewSamples
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
-from passes.fusing.guards import Guards
-from passes.fusing.questions import declared_elements, guard_holds
-from passes.fusing.stack import sample_count
+from passes.fusing.questions import Questions
+from passes.fusing.stack import scalar_count
 from passes.graphs import graphs_inside
 from passes.loops.plan import write_results
 from passes.names import make_names_unique
@@ -33,82 +33,90 @@ __all__ = ["FuseSequenceMapPass"]
 Branch = Callable[[Builder], Sequence[ir.Value]]
 
 
-def apply_fusion(plan: FusionPlan, facts: FusionFacts, guards: Guards) -> None:
+def apply_fusion(plan: FusionPlan, facts: FusionFacts) -> None:
     """Put a planned map into the place of its node."""
-    builder, pairs = record_fusion(plan, facts, guards)
+    builder, pairs = record_fusion(plan, facts)
     # A later map may read the types of the new values.
     facts.typings.copy(splice(builder, plan.site.node, pairs))
 
 
 def record_fusion(
-    plan: FusionPlan, facts: FusionFacts, guards: Guards
+    plan: FusionPlan, facts: FusionFacts
 ) -> tuple[Builder, list[tuple[ir.Value, ir.Value]]]:
     """Record a planned map; return the nodes, and the pairs of an old value and a new one."""
     site, typings = plan.site, facts.typings
     builder = Builder(site.path)
     if plan.even is not None:
-        values = _if_even(builder, plan, plan.even, typings, guards)
+        values = _if_even(builder, plan, plan.even, typings)
     else:
-        values = _write_plan(builder, plan, typings, guards)
+        values = _write_plan(builder, plan, typings)
     return builder, [(r.value, v) for r, v in zip(site.results, values, strict=True)]
 
 
-def _write_plan(
-    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards
-) -> Sequence[ir.Value]:
+def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
     if plan.needs_samples:
-        return _if_samples(builder, plan, typings, guards)
+        return _if_enough(builder, plan, typings)
     return plan.fused[None].write(builder, typings)
 
 
 def _if_even(
-    builder: Builder, plan: FusionPlan, even: FusedBody, typings: Typings, guards: Guards
+    builder: Builder, plan: FusionPlan, even: FusedBody, typings: Typings
 ) -> Sequence[ir.Value]:
     """Run the body for slices of one length if they have it, else the one for any."""
     asked = even.site.even
     assert asked is not None
     builder.nodes.extend(asked.builder.nodes)
     graphs = _graphs(
-        builder, _writes(even, typings), lambda inner: _write_plan(inner, plan, typings, guards)
+        builder, _writes(even, typings), lambda inner: _write_plan(inner, plan, typings)
     )
     return _branch(builder, plan.site, typings, asked.holds, graphs)
 
 
-def _answer_lengths(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> None:
-    """Record the lengths of elements that packed bodies ask for, now that these are written."""
-    for body in filter(None, (*plan.fused.values(), plan.rest)):
-        for sequence, asked in body.asked.items():
-            rank = declared_elements(plan.site, sequence, typings)
-            if asked.uses():
-                lengths = guards.lengths(builder, sequence, len(rank or ()))
-                asked.replace_all_uses_with(lengths)
-
-
-def _if_samples(
-    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards
-) -> Sequence[ir.Value]:
-    """Run the fused body if there are samples, and under its guard if it has one."""
+def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
+    """Run the fused body if there are enough samples, and under its guard if it has one."""
     site = plan.site
-    count = sample_count(builder, site.elements[0][1], typings)
-    some = builder.op(
-        "Squeeze", [builder.op("Greater", [count, builder.scalar(0)]), builder.ints(0)]
-    )
-    write: Branch
-    if None in plan.fused:
-        write = _writes(plan.fused[None], typings)
-    else:
-        write = _writes_last(builder, plan, typings, guards)
-        for check, fused in reversed(plan.fused.items()):
-            assert check is not None
-            holds = guard_holds(builder, plan, typings, guards, check)
-            write = _writes_choice(site, typings, holds, _writes(fused, typings), write)
+    count = scalar_count(builder, site.elements[0][1], typings)
+    enough = builder.op("Greater", [count, builder.scalar(plan.few)])
+
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        return _write_asked(inner, plan, typings, count)
 
     def write_nothing(inner: Builder) -> Sequence[ir.Value]:
         return [_nothing(inner, site, result, typings) for result in site.results]
 
-    graphs = _graphs(builder, write, write_nothing)
-    _answer_lengths(builder, plan, typings, guards)
-    return _branch(builder, site, typings, some, graphs)
+    def write_few(inner: Builder) -> Sequence[ir.Value]:
+        few = FewSamples(plan.site, plan.loop, typings)
+        if few.may_be_none:
+            return few.write(inner, count)
+        some = inner.op("Greater", [count, inner.scalar(0)])
+        graphs = _graphs(inner, lambda one: few.write(one, count), write_nothing)
+        return _branch(inner, site, typings, some, graphs)
+
+    graphs = _graphs(builder, write, write_few if plan.few else write_nothing)
+    return _branch(builder, site, typings, enough, graphs)
+
+
+def _write_asked(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+) -> Sequence[ir.Value]:
+    """Ask what the fused bodies rely on, and write them and the branch behind them."""
+    questions = Questions(builder, plan, typings, count)
+    write: Branch
+    if None in plan.fused:
+        write = _writes(plan.fused[None], typings)
+    else:
+        write = _writes_last(plan, typings, questions)
+        for check, fused in reversed(plan.fused.items()):
+            assert check is not None
+            holds = questions.holds(check)
+            write = _writes_choice(plan.site, typings, holds, _writes(fused, typings), write)
+    bodies = [body for body in (*plan.fused.values(), plan.rest) if body is not None]
+    lengths = {s: questions.lengths(s) for body in bodies for s in body.asked}
+    values = write(builder)
+    for body in bodies:
+        for sequence, placeholder in body.asked.items():
+            placeholder.replace_all_uses_with(lengths[sequence])
+    return values
 
 
 def _writes(fused: FusedBody, typings: Typings) -> Branch:
@@ -123,7 +131,7 @@ def _writes_choice(
     )
 
 
-def _writes_last(builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards) -> Branch:
+def _writes_last(plan: FusionPlan, typings: Typings, questions: Questions) -> Branch:
     """Return what writes the branch of no guard: a loop, or what is batched without one.
 
     It reads a sequence through its hidden type where numbers are declared of the elements, which
@@ -137,7 +145,7 @@ def _writes_last(builder: Builder, plan: FusionPlan, typings: Typings, guards: G
         dims = typings.declared.dims(inner)
         if dims is not None and not any(isinstance(d, int) for d in dims):
             return source
-        return SequenceSource(guards.hidden(builder, source.sequence))
+        return SequenceSource(questions.hidden(source.sequence))
 
     if plan.rest is not None:
         sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}
@@ -236,7 +244,6 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         if not maps:
             return ir.passes.PassResult(model, modified)
         facts = self._facts(model)
-        guards: dict[ir.Graph, Guards] = {}
         changed: set[ir.Graph] = set()
         for graph, node in maps:
             if changed & set(graphs_inside(node)):
@@ -248,7 +255,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             if isinstance(plan, Decision):
                 self.declined[site.path] = plan
                 continue
-            apply_fusion(plan, facts, guards.setdefault(graph, Guards()))
+            apply_fusion(plan, facts)
             self.decisions.append(plan.decision)
             changed.add(graph)
             modified = True

@@ -19,7 +19,6 @@ from passes.fusing.fusion_plan import (
     plan_whole,
     reduces_rows,
 )
-from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
 from passes.graphs import captured_values, subgraphs, walk_nodes, with_subgraphs
 from passes.names import make_names_unique
@@ -217,7 +216,7 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
     """Put a planned map into the place of its Loop, if its nodes fit the model's opset."""
     site = plan.site
     body = site.node.attributes["body"].as_graph()
-    builder, pairs = record_fusion(plan, facts, Guards())
+    builder, pairs = record_fusion(plan, facts)
     pairs = [(old, _turned(builder, site, old, new)) for old, new in pairs]
     pairs += [(old, write(builder)) for old, write in site.finals.items()]
     builder.prune([new for _, new in pairs])

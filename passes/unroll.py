@@ -12,7 +12,7 @@ from passes.builder import Builder, drop_uses
 from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
-from passes.fusing.guards import Guards
+from passes.fusing.guards import hidden
 from passes.graphs import (
     copy_nodes,
     default_opset,
@@ -131,7 +131,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
         return None
     if count > 1 and count * len(site.body) > 16 * MOST_NODES:
         return None  # not worth the copies that are counted below
-    builder, hiding = Builder(site.path), Guards()
+    builder, hiding = Builder(site.path), dict[ir.Value, ir.Value]()
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
     once: dict[ir.Value, ir.Value | None] = dict(site.shared)
     builder.nodes.extend(copy_nodes(filter(_is_constant, site.body), once))
@@ -168,7 +168,11 @@ def _is_constant(node: ir.Node) -> bool:
 
 
 def _element(
-    builder: Builder, sequence: ir.Value, known: KnownSequences, position: int, hiding: Guards
+    builder: Builder,
+    sequence: ir.Value,
+    known: KnownSequences,
+    position: int,
+    hiding: dict[ir.Value, ir.Value],
 ) -> ir.Value:
     """Return an element of a sequence: itself if it is listed, and read otherwise.
 
@@ -180,7 +184,9 @@ def _element(
     if isinstance(element, ir.Value):
         return element
     if parts is None:
-        sequence = hiding.hidden(builder, sequence)
+        if sequence not in hiding:
+            hiding[sequence] = hidden(builder, sequence)
+        sequence = hiding[sequence]
     return builder.op("SequenceAt", [sequence, builder.scalar(position)])
 
 

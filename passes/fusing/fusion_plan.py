@@ -51,6 +51,8 @@ class FusionPlan:
         decision: The same for the reader.
         even: A fused body that is faster, where its site says at run time that it may run.
         rest: What the last branch is instead of a loop alone, where part of it is batched.
+        few: Up to how many samples a loop runs instead of all this; 0 if any number pays.
+        most_numbers: How many numbers an element may have for a guard to pay; None for any.
     """
 
     site: MapSite
@@ -61,6 +63,8 @@ class FusionPlan:
     decision: Decision
     even: FusedBody | None = None
     rest: FusedBody | None = None
+    few: int = 0
+    most_numbers: int | None = None
 
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:

@@ -10,35 +10,83 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.fusing.fusion_facts import Check
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guards import Guards
+from passes.fusing.guards import Asked, Shapes, all_true, hidden, read_shapes
 from passes.fusing.stack import sample_count
 from passes.site import MapSite, SequenceSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
-__all__ = ["declared_elements", "guard_holds"]
+__all__ = ["Questions", "declared_elements"]
 
 
-def guard_holds(
-    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards, check: Check
-) -> ir.Value:
-    """Record what a guard asks: a boolean scalar."""
-    site = plan.site
-    if check is Check.SIZES:
-        return _equally_long(builder, plan.fused[check].site.as_long)
-    rows = check is not Check.SHAPES
-    dims = {s: declared_elements(site, s, typings) for s in plan.guarded}
-    if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
-        dims = {s: known for s, known in dims.items() if known is not None}
-    tests = [
-        guards.is_uniform(builder, s, known, rows=rows and bool(known))
-        for s, known in dims.items()
-    ]
-    tests += _equal_lengths(builder, site, typings)
-    if check is Check.LENGTHS:
-        lengths = [guards.lengths(builder, s, len(known)) for s, known in dims.items() if known]
-        tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
-    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+class Questions:
+    """What is asked of the samples of one map, in the branch that runs for enough of them."""
+
+    def __init__(
+        self, builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+    ) -> None:
+        """Record the reading of the sequences that a guard, or packed samples, ask about.
+
+        Args:
+            builder: Writes the branch.
+            plan: The map.
+            typings: Both typings of the model.
+            count: The number of samples, an int64 scalar, at least 1.
+        """
+        self._builder = builder
+        self._plan = plan
+        self._typings = typings
+        self._hidden: dict[ir.Value, ir.Value] = {}
+        self._shapes: dict[ir.Value, Shapes] = {}
+        bodies = [b for b in (*plan.fused.values(), plan.rest) if b is not None]
+        packed = dict.fromkeys(s for body in bodies for s in body.asked)
+        by_rows = plan.fused.keys() - {None, Check.SHAPES, Check.SIZES}
+        asked = {}
+        for sequence in dict.fromkeys([*plan.guarded, *packed]):
+            dims = declared_elements(plan.site, sequence, typings)
+            rows = bool(dims) and (bool(by_rows) or sequence in packed)
+            if sequence not in plan.guarded:  # promised: only its lengths are wanted
+                dims = (None,) * len(dims or ())
+            most = plan.most_numbers if sequence in plan.guarded else None
+            asked[sequence] = Asked(self.hidden(sequence), dims, by_rows=rows, most=most)
+        if asked:
+            always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
+            found = read_shapes(builder, count, list(asked.values()), gives_up=not always)
+            self._shapes = dict(zip(asked, found, strict=True))
+
+    def hidden(self, sequence: ir.Value) -> ir.Value:
+        """Return a sequence through its hidden type."""
+        if sequence not in self._hidden:
+            self._hidden[sequence] = hidden(self._builder, sequence)
+        return self._hidden[sequence]
+
+    def lengths(self, sequence: ir.Value) -> ir.Value:
+        """Return the first dimension of all elements of a sequence, int64 ``[B]``."""
+        lengths = self._shapes[sequence].lengths
+        assert lengths is not None
+        return lengths
+
+    def holds(self, check: Check) -> ir.Value:
+        """Record what a guard asks: a boolean scalar."""
+        plan, builder = self._plan, self._builder
+        if check is Check.SIZES:
+            return _equally_long(builder, plan.fused[check].site.as_long)
+        shapes = {s: self._shapes[s] for s in plan.guarded}
+        if check is Check.SHAPES:
+            tests = [one.equal for one in shapes.values()]
+        else:  # nothing is relied on of elements of unknown rank, which stay per-sample
+            known = {
+                s for s in shapes if declared_elements(plan.site, s, self._typings) is not None
+            }
+            tests = [one.alike for s, one in shapes.items() if s in known]
+        tests += _equal_lengths(builder, plan.site, self._typings)
+        if check is Check.LENGTHS:
+            lengths = [one.lengths for one in shapes.values() if one.lengths is not None]
+            tests += [
+                all_true(builder, builder.op("Equal", [lengths[0], other]))
+                for other in lengths[1:]
+            ]
+        return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
 
 
 def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
@@ -49,16 +97,6 @@ def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) 
         sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
         tests.append(builder.op("Equal", sizes))
     return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
-def _all_equal(builder: Builder, one: ir.Value, other: ir.Value) -> ir.Value:
-    """Record whether two vectors of lengths are the same, whatever their sizes are."""
-    sizes = [builder.op("Shape", [v]) for v in (one, other)]
-    least = builder.op("Min", sizes)
-    cut = [builder.op("Slice", [v, builder.ints(0), least]) for v in (one, other)]
-    differs = builder.op("Not", [builder.op("Equal", cut)])
-    count = builder.op("ReduceSum", [builder.op("Cast", [differs], {"to": 7})], {"keepdims": 0})
-    return builder.op("Equal", [count, builder.scalar(0)])
 
 
 def declared_elements(

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.decisions import Decision
-from passes.fusing.few_samples import FewSamples
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.questions import Questions
 from passes.fusing.stack import scalar_count
 from passes.graphs import graphs_inside
-from passes.loops.plan import write_results
+from passes.loops.branches import Branch, no_samples, write_if
+from passes.loops.few_samples import FewSamples, write_by_count
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
-from passes.result_types import dims_of_samples
 from passes.sequence_map import find_sequence_maps, read_sequence_map
-from passes.site import ElementSource, MapSite, Result, SequenceSource
+from passes.site import ElementSource, MapSite, SequenceSource
 from passes.splice import splice
 from passes.typing import Typings
 
 __all__ = ["FuseSequenceMapPass"]
-
-
-Branch = Callable[[Builder], Sequence[ir.Value]]
 
 
 def apply_fusion(plan: FusionPlan, facts: FusionFacts) -> None:
@@ -66,10 +61,14 @@ def _if_even(
     asked = even.site.even
     assert asked is not None
     builder.nodes.extend(asked.builder.nodes)
-    graphs = _graphs(
-        builder, _writes(even, typings), lambda inner: _write_plan(inner, plan, typings)
+    return write_if(
+        builder,
+        plan.site,
+        typings,
+        asked.holds,
+        _writes(even, typings),
+        lambda inner: _write_plan(inner, plan, typings),
     )
-    return _branch(builder, plan.site, typings, asked.holds, graphs)
 
 
 def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
@@ -81,19 +80,12 @@ def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence
     def write(inner: Builder) -> Sequence[ir.Value]:
         return _write_asked(inner, plan, typings, count)
 
-    def write_nothing(inner: Builder) -> Sequence[ir.Value]:
-        return [_nothing(inner, site, result, typings) for result in site.results]
-
     def write_few(inner: Builder) -> Sequence[ir.Value]:
-        few = FewSamples(plan.site, plan.loop, typings)
-        if few.may_be_none:
-            return few.write(inner, count)
-        some = inner.op("Greater", [count, inner.scalar(0)])
-        graphs = _graphs(inner, lambda one: few.write(one, count), write_nothing)
-        return _branch(inner, site, typings, some, graphs)
+        if plan.few:
+            return FewSamples(site, plan.loop, typings, splits=True).write(inner, count)
+        return no_samples(inner, site, typings)
 
-    graphs = _graphs(builder, write, write_few if plan.few else write_nothing)
-    return _branch(builder, site, typings, enough, graphs)
+    return write_if(builder, site, typings, enough, write, write_few)
 
 
 def _write_asked(
@@ -105,7 +97,7 @@ def _write_asked(
     if None in plan.fused:
         write = _writes(plan.fused[None], typings)
     else:
-        write = _writes_last(plan, typings, questions)
+        write = _writes_last(plan, typings, questions, count)
         for check, fused in reversed(plan.fused.items()):
             assert check is not None
             holds = questions.holds(check)
@@ -126,12 +118,12 @@ def _writes(fused: FusedBody, typings: Typings) -> Branch:
 def _writes_choice(
     site: MapSite, typings: Typings, condition: ir.Value, write_then: Branch, write_else: Branch
 ) -> Branch:
-    return lambda inner: _branch(
-        inner, site, typings, condition, _graphs(inner, write_then, write_else)
-    )
+    return lambda inner: write_if(inner, site, typings, condition, write_then, write_else)
 
 
-def _writes_last(plan: FusionPlan, typings: Typings, questions: Questions) -> Branch:
+def _writes_last(
+    plan: FusionPlan, typings: Typings, questions: Questions, count: ir.Value
+) -> Branch:
     """Return what writes the branch of no guard: a loop, or what is batched without one.
 
     It reads a sequence through its hidden type where numbers are declared of the elements, which
@@ -152,55 +144,7 @@ def _writes_last(plan: FusionPlan, typings: Typings, questions: Questions) -> Br
         return _writes(dataclasses.replace(plan.rest, sources=sources), typings)
     elements = [(inner, read_from(inner, source)) for inner, source in plan.site.elements]
     other = dataclasses.replace(plan.site, elements=elements)
-    return lambda inner: write_results(inner, other, typings, plan.loop)
-
-
-def _graphs(builder: Builder, write_then: Branch, write_else: Branch) -> dict[str, ir.Graph]:
-    return {
-        "then_branch": builder.subgraph("then", [], write_then),
-        "else_branch": builder.subgraph("else", [], write_else),
-    }
-
-
-def _branch(
-    builder: Builder,
-    site: MapSite,
-    typings: Typings,
-    condition: ir.Value,
-    graphs: Mapping[str, ir.Graph],
-) -> Sequence[ir.Value]:
-    """Record an If that yields the results of a site."""
-    node = builder.node("If", [condition], graphs, outputs=len(site.results))
-    for values in (node.outputs, *(graph.outputs for graph in graphs.values())):
-        for result, value in zip(site.results, values, strict=True):
-            dtype = typings.declared.dtype(site.body.outputs[result.output])
-            if dtype is not None:
-                tensor = ir.TensorType(dtype)
-                value.type = ir.SequenceType(tensor) if result.kind == "sequence" else tensor
-    return node.outputs
-
-
-def _nothing(builder: Builder, site: MapSite, result: Result, typings: Typings) -> ir.Value:
-    """Return a result of no samples: an empty sequence, or zero rows of what is known."""
-    value = site.body.outputs[result.output]
-    dtype = typings.declared.dtype(value) or ir.DataType.FLOAT
-    if result.kind == "sequence":
-        return builder.op("SequenceEmpty", [], {"dtype": int(dtype)})
-    known = dims_of_samples(value, [result], typings)
-    dims = [d if isinstance(d, int) else 0 for d in known or ()]
-    if result.kind == "stacked":
-        axis = result.axis % (len(dims) + 1)
-        dims.insert(axis, 0)
-        declared = typings.declared.dims(result.value) or ()
-        if len(declared) == len(dims):
-            dims = [o if isinstance(o, int) else d for d, o in zip(dims, declared, strict=True)]
-            dims[axis] = 0
-    elif dims:
-        dims[result.axis % len(dims)] = 0
-    else:
-        dims = [0]
-    array = np.empty(dims, object if dtype == ir.DataType.STRING else dtype.numpy())
-    return builder.constant(array)
+    return lambda inner: write_by_count(inner, other, typings, plan.loop, count)
 
 
 class FuseSequenceMapPass(ir.passes.InPlacePass):

@@ -14,6 +14,7 @@ from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts
 from passes.fusing.guard_choice import (
+    choose_by_cost,
     choose_guards,
     unproven_sequences,
     walk_behind_guards,
@@ -52,7 +53,7 @@ class FusionPlan:
         even: A fused body that is faster, where its site says at run time that it may run.
         rest: What the last branch is instead of a loop alone, where part of it is batched.
         few: Up to how many samples a loop runs instead of all this; 0 if any number pays.
-        most_numbers: How many numbers an element may have for a guard to pay; None for any.
+        most_bytes: How large an element may be for a guard to pay; None for any size.
     """
 
     site: MapSite
@@ -64,7 +65,7 @@ class FusionPlan:
     even: FusedBody | None = None
     rest: FusedBody | None = None
     few: int = 0
-    most_numbers: int | None = None
+    most_bytes: int | None = None
 
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
@@ -77,30 +78,42 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         reason = Reason(Code.UNKNOWN_RANK, detail=DISPUTED)
         return dataclasses.replace(loop.decision, reasons=[reason, *loop.decision.reasons])
     unproven = unproven_sequences(site, facts)
-    plain = walk_site(site, facts, None)
+    plain = least_in_loops(site, facts, walk_site(site, facts, None))
     found = walk_behind_guards(site, facts) if unproven else {}
-    fused, notes = choose_guards(site, facts, plain, found, auto=facts.auto)
-    for body in found.values():
-        if body not in fused.values():
+    if facts.auto:
+        choice = choose_by_cost(site, facts, loop, plain, found)
+    else:
+        choice = choose_guards(site, facts, plain, found)
+    fused = choice.forms
+    guarded = unproven if fused and None not in fused else []
+    rest = choice.rest
+    is_loop = not fused or (None in fused and _stays_loop(plain, facts))
+    for body in (plain, *found.values()):
+        if is_loop or (body not in fused.values() and body is not rest):
             body.discard()
-    plain = least_in_loops(site, facts, plain)
-    if None in fused:
-        fused[None] = plain
-    guarded = unproven if None not in fused else []
-    rest = plain if guarded and plain.walk.fused else None
-    decision = _decision(site, fused, guarded, loop, facts, rest)
-    decision.reasons.extend(notes)
-    is_loop = None in fused and _stays_loop(plain, facts)
-    if is_loop or (guarded and rest is None):
-        plain.discard()
     if is_loop:
-        return decision
+        reasons = [*plain.walk.reasons, *choice.reasons, *loop.decision.reasons]
+        return dataclasses.replace(loop.decision, reasons=reasons)
+    decision = _decision(site, fused, guarded, loop, facts, rest)
+    decision.reasons.extend(choice.reasons)
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if needs_samples and _has_no_samples(site, facts):
         for body in {*fused.values(), plain}:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
-    return FusionPlan(site, fused, guarded, needs_samples, loop, decision, rest=rest)
+    if choice.few:
+        decision.notes.append(f"up to {choice.few} samples run in one loop, which is faster")
+    return FusionPlan(
+        site,
+        fused,
+        guarded,
+        needs_samples or choice.few > 0,
+        loop,
+        decision,
+        rest=rest,
+        few=choice.few,
+        most_bytes=choice.most_bytes,
+    )
 
 
 def _stays_loop(plain: FusedBody, facts: FusionFacts) -> bool:
@@ -137,7 +150,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
         found = walk_behind_guards(site, facts) if asks else {}
-        fused, _ = choose_guards(site, facts, plain, found, auto=False)
+        fused = choose_guards(site, facts, plain, found).forms
         fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
         if facts.auto and fused:
             kept.notes.append(_COULD_ASK)

@@ -47,7 +47,7 @@ class Questions:
             rows = bool(dims) and (bool(by_rows) or sequence in packed)
             if sequence not in plan.guarded:  # promised: only its lengths are wanted
                 dims = (None,) * len(dims or ())
-            most = plan.most_numbers if sequence in plan.guarded else None
+            most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
             asked[sequence] = Asked(self.hidden(sequence), dims, by_rows=rows, most=most)
         if asked:
             always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
@@ -87,6 +87,14 @@ class Questions:
                 for other in lengths[1:]
             ]
         return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+
+
+def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
+    """Return how many numbers an element may hold for a guard to pay, None for any number."""
+    dtype = sequence.type.dtype if isinstance(sequence.type, ir.SequenceType) else None
+    if plan.most_bytes is None or dtype in (None, ir.DataType.STRING):
+        return None
+    return int(plan.most_bytes / dtype.itemsize)
 
 
 def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:

@@ -17,7 +17,7 @@ from benchmarks.bodies import BODIES
 from benchmarks.measure import open_session, own_feeds
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.guard_choice import Choice
+from passes.fusing.guard_choice import Behind, Choice
 from passes.loops.plan import LoopPlan
 from passes.site import MapSite
 from rewriter.pipeline import rewrite
@@ -49,8 +49,9 @@ def forced(form: str) -> Iterator[list[bool]]:
         facts: FusionFacts,
         loop: LoopPlan,
         plain: FusedBody,
-        found: Mapping[Check, FusedBody],
+        behind: Behind,
     ) -> Choice:
+        found = behind.found
         shapes = found.get(Check.SHAPES)
         by_rows = {c: body for c, body in found.items() if c is not Check.SHAPES}
         rows = max(by_rows, key=lambda c: by_rows[c].walk.fused, default=None)
@@ -64,7 +65,11 @@ def forced(form: str) -> Iterator[list[bool]]:
             forms["both"] = {Check.SHAPES: shapes, rows: by_rows[rows]}
         had.append(form in forms and (form != "without a guard" or plain.walk.fused > 0))
         rest = plain if plain.walk.fused else None
-        return Choice(forms.get(form, {}), rest=rest if form != "without a guard" else None)
+        return Choice(
+            forms.get(form, {}),
+            rest=rest if form != "without a guard" else None,
+            relied=behind.relied,
+        )
 
     with mock.patch(_CHOSEN, choose):
         yield had

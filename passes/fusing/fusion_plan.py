@@ -12,8 +12,10 @@ from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.guard_choice import (
+    Behind,
+    Choice,
     choose_by_cost,
     choose_guards,
     unproven_sequences,
@@ -54,6 +56,7 @@ class FusionPlan:
         rest: What the last branch is instead of a loop alone, where part of it is batched.
         few: Up to how many samples a loop runs instead of all this; 0 if any number pays.
         most_bytes: How large an element may be for a guard to pay; None for any size.
+        relied: What the guards check of the elements of sequences.
     """
 
     site: MapSite
@@ -66,6 +69,7 @@ class FusionPlan:
     rest: FusedBody | None = None
     few: int = 0
     most_bytes: int | None = None
+    relied: Relied = dataclasses.field(default_factory=dict)
 
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
@@ -79,16 +83,16 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         return dataclasses.replace(loop.decision, reasons=[reason, *loop.decision.reasons])
     unproven = unproven_sequences(site, facts)
     plain = least_in_loops(site, facts, walk_site(site, facts, None))
-    found = walk_behind_guards(site, facts) if unproven else {}
+    behind = walk_behind_guards(site, facts) if unproven else Behind()
     if facts.auto:
-        choice = choose_by_cost(site, facts, loop, plain, found)
+        choice = choose_by_cost(site, facts, loop, plain, behind)
     else:
-        choice = choose_guards(site, facts, plain, found)
+        choice = choose_guards(site, facts, plain, behind)
     fused = choice.forms
     guarded = unproven if fused and None not in fused else []
     rest = choice.rest
     is_loop = not fused or (None in fused and _stays_loop(plain, facts))
-    for body in (plain, *found.values()):
+    for body in (plain, *behind.found.values()):
         if is_loop or (body not in fused.values() and body is not rest):
             body.discard()
     if is_loop:
@@ -101,18 +105,31 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         for body in {*fused.values(), plain}:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
+    plan = _plan(site, choice, guarded, loop, decision)
+    plan.needs_samples |= needs_samples
+    return plan
+
+
+def _plan(
+    site: MapSite,
+    choice: Choice,
+    guarded: list[ir.Value],
+    loop: LoopPlan,
+    decision: Decision,
+) -> FusionPlan:
     if choice.few:
         decision.notes.append(f"up to {choice.few} samples run in one loop, which is faster")
     return FusionPlan(
         site,
-        fused,
+        choice.forms,
         guarded,
-        needs_samples or choice.few > 0,
+        bool(guarded) or choice.few > 0,
         loop,
         decision,
-        rest=rest,
+        rest=choice.rest,
         few=choice.few,
         most_bytes=choice.most_bytes,
+        relied=choice.relied,
     )
 
 
@@ -129,49 +146,55 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
     return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
-_COULD_ASK = (
-    "an If could ask at run time whether all elements have one shape; that pays for long lists "
-    "only: --strategy fuse writes it, --uniform spares it"
-)
-
-
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
-    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all.
-
-    For ``auto`` there is no guard: the Loop is there already, and lists are short more often
-    than not, when a guard costs more than it saves. A note says where there could be one.
-    """
+    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all."""
     plain = walk_site(site, facts, None)
     kept = Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is")
-    fused: dict[Check | None, FusedBody] = {None: plain}
+    choice = Choice({None: plain})
     loop, guarded = LoopPlan({}, kept), unproven_sequences(site, facts)
     if plain.needs_loop(facts.typings):
         ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
-        found = walk_behind_guards(site, facts) if asks else {}
-        fused = choose_guards(site, facts, plain, found).forms
-        fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
-        if facts.auto and fused:
-            kept.notes.append(_COULD_ASK)
-            fused = {}
-        for body in (plain, *found.values()):
-            if body not in fused.values():
+        behind = walk_behind_guards(site, facts) if asks else Behind()
+        if asks:
+            # What an exporter declares of elements is its first example's.
+            loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+        choice = _choose_whole(site, facts, loop, plain, behind)
+        for body in (plain, *behind.found.values()):
+            if body not in choice.forms.values():
                 body.discard()
-        if not fused:
+        if not choice.forms:
+            kept.reasons.extend(choice.reasons)
             return kept
-        # What an exporter declares of elements is its first example's.
-        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+    fused = choice.forms
     decision = _decision(site, fused, [] if None in fused else guarded, loop, facts)
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
     if None not in fused:
-        return FusionPlan(site, fused, guarded, True, loop, decision)
+        return _plan(site, choice, guarded, loop, decision)
     needs_samples = _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if needs_samples and _has_no_samples(site, facts):
         plain.discard()
         return dataclasses.replace(kept, reasons=[_NO_SAMPLES])
     return FusionPlan(site, fused, [], needs_samples, loop, decision)
+
+
+def _choose_whole(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
+) -> Choice:
+    """Choose among the guards behind which nothing stays in a loop."""
+    found = {c: b for c, b in behind.found.items() if not b.needs_loop(facts.typings)}
+    if not found:
+        return Choice({})
+    whole = Behind(found, behind.relied)
+    if facts.auto:
+        choice = choose_by_cost(site, facts, loop, plain, whole)
+    else:
+        choice = choose_guards(site, facts, plain, whole)
+    if None in choice.forms:
+        return Choice({}, reasons=choice.reasons)
+    return dataclasses.replace(choice, rest=None)
 
 
 def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionPlan | None:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 from passes.fusing.cost import MOST_BYTES, USUAL, Cost, cost_of_body, cost_of_loop, work_of
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site
 from passes.loops.plan import LoopPlan
 from passes.site import MapSite, SequenceSource
 
 __all__ = [
+    "Behind",
     "Choice",
     "Forms",
     "choose_by_cost",
@@ -26,8 +27,14 @@ __all__ = [
     "walk_behind_guards",
 ]
 
+Dims = tuple[int | str | None, ...]
+"""A shape; None for each dimension that is not known."""
+
 Forms = dict[Check | None, FusedBody]
 """The fused bodies of a map by the guard that each needs; none where it stays a loop."""
+
+_RANKS = (2, 1, 3)
+"""Ranks that elements of unknown rank may be supposed to have, the most likely first."""
 
 _HEAVY_SHARE = 50.0
 """A body is dominated by heavy operators that take so many times what batching saves."""
@@ -42,6 +49,7 @@ class Choice:
         few: Up to how many samples a loop is faster.
         most_bytes: Above which size of an element it is faster, too; None if that is known.
         rest: What runs where no guard holds; None for a loop.
+        relied: What the guards check of the elements of sequences.
         reasons: Why there is no guard, where there could be one.
     """
 
@@ -49,6 +57,7 @@ class Choice:
     few: int = 0
     most_bytes: int | None = None
     rest: FusedBody | None = None
+    relied: Relied = dataclasses.field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
 
 
@@ -64,29 +73,85 @@ def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     return list(found)
 
 
-def walk_behind_guards(site: MapSite, facts: FusionFacts) -> dict[Check, FusedBody]:
+@dataclasses.dataclass(frozen=True)
+class Behind:
+    """A body as it is batched behind each guard that could help.
+
+    Attributes:
+        found: The fused bodies.
+        relied: What their guards check of the elements of sequences.
+    """
+
+    found: Mapping[Check, FusedBody] = dataclasses.field(default_factory=dict)
+    relied: Relied = dataclasses.field(default_factory=dict)
+
+    @property
+    def fused(self) -> int:
+        """How many nodes are batched where all shapes are equal."""
+        return self.found[Check.SHAPES].walk.fused
+
+
+def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
     """Walk over a body behind every guard that could help.
 
-    All of them ask for equal lengths, which sources of two known lengths never have.
+    All of them ask for equal lengths, which sources of two known lengths never have. A rank that
+    is not declared is supposed, where that fuses more; and what a Loop declares of elements is
+    the first example of an exporter, so that its numbers count only where they fuse more.
     """
     if len({static_count(source, facts.typings) for _, source in site.elements} - {None}) > 1:
-        return {}
-    sequences = {s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}
-    found = {check: walk_site(site, facts, check) for check in (Check.SHAPES, Check.ROWS)}
-    if len(sequences) > 1:
-        found[Check.LENGTHS] = walk_site(site, facts, Check.LENGTHS)
-    return found
+        return Behind()
+    best: Behind | None = None
+    for relied in _suppositions(site, facts):
+        one = Behind(_walk_behind(site, facts, relied), relied)
+        is_better = best is None or one.fused > best.fused
+        for body in (best or Behind()).found.values() if is_better else one.found.values():
+            body.discard()
+        best = one if is_better else best
+        assert best is not None
+        if not any(best.found[Check.SHAPES].walk.loops):
+            break
+    return best or Behind()
 
 
-def choose_guards(
-    site: MapSite, facts: FusionFacts, plain: FusedBody, found: Mapping[Check, FusedBody]
-) -> Choice:
+def _declared(site: MapSite, facts: FusionFacts) -> dict[ir.Value, Dims | None]:
+    """Return what is declared of the elements of each sequence."""
+    typing = facts.typings.declared
+    return {
+        source.sequence: typing.dims(inner)
+        for inner, source in reversed(site.elements)
+        if isinstance(source, SequenceSource)
+    }
+
+
+def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
+    """Yield what a guard could check of the elements of the sequences, the least first."""
+    declared = _declared(site, facts)
+    known = {s: dims for s, dims in declared.items() if dims is not None}
+    if site.was_loop and any(isinstance(d, int) for dims in known.values() for d in dims):
+        yield {s: (None,) * len(dims) for s, dims in known.items()}
+    yield known
+    if len(known) < len(declared):
+        for rank in _RANKS:
+            yield {s: dims or (None,) * rank for s, dims in declared.items()}
+
+
+def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Check, FusedBody]:
+    checks = [Check.SHAPES, Check.ROWS]
+    if len({s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}) > 1:
+        checks.append(Check.LENGTHS)
+    known = {s: dims for s, dims in _declared(site, facts).items() if dims is not None}
+    other = None if relied == known else relied
+    return {check: walk_site(site, facts, check, relied=other) for check in checks}
+
+
+def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind) -> Choice:
     """Choose the form that fuses the most, whatever it costs.
 
     A guard must at least double what is fused without one. Rows are asked for where that fuses
     as much as equal shapes do, unless a declared number says that shapes are equal; and after
     equal shapes where it fuses less, but more than no guard.
     """
+    found = behind.found
     fused = {check: body.walk.fused for check, body in found.items()}
     gains = [check for check in found if fused[check] > 2 * plain.walk.fused]
     packed = max((c for c in gains if c is not Check.SHAPES), key=lambda c: fused[c], default=None)
@@ -96,7 +161,8 @@ def choose_guards(
         chosen = [*chosen, packed] if shapes_fuse_more else [packed]
     if not chosen:
         return Choice({None: plain})
-    return Choice({c: found[c] for c in chosen}, rest=plain if plain.walk.fused else None)
+    forms: Forms = {check: found[check] for check in chosen}
+    return Choice(forms, rest=plain if plain.walk.fused else None, relied=behind.relied)
 
 
 def choose_by_cost(
@@ -104,7 +170,7 @@ def choose_by_cost(
     facts: FusionFacts,
     loop: LoopPlan,
     plain: FusedBody,
-    found: Mapping[Check, FusedBody],
+    behind: Behind,
 ) -> Choice:
     """Choose the form that costs the least for a usual number of samples.
 
@@ -113,7 +179,7 @@ def choose_by_cost(
         facts: What holds for all maps.
         loop: The map as a loop.
         plain: What of it is batched without a guard.
-        found: What is batched behind each guard.
+        behind: What is batched behind each guard.
     """
     as_loop = cost_of_loop(site, loop.outputs)
     without = cost_of_body(plain, facts.typings)
@@ -121,7 +187,7 @@ def choose_by_cost(
     best = without if forms else as_loop
     if any(plain.walk.loops) and as_loop.of(USUAL) <= without.of(USUAL):
         forms, best = {}, as_loop
-    guarded = _guarded_forms(site, facts, as_loop, plain, found)
+    guarded = _guarded_forms(site, facts, as_loop, plain, behind.found)
     reasons: list[Reason] = []
     least = max((_least_bytes(inner, facts) for inner in _asked(site, facts)), default=0)
     if guarded and least > MOST_BYTES:
@@ -138,7 +204,8 @@ def choose_by_cost(
             few = max(few, cost.pays_from(as_loop) or 0)
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
-            return _for_count(site, facts, Choice(guarded, few, most, forms.get(None)))
+            choice = Choice(guarded, few, most, forms.get(None), behind.relied)
+            return _for_count(site, facts, choice)
     few = 0
     reads_sequence = any(isinstance(source, SequenceSource) for _, source in site.elements)
     if forms and reads_sequence and (any(plain.walk.loops) or plain.asked):

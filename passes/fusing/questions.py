@@ -16,7 +16,7 @@ from passes.site import MapSite, SequenceSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
-__all__ = ["Questions", "declared_elements"]
+__all__ = ["Questions"]
 
 
 class Questions:
@@ -43,10 +43,10 @@ class Questions:
         by_rows = plan.fused.keys() - {None, Check.SHAPES, Check.SIZES}
         asked = {}
         for sequence in dict.fromkeys([*plan.guarded, *packed]):
-            dims = declared_elements(plan.site, sequence, typings)
-            rows = bool(dims) and (bool(by_rows) or sequence in packed)
+            dims = plan.relied.get(sequence)
             if sequence not in plan.guarded:  # promised: only its lengths are wanted
-                dims = (None,) * len(dims or ())
+                dims = (None,) * _declared_rank(plan.site, sequence, typings)
+            rows = bool(dims) and (bool(by_rows) or sequence in packed)
             most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
             asked[sequence] = Asked(self.hidden(sequence), dims, by_rows=rows, most=most)
         if asked:
@@ -75,10 +75,7 @@ class Questions:
         if check is Check.SHAPES:
             tests = [one.equal for one in shapes.values()]
         else:  # nothing is relied on of elements of unknown rank, which stay per-sample
-            known = {
-                s for s in shapes if declared_elements(plan.site, s, self._typings) is not None
-            }
-            tests = [one.alike for s, one in shapes.items() if s in known]
+            tests = [one.alike for sequence, one in shapes.items() if sequence in plan.relied]
         tests += _equal_lengths(builder, plan.site, self._typings)
         if check is Check.LENGTHS:
             lengths = [one.lengths for one in shapes.values() if one.lengths is not None]
@@ -87,6 +84,15 @@ class Questions:
                 for other in lengths[1:]
             ]
         return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+
+
+def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
+    """Return the rank of the elements of a sequence that is packed."""
+    sources = ((inner, s) for inner, s in site.elements if isinstance(s, SequenceSource))
+    inner = next(inner for inner, source in sources if source.sequence is sequence)
+    rank = typings.declared.rank(inner)
+    assert rank is not None
+    return rank
 
 
 def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
@@ -105,18 +111,6 @@ def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) 
         sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
         tests.append(builder.op("Equal", sizes))
     return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
-def declared_elements(
-    site: MapSite, sequence: ir.Value, typings: Typings
-) -> tuple[int | str | None, ...] | None:
-    """Return what the body declares of the elements of a sequence."""
-    inner = next(
-        inner
-        for inner, source in site.elements
-        if isinstance(source, SequenceSource) and source.sequence is sequence
-    )
-    return typings.declared.dims(inner)
 
 
 def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 import onnx_ir as ir
 
@@ -29,13 +31,21 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
         _type_body(body, typing, model)
 
 
-def checked_types(site: MapSite, typings: Typings, model: ir.Model, *, rows: bool) -> Typings:
+def checked_types(
+    site: MapSite,
+    typings: Typings,
+    model: ir.Model,
+    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
+    *,
+    rows: bool,
+) -> Typings:
     """Return what is proven of a body behind a guard of the sequences that it reads.
 
     Args:
         site: A map that was a Loop or Scan.
         typings: Both typings of the model.
         model: The model.
+        relied: What is supposed of the elements of a sequence, whatever is declared.
         rows: Whether the guard has checked all dimensions but the first, not that one too.
     """
     table = typings.proven.derived()
@@ -44,7 +54,9 @@ def checked_types(site: MapSite, typings: Typings, model: ir.Model, *, rows: boo
     for inner, source in site.elements:
         known = typings.proven[inner]
         if isinstance(source, SequenceSource):
-            known = _checked(inner, typings.declared[inner], rows)
+            declared = typings.declared[inner]
+            dims = relied.get(source.sequence, declared.dims)
+            known = _checked(inner, ValueType(declared.type, dims), rows)
         table.set(inner, known)
     _type_body(site.body, table, model)
     return Typings(table, table)

@@ -12,11 +12,13 @@ from passes.decisions import Decision
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.guards import hidden
 from passes.fusing.questions import Questions
 from passes.fusing.stack import scalar_count
 from passes.graphs import graphs_inside
 from passes.loops.branches import Branch, no_samples, write_if
 from passes.loops.few_samples import FewSamples, write_by_count
+from passes.loops.forms import Form
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
@@ -82,10 +84,41 @@ def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence
 
     def write_few(inner: Builder) -> Sequence[ir.Value]:
         if plan.few:
-            return FewSamples(site, plan.loop, typings, splits=True).write(inner, count)
+            return _write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)
 
     return write_if(builder, site, typings, enough, write, write_few)
+
+
+def _write_few(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+) -> Sequence[ir.Value]:
+    """Write the loop for few samples, which reads the sequences themselves where it may.
+
+    A shape that is declared of their elements may be false: it must not come to be that of a
+    tensor, and what an exporter declares may not even load.
+    """
+    site = plan.site
+    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
+    if is_stacked or site.was_loop:
+        site = dataclasses.replace(
+            site,
+            elements=[
+                (inner, _through_hidden(builder, inner, source, typings))
+                for inner, source in site.elements
+            ],
+        )
+    return FewSamples(site, plan.loop, typings, splits=True).write(builder, count)
+
+
+def _through_hidden(
+    builder: Builder, inner: ir.Value, source: ElementSource, typings: Typings
+) -> ElementSource:
+    """Return a sequence through its hidden type where numbers are declared of its elements."""
+    dims = typings.declared.dims(inner)
+    if not isinstance(source, SequenceSource) or not any(isinstance(d, int) for d in dims or ()):
+        return source
+    return SequenceSource(hidden(builder, source.sequence))
 
 
 def _write_asked(
@@ -102,6 +135,8 @@ def _write_asked(
             assert check is not None
             holds = questions.holds(check)
             write = _writes_choice(plan.site, typings, holds, _writes(fused, typings), write)
+    for body in plan.fused.values():
+        _hide_unchecked(body, plan, typings, questions)
     bodies = [body for body in (*plan.fused.values(), plan.rest) if body is not None]
     lengths = {s: questions.lengths(s) for body in bodies for s in body.asked}
     values = write(builder)
@@ -109,6 +144,22 @@ def _write_asked(
         for sequence, placeholder in body.asked.items():
             placeholder.replace_all_uses_with(lengths[sequence])
     return values
+
+
+def _hide_unchecked(
+    body: FusedBody, plan: FusionPlan, typings: Typings, questions: Questions
+) -> None:
+    """Let a body read sequences through their hidden type where no guard checks their numbers."""
+    for inner, source in plan.site.elements:
+        if not isinstance(source, SequenceSource) or source.sequence not in plan.guarded:
+            continue
+        declared, checked = typings.declared.dims(inner), plan.relied.get(source.sequence)
+        if not any(isinstance(d, int) for d in declared or ()) or declared == checked:
+            continue
+        for node in body.prelude.nodes:
+            for index, value in enumerate(node.inputs):
+                if value is source.sequence:
+                    node.replace_input_with(index, questions.hidden(value))
 
 
 def _writes(fused: FusedBody, typings: Typings) -> Branch:

@@ -132,8 +132,8 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     """
     read = {*asked, *body.asked}
     fixed = FIRST_ASKED + NEXT_ASKED * (len(read) - 1) if read else 0.0
-    nodes = [n for stage in (body.prelude, *body.walk.stages) for n in stage.nodes]
-    joined = sum(node.op_type == "ConcatFromSequence" for node in nodes)
+    joined = sum(node.op_type == "ConcatFromSequence" for node in body.prelude.nodes)
+    nodes = (node for stage in body.walk.stages for node in stage.nodes)
     each = ASKED * len(read) + JOINED * joined + BATCHED * _count(nodes)
     wanted = body.wanted_from_loops(typings)
     promotions = body.walk.promotions

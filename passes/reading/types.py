@@ -7,7 +7,13 @@ from collections.abc import Mapping
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
+from passes.graphs import (
+    captured_values,
+    constant_value,
+    is_default_domain,
+    subgraphs,
+    walk_nodes,
+)
 from passes.site import MapSite, SequenceSource, TensorSource
 from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.inference import infer, read_graph, show_constants, stand_in
@@ -29,6 +35,10 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
     """
     for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
         _type_body(body, typing, model)
+    # Inference stops where declared shapes contradict each other, which may be false.
+    for value in (out for node in walk_nodes(body) for out in node.outputs):
+        if typings.declared[value].type is None:
+            typings.declared.set(value, typings.proven[value])
 
 
 def checked_types(

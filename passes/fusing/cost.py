@@ -8,6 +8,7 @@ hangs on their proportions. What a node computes costs the same in every form an
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +20,16 @@ from passes.loops.forms import Form, OutputPlan
 from passes.site import ElementSource, IndexSource, MapSite, SequenceSource
 from passes.typing import Typing, Typings
 
-__all__ = ["MOST_BYTES", "USUAL", "Cost", "cost_of_body", "cost_of_loop", "work_of"]
+__all__ = [
+    "LOSS",
+    "MOST_BYTES",
+    "REFUTED",
+    "USUAL",
+    "Cost",
+    "cost_of_body",
+    "cost_of_loop",
+    "work_of",
+]
 
 ITERATION = 1.1
 """One iteration of a Loop."""
@@ -48,8 +58,11 @@ BLOCKED = 3.7
 JOINED, SPLIT = 0.15, 0.4
 """ConcatFromSequence and SplitToSequence, for each element."""
 
-ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 32.0, 12.0
+ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
 """Reading the shape of an element; what a guard costs at all, and each further sequence."""
+
+REFUTED, LOSS = 15.0, 0.06
+"""What a guard costs that two elements refute, and which share of a loop it may come to."""
 
 MOST_BYTES = 8192
 """Larger elements are not batched behind a guard: a Loop keeps one in the cache."""
@@ -90,6 +103,10 @@ class Cost:
         insertion = INSERTED + COPIED * samples / 2
         collected = self.inserted * insertion + self.blocked * min(insertion, BLOCKED)
         return self.fixed + samples * (self.each + collected)
+
+    def bears(self, microseconds: float, share: float) -> int:
+        """Return from how many samples on something costs no more than a share of all this."""
+        return next(n for n in itertools.count() if microseconds <= share * self.of(n))
 
     def pays_from(self, other: Cost) -> int | None:
         """Return from how many samples on this form is surely faster than another.

@@ -9,7 +9,16 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
-from passes.fusing.cost import MOST_BYTES, USUAL, Cost, cost_of_body, cost_of_loop, work_of
+from passes.fusing.cost import (
+    LOSS,
+    MOST_BYTES,
+    REFUTED,
+    USUAL,
+    Cost,
+    cost_of_body,
+    cost_of_loop,
+    work_of,
+)
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.stack import is_promised, is_proven_equal, static_count
@@ -201,7 +210,7 @@ def choose_by_cost(
         if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
             reasons.append(Reason(Code.COST, detail=_explain(saved / USUAL, work / USUAL)))
         else:
-            few = max(few, cost.pays_from(as_loop) or 0)
+            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(REFUTED, LOSS))
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
             choice = Choice(guarded, few, most, forms.get(None), behind.relied)

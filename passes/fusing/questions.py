@@ -10,7 +10,8 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.fusing.fusion_facts import Check
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guards import Asked, Shapes, all_true, hidden, read_shapes
+from passes.fusing.guards import hidden, read_shapes
+from passes.fusing.shape_rows import Asked, Shapes, all_true
 from passes.fusing.stack import sample_count
 from passes.site import MapSite, SequenceSource
 from passes.sources import lengths_are_equal
@@ -41,6 +42,7 @@ class Questions:
         bodies = [b for b in (*plan.fused.values(), plan.rest) if b is not None]
         packed = dict.fromkeys(s for body in bodies for s in body.asked)
         by_rows = plan.fused.keys() - {None, Check.SHAPES, Check.SIZES}
+        by_shape = Check.SHAPES in plan.fused
         asked = {}
         for sequence in dict.fromkeys([*plan.guarded, *packed]):
             dims = plan.relied.get(sequence)
@@ -48,7 +50,7 @@ class Questions:
                 dims = (None,) * _declared_rank(plan.site, sequence, typings)
             rows = bool(dims) and (bool(by_rows) or sequence in packed)
             most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
-            asked[sequence] = Asked(self.hidden(sequence), dims, by_rows=rows, most=most)
+            asked[sequence] = Asked(self.hidden(sequence), dims, by_shape, rows, most)
         if asked:
             always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
             found = read_shapes(builder, count, list(asked.values()), gives_up=not always)
@@ -73,9 +75,11 @@ class Questions:
             return _equally_long(builder, plan.fused[check].site.as_long)
         shapes = {s: self._shapes[s] for s in plan.guarded}
         if check is Check.SHAPES:
-            tests = [one.equal for one in shapes.values()]
+            flags = [one.equal for one in shapes.values()]
         else:  # nothing is relied on of elements of unknown rank, which stay per-sample
-            tests = [one.alike for sequence, one in shapes.items() if sequence in plan.relied]
+            known = [one for sequence, one in shapes.items() if sequence in plan.relied]
+            flags = [one.equal if one.alike is None else one.alike for one in known]
+        tests = [flag for flag in flags if flag is not None]
         tests += _equal_lengths(builder, plan.site, self._typings)
         if check is Check.LENGTHS:
             lengths = [one.lengths for one in shapes.values() if one.lengths is not None]

@@ -116,6 +116,8 @@ def sample_count(builder: Builder, source: ElementSource, typings: Typings) -> i
 
 def scalar_count(builder: Builder, source: ElementSource, typings: Typings) -> ir.Value:
     """Return the number of samples of a source, as an int64 scalar."""
+    if isinstance(source, IndexSource) and source.like is not None:
+        source = source.like
     if isinstance(source, SequenceSource):
         return builder.op("SequenceLength", [source.sequence])
     return builder.op("Squeeze", [sample_count(builder, source, typings), builder.ints(0)])

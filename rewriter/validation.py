@@ -16,6 +16,7 @@ from rewriter.feeds import Feed, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.judging import Case, Judge
 from rewriter.mismatch import write_mismatch
+from rewriter.size_tests import lengths_beyond
 from rewriter.verification_words import told_judges, told_rest
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
@@ -125,7 +126,7 @@ def validate(
         feeds = _given(inputs, before, after, promises)
         found = _trusting(judge, lambda: map(judge.case, feeds))
     else:
-        maker = FeedMaker(before, seed, promises)
+        maker = FeedMaker(before, seed, promises, lengths_beyond(after))
         found = _trusting(judge, lambda: _made(judge, maker, cases))
     check = Check(tuple(found), runtime_refusal=judge.runtime_refusal)
     if check.mismatch is None or passes is None:

@@ -17,6 +17,7 @@ from passes.fusing.questions import Questions
 from passes.fusing.stack import scalar_count
 from passes.graphs import graphs_inside
 from passes.loops.branches import Branch, no_samples, write_if
+from passes.loops.copied_loop import copied_loop
 from passes.loops.few_samples import FewSamples, write_by_count
 from passes.loops.forms import Form
 from passes.names import make_names_unique
@@ -43,44 +44,43 @@ def record_fusion(
     """Record a planned map; return the nodes, and the pairs of an old value and a new one."""
     site, typings = plan.site, facts.typings
     builder = Builder(site.path)
-    if plan.even is not None:
-        values = _if_even(builder, plan, plan.even, typings)
+    if plan.even is not None and not plan.few:
+        even = plan.even
+        values = _if_even(builder, even, typings, lambda one: _write_plan(one, plan, typings))
     else:
         values = _write_plan(builder, plan, typings)
     return builder, [(r.value, v) for r, v in zip(site.results, values, strict=True)]
 
 
 def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
-    if plan.needs_samples:
+    if plan.needs_samples or plan.few:
         return _if_enough(builder, plan, typings)
     return plan.fused[None].write(builder, typings)
 
 
 def _if_even(
-    builder: Builder, plan: FusionPlan, even: FusedBody, typings: Typings
+    builder: Builder, even: FusedBody, typings: Typings, write_else: Branch
 ) -> Sequence[ir.Value]:
     """Run the body for slices of one length if they have it, else the one for any."""
     asked = even.site.even
     assert asked is not None
     builder.nodes.extend(asked.builder.nodes)
-    return write_if(
-        builder,
-        plan.site,
-        typings,
-        asked.holds,
-        _writes(even, typings),
-        lambda inner: _write_plan(inner, plan, typings),
-    )
+    return write_if(builder, even.site, typings, asked.holds, _writes(even, typings), write_else)
 
 
 def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
     """Run the fused body if there are enough samples, and under its guard if it has one."""
     site = plan.site
-    count = scalar_count(builder, site.elements[0][1], typings)
+    count = _trip_count(plan, typings) or scalar_count(builder, site.elements[0][1], typings)
     enough = builder.op("Greater", [count, builder.scalar(plan.few)])
 
-    def write(inner: Builder) -> Sequence[ir.Value]:
+    def write_asked(inner: Builder) -> Sequence[ir.Value]:
         return _write_asked(inner, plan, typings, count)
+
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        if plan.even is None or not plan.few:
+            return write_asked(inner)
+        return _if_even(inner, plan.even, typings, write_asked)
 
     def write_few(inner: Builder) -> Sequence[ir.Value]:
         if plan.few:
@@ -88,6 +88,15 @@ def _if_enough(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence
         return no_samples(inner, site, typings)
 
     return write_if(builder, site, typings, enough, write, write_few)
+
+
+def _trip_count(plan: FusionPlan, typings: Typings) -> ir.Value | None:
+    """Return how many iterations a Loop has at most, where no exact number is needed."""
+    node = plan.site.node
+    if plan.needs_samples or not plan.site.was_loop or node.op_type != "Loop":
+        return None
+    value = node.inputs[0]
+    return value if value is not None and typings.proven.rank(value) == 0 else None
 
 
 def _write_few(
@@ -99,6 +108,9 @@ def _write_few(
     tensor, and what an exporter declares may not even load.
     """
     site = plan.site
+    copied = copied_loop(site)
+    if copied is not None:
+        return copied.write(builder)
     is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
     if is_stacked or site.was_loop:
         site = dataclasses.replace(

@@ -55,6 +55,9 @@ INSERTED, COPIED = 0.5, 0.016
 BLOCKED = 3.7
 """What a Loop over blocks does for one value."""
 
+WRITTEN, LOOP = 0.45, 6.0
+"""A node that runs once in all; a Loop, and what stands around it."""
+
 JOINED, SPLIT = 0.15, 0.4
 """ConcatFromSequence and SplitToSequence, for each element."""
 
@@ -136,7 +139,7 @@ def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan]) -> Cost:
         for result in site.results
         if result.kind == "sequence" and outputs[result.output].form is not Form.INSERTION
     )
-    return Cost(0.0, each, forms.count(Form.INSERTION), forms.count(Form.BLOCKS))
+    return Cost(LOOP, each, forms.count(Form.INSERTION), forms.count(Form.BLOCKS))
 
 
 def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = ()) -> Cost:
@@ -150,7 +153,8 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     read = {*asked, *body.asked}
     fixed = FIRST_ASKED + NEXT_ASKED * (len(read) - 1) if read else 0.0
     joined = sum(node.op_type == "ConcatFromSequence" for node in body.prelude.nodes)
-    nodes = (node for stage in body.walk.stages for node in stage.nodes)
+    nodes = [node for stage in body.walk.stages for node in stage.nodes]
+    fixed += WRITTEN * _count([*body.prelude.nodes, *nodes])
     each = ASKED * len(read) + JOINED * joined + BATCHED * _count(nodes)
     wanted = body.wanted_from_loops(typings)
     promotions = body.walk.promotions

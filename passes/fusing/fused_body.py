@@ -214,6 +214,11 @@ class FusedBody:
         return builder.op("Expand", [x.value, shape])
 
     @property
+    def is_packed(self) -> bool:
+        """Whether an element of the body is read as packed."""
+        return any(self.walk.read(inner).is_packed for inner, _ in self.site.elements)
+
+    @property
     def nodes_in_loops(self) -> int:
         """How many nodes run for each sample."""
         return sum(map(len, self.walk.loops))

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.failing import cannot_fail
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.cost import cost_of_loop
 from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts, Relied
@@ -18,6 +19,8 @@ from passes.fusing.guard_choice import (
     Choice,
     choose_by_cost,
     choose_guards,
+    few_without_guard,
+    for_count,
     unproven_sequences,
     walk_behind_guards,
 )
@@ -49,7 +52,7 @@ class FusionPlan:
         site: The map.
         fused: Its body with a batch axis; one for each guard, in the order of asking.
         guarded: The sequences that the guards ask.
-        needs_samples: Whether the fused body must not run without samples.
+        needs_samples: Whether the fused bodies must not run without samples.
         loop: The last branch, where there are guards.
         decision: The same for the reader.
         even: A fused body that is faster, where its site says at run time that it may run.
@@ -123,7 +126,7 @@ def _plan(
         site,
         choice.forms,
         guarded,
-        bool(guarded) or choice.few > 0,
+        bool(guarded),
         loop,
         decision,
         rest=choice.rest,
@@ -177,7 +180,13 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if needs_samples and _has_no_samples(site, facts):
         plain.discard()
         return dataclasses.replace(kept, reasons=[_NO_SAMPLES])
-    return FusionPlan(site, fused, [], needs_samples, loop, decision)
+    if facts.auto and _is_typed(site, facts) and not facts.lacks:
+        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+        few = few_without_guard(plain, facts, cost_of_loop(site, loop.outputs))
+        choice = for_count(site, facts, Choice(fused, few))
+    plan = _plan(site, choice if choice.forms else Choice(fused), [], loop, decision)
+    plan.needs_samples |= needs_samples
+    return plan
 
 
 def _choose_whole(

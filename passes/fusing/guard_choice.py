@@ -32,6 +32,8 @@ __all__ = [
     "Forms",
     "choose_by_cost",
     "choose_guards",
+    "few_without_guard",
+    "for_count",
     "unproven_sequences",
     "walk_behind_guards",
 ]
@@ -44,6 +46,12 @@ Forms = dict[Check | None, FusedBody]
 
 _RANKS = (2, 1, 3)
 """Ranks that elements of unknown rank may be supposed to have, the most likely first."""
+
+_FEWEST = 2
+"""Fewer samples are not worth a question."""
+
+_FEW_FOR_STEPS = 26
+"""Up to so many samples of different length it is faster to go through them one by one."""
 
 _HEAVY_SHARE = 50.0
 """A body is dominated by heavy operators that take so many times what batching saves."""
@@ -214,12 +222,21 @@ def choose_by_cost(
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
             choice = Choice(guarded, few, most, forms.get(None), behind.relied)
-            return _for_count(site, facts, choice)
-    few = 0
-    reads_sequence = any(isinstance(source, SequenceSource) for _, source in site.elements)
-    if forms and reads_sequence and (any(plain.walk.loops) or plain.asked):
-        few = without.pays_from(as_loop) or 0
-    return _for_count(site, facts, Choice(forms, few, reasons=tuple(reasons)))
+            return for_count(site, facts, choice)
+    few = few_without_guard(plain, facts, as_loop) if forms else 0
+    return for_count(site, facts, Choice(forms, few, reasons=tuple(reasons)))
+
+
+def few_without_guard(plain: FusedBody, facts: FusionFacts, as_loop: Cost) -> int:
+    """Return up to how many samples a loop is faster than what needs no guard.
+
+    Packed samples that a Loop or Scan goes through take as many steps as the longest has.
+    """
+    few = cost_of_body(plain, facts.typings).pays_from(as_loop) or 0
+    nodes = (node for stage in plain.walk.stages for node in stage.nodes)
+    if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
+        few = max(few, _FEW_FOR_STEPS)
+    return few if few > _FEWEST else 0
 
 
 def _guarded_forms(
@@ -252,7 +269,7 @@ def _cost(forms: Forms, site: MapSite, facts: FusionFacts) -> Cost:
     return cost_of_body(body, facts.typings, unproven_sequences(site, facts))
 
 
-def _for_count(site: MapSite, facts: FusionFacts, choice: Choice) -> Choice:
+def for_count(site: MapSite, facts: FusionFacts, choice: Choice) -> Choice:
     """Return a choice that asks nothing of a number of samples that is known."""
     count = static_count(site.elements[0][1], facts.typings)
     if not choice.few or facts.lacks:

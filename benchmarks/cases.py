@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
 
 from benchmarks import exported, ragged
-from benchmarks.workload import Case, Sweep, draw, model
+from benchmarks.workload import Case, Family, Sweep, draw, model
 
-__all__ = ["CASES", "SWEEPS"]
+__all__ = ["CASES", "FAMILIES", "SWEEPS"]
 
 _DEMO = pathlib.Path(__file__).parents[1] / "models" / "demo"
 
@@ -236,6 +236,40 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(exported.map_fn, 1024),
     functools.partial(exported.nearest_neighbours, 1024),
 )
+FAMILIES: Mapping[str, Family] = {
+    "two-layer perceptron on rows of 64": _perceptron,
+    "attention block, 16 x 32": _attention,
+    "convolution net, 3 x 48 x 48": _convolution,
+    "elementwise on vectors of 64": _elementwise,
+    "sequence in and out (promised), 16 x 16": functools.partial(_sequence, promised=True),
+    "sequence in and out (guarded), 16 x 16": _sequence,
+    "sequence in and out (ragged, guarded), 12 to 20 x 16": functools.partial(
+        _sequence, ragged=True
+    ),
+    "sequence in and out (the guard fails), two ragged axes": _two_ragged_axes,
+    "ResNet-50 preprocessing": _preprocessing,
+    "Unique, then a sum, of 16": _unique_sum,
+    "ragged, concatenated, of 16": functools.partial(_kept, joined=True),
+    "ragged, as a sequence, of 16": functools.partial(_kept, joined=False),
+    "position-wise block, ragged, tensor in and out": functools.partial(
+        ragged.position_wise, sequences=False
+    ),
+    "position-wise block, ragged, sequence in and out": functools.partial(
+        ragged.position_wise, sequences=True
+    ),
+    "cumulative 3 x 3 products, groups of 1 to 199": ragged.cumulative_products,
+    "pixels of images of about 8 x 8, joined": functools.partial(ragged.images, side=8),
+    "pixels of images of about 128 x 128, joined": functools.partial(ragged.images, side=128),
+    "EmbeddingBag, scripted, bags of 10": exported.embedding_bag,
+    "EmbeddingBag, scripted, bags of different length": functools.partial(
+        exported.embedding_bag, uneven=True
+    ),
+    "scripted loop over rows, linear layer": exported.scripted_rows,
+    "tf.map_fn of a dense layer": exported.map_fn,
+    "nearest neighbours": exported.nearest_neighbours,
+}
+"""What is measured from one sample on."""
+
 SWEEPS: tuple[Sweep, ...] = (
     Sweep("fused, tensor in and out (two-layer perceptron)", 2.2, _perceptron),
     Sweep("fused, tensor in and out (elementwise)", 2.2, _elementwise),

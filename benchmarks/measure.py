@@ -14,7 +14,15 @@ import onnxruntime
 
 from rewriter.compare import compare
 
-__all__ = ["Refused", "Times", "expand_with_onnx", "measure", "ratio"]
+__all__ = [
+    "Refused",
+    "Times",
+    "expand_with_onnx",
+    "measure",
+    "open_session",
+    "own_feeds",
+    "ratio",
+]
 
 Times = list[float]
 
@@ -59,14 +67,14 @@ def measure(
     expected: dict[str, Any] | None = None
     for label, model in models.items():
         try:
-            sessions[label] = _session(model)
+            sessions[label] = open_session(model)
         except Exception as error:  # onnxruntime raises many types of its own
             refused[label] = Refused(str(error).splitlines()[0])
             continue
         times[label] = []
         names = [output.name for output in sessions[label].get_outputs()]
         outputs = dict(
-            zip(names, sessions[label].run(None, _own(sessions[label], feeds)), strict=True)
+            zip(names, sessions[label].run(None, own_feeds(sessions[label], feeds)), strict=True)
         )
         if expected is None:
             expected = outputs
@@ -96,7 +104,8 @@ def ratio(slow: Times | Refused | None, fast: Times | Refused | None) -> float |
     return statistics.median(a / b for a, b in zip(slow, fast, strict=False))
 
 
-def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+def open_session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    """Open a model on one thread of the CPU."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
@@ -105,13 +114,13 @@ def _session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
     )
 
 
-def _own(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:
+def own_feeds(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a model takes of the feeds of all: one by hand may be told the lengths."""
     return {one.name: feeds[one.name] for one in session.get_inputs()}
 
 
 def _once(session: onnxruntime.InferenceSession, feeds: Mapping[str, Any]) -> float:
-    own = _own(session, feeds)
+    own = own_feeds(session, feeds)
     started = time.perf_counter()
     session.run(None, own)
     return time.perf_counter() - started

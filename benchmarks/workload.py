@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-__all__ = ["Case", "Sweep", "draw", "model"]
+__all__ = ["Case", "Family", "Sweep", "draw", "model"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,10 @@ class Case:
     promises: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
+Family = Callable[[int], Case]
+"""Makes a workload for a number of samples."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Sweep:
     """One workload over growing numbers of samples.
@@ -43,7 +47,7 @@ class Sweep:
 
     name: str
     bound: float
-    case: Callable[[int], Case]
+    case: Family
 
 
 def model(

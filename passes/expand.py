@@ -13,8 +13,9 @@ from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.folding import Folder
 from passes.graphs import node_paths, walk_nodes
+from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
-from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped, write_results
+from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, read_sequence_map
@@ -29,7 +30,7 @@ __all__ = ["ExpandSequenceMapPass"]
 def _apply_linear(site: MapSite, typings: Typings, plan: LoopPlan) -> None:
     """Replace a map by its loop."""
     builder = Builder(site.path)
-    _replace(builder, site, typings, write_results(builder, site, typings, plan))
+    _replace(builder, site, typings, write_by_count(builder, site, typings, plan))
 
 
 def _apply_plain(site: MapSite, typings: Typings) -> None:

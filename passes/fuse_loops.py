@@ -20,7 +20,6 @@ from passes.fusing.fusion_plan import (
     plan_whole,
     reduces_rows,
 )
-from passes.fusing.guards import Guards
 from passes.fusing.stack import reversed_along
 from passes.graphs import (
     all_graphs,
@@ -255,6 +254,8 @@ class _Turn:
             read_map(node, graph, original.site.path),
             dialect=original.site.dialect,
             assumptions=original.site.assumptions,
+            loop=original.node,
+            given={new: old for old, new in original.values},
         )
         is_new = not self._changed.isdisjoint(graphs_inside(node))
         elements = [(inner, rows_of(source, typings.declared)) for inner, source in site.elements]
@@ -312,7 +313,7 @@ def _apply(plan: FusionPlan, facts: FusionFacts, bodies: Sequence[ir.Graph]) -> 
         bodies: Further graphs of which it may read initializers.
     """
     site = plan.site
-    builder, pairs = record_fusion(plan, facts, Guards())
+    builder, pairs = record_fusion(plan, facts)
     pairs = [(old, _turned(builder, site, old, new)) for old, new in pairs]
     builder.prune([new for _, new in pairs])
     to_opset_form(walk_nodes(builder.nodes), facts.opset)

@@ -112,6 +112,8 @@ class MapSite:
         finals: Of a Loop or Scan: each value that it yields beside the results, and what records
             that value outside of it.
         dialect: Of a Loop or Scan: how it spells a map.
+        loop: Of a Loop or Scan: the node itself, which may stand in no graph.
+        given: Of a Loop or Scan: for each result the value that the node's graph had for it.
         assumptions: Of a Loop or Scan: what reading it relied on without proof.
         as_long: Of a Loop or Scan: pairs of tensors that must have equally many rows, without
             proof.
@@ -130,6 +132,8 @@ class MapSite:
         default_factory=dict
     )
     dialect: str = ""
+    loop: ir.Node | None = None
+    given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
     assumptions: list[str] = dataclasses.field(default_factory=list)
     as_long: list[tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=list)
     even: Even | None = None

@@ -14,13 +14,13 @@ from passes.ceilings import ceiling_of
 from passes.copies import counted, settle, weight_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
-from passes.fusing.guards import Guards
 from passes.graphs import (
     default_opset,
     is_default_domain,
     node_paths,
     walk_nodes,
 )
+from passes.hidden import hide_type
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.sequences.known import MAKERS, KnownSequences, maker
@@ -138,7 +138,7 @@ def _plan(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> _Plan
         return None
     if count > 1 and count * len(site.body) > 16 * MOST_NODES:
         return None  # not worth the copies that are counted below
-    builder, hiding = Builder(site.path), Guards()
+    builder, hiding = Builder(site.path), dict[ir.Value, ir.Value]()
     results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
     once: dict[ir.Value, ir.Value | None] = dict(site.shared)
     builder.nodes.extend(copy_body(filter(_is_constant, site.body), once))
@@ -179,7 +179,7 @@ def _element(
     sequence: ir.Value,
     known: KnownSequences,
     position: int,
-    hiding: Guards,
+    hiding: dict[ir.Value, ir.Value],
     typing: Typing,
 ) -> ir.Value:
     """Return an element of a sequence: itself if it is listed, and read otherwise.
@@ -193,8 +193,9 @@ def _element(
         return element
     if parts is not None:
         return builder.op("SequenceAt", [sequence, builder.scalar(position)])
-    hidden = hiding.hidden(builder, sequence, typing)
-    element = builder.op("SequenceAt", [hidden, builder.scalar(position)])
+    if sequence not in hiding:
+        hiding[sequence] = hide_type(builder, sequence, typing.dtype(sequence))
+    element = builder.op("SequenceAt", [hiding[sequence], builder.scalar(position)])
     element.shape = rank_alone(sequence.shape)
     return element
 

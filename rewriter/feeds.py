@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,7 @@ _RECIPES = (
     Recipe("apart", ragged="last", style="signed", scale=128, is_long=True),
 )
 _RANKS = (2, 1, 3, 4, 0)
+_SPREADS: tuple[Spread, ...] = ("equal", "ragged")
 # The evaluator's take empty strings away, where onnxruntime keeps them.
 _DROP_EMPTY = {"StringNormalizer"}
 # So many kinds of feeds go through every try before it is clear that the model accepts none.
@@ -73,11 +75,26 @@ _REDRAWS = 10
 class FeedMaker:
     """Makes feeds for one model, again and again when the model refuses one."""
 
-    def __init__(self, model: Any, seed: int = 0, promises: Promises | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        seed: int = 0,
+        promises: Promises | None = None,
+        lengths: Sequence[int] = (),
+    ) -> None:
+        """Read the inputs of a model.
+
+        Args:
+            model: The model (path, ModelProto, onnx_ir.Model or graphsurgeon Graph).
+            seed: The same seed makes the same feeds.
+            promises: The promises to keep; None reads those that the model carries.
+            lengths: Further lengths to try.
+        """
         if seed < 0:
             raise RewriteError(f"the seed is {seed}; give 0 or a positive number")
         graph = models.take(model).model
         self._seed = seed
+        self._lengths = tuple(lengths)
         self._specs = [s for s in input_specs(graph, promises) if s.is_required or s.is_optional]
         self._bounds = index_bounds(graph)
         operators = {node.op_type for inner in all_graphs(graph) for node in inner}
@@ -95,9 +112,11 @@ class FeedMaker:
         sequences = [spec for spec in self._specs if spec.is_sequence]
         wanted: list[tuple[int, Spread]]
         if not sequences:
-            wanted = [(n, "equal") for n in (5, 2, 1, 0, 3, 8)]
+            wanted = [(n, "equal") for n in (5, *self._lengths, 2, 1, 0, 3, 8)]
         else:
-            wanted = [(5, "ragged"), (2, "equal"), (1, "equal"), (0, "equal")]
+            wanted = [(5, "ragged"), (2, "equal")]
+            wanted += [(n, spread) for n in self._lengths for spread in _SPREADS]
+            wanted += [(1, "equal"), (0, "equal")]
             wanted += [(5, "equal"), (2, "ragged"), (5, "ragged with an empty element")]
             if any(spec.dims is None for spec in sequences):
                 wanted.append((3, "of mixed ranks"))

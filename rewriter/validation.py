@@ -19,6 +19,7 @@ from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.judging import Judge
 from rewriter.mismatch import write_mismatch
+from rewriter.size_tests import lengths_beyond
 from rewriter.verification_words import shape_remedy
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
@@ -74,7 +75,7 @@ def validate(
         feeds = _given(inputs, before, after, promises)
         found = _trusting(judge, lambda: _judged(judge, feeds, tell))
     else:
-        maker = FeedMaker(before, seed, promises)
+        maker = FeedMaker(before, seed, promises, lengths_beyond(after))
         found = _trusting(judge, lambda: _made(judge, maker, cases, tell))
     remedy = shape_remedy(input_specs(models.take(before).model, promises))
     check = Check(tuple(found), None, judge.runtime_refusal, budget, remedy)

@@ -1,114 +1,214 @@
-"""What fusing a map costs and saves: a few measured numbers, used by the strategy ``auto``.
+"""What each form of a map costs: a few measured numbers, used by the strategy ``auto``.
 
-The numbers are microseconds on one core under onnxruntime 1.31. They need not be exact: a
-decision hangs on their proportions, and what is proven to have one shape is fused anyhow.
+The numbers are microseconds on one core under onnxruntime 1.31, for elements of 1 KiB
+(``python -m benchmarks`` measures what is chosen by them). They need not be exact: a decision
+hangs on their proportions. What a node computes costs the same in every form and is left out.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.typing import Typing
+from passes.fusing.fused_body import FusedBody
+from passes.graphs import captured_values, subgraphs, walk_nodes
+from passes.loops.forms import Form, OutputPlan
+from passes.site import ElementSource, IndexSource, MapSite, SequenceSource
+from passes.typing import Typing, Typings
 
-__all__ = ["Estimate", "estimate_guard", "spares"]
+__all__ = [
+    "LOSS",
+    "MOST_BYTES",
+    "REFUTED",
+    "USUAL",
+    "Cost",
+    "cost_of_body",
+    "cost_of_loop",
+    "work_of",
+]
 
-KERNEL = 0.6
-"""One node run once: what batching saves for each node and sample."""
+ITERATION = 1.1
+"""One iteration of a Loop."""
 
-INSERTION = 2.5
-"""Collecting what one sample yields in a sequence or in blocks, beyond what a stack costs."""
+STARTED = 6.0
+"""Starting a further Loop, and the nodes around it."""
 
-GUARD = 2.8
-"""Asking one small element for its shape."""
+KERNEL = 0.37
+"""One node run for one sample."""
 
-BYTES_READ = 25_000.0
-"""Bytes of an element that are copied when it is read from a sequence."""
+BATCHED = 0.04
+"""The share of one sample in a node that runs once for all."""
 
-UNKNOWN_DIM = 256
-"""What a dimension that is not known counts as: a side of an image, the rows of a long text."""
+READ = {"element": 0.4, "row": 0.5, "slice": 1.6}
+"""Reading an element of a sequence, a row of a stacked tensor, a slice of a packed one."""
+
+COLLECTED = 0.3
+"""A scan output of a Loop."""
+
+INSERTED, COPIED = 0.5, 0.016
+"""One SequenceInsert, and what it copies for each element that is there."""
+
+BLOCKED = 3.7
+"""What a Loop over blocks does for one value."""
+
+WRITTEN, LOOP = 0.45, 6.0
+"""A node that runs once in all; a Loop, and what stands around it."""
+
+JOINED, SPLIT = 0.15, 0.4
+"""ConcatFromSequence and SplitToSequence, for each element."""
+
+ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
+"""Reading the shape of an element; what a guard costs at all, and each further sequence."""
+
+REFUTED, LOSS = 15.0, 0.06
+"""What a guard costs that two elements refute, and which share of a loop it may come to."""
+
+MOST_BYTES = 8192
+"""Larger elements are not batched behind a guard: a Loop keeps one in the cache."""
+
+USUAL = 256
+"""The number of samples that forms are compared at."""
+
+MARGIN = 1.3
+"""So many times the samples at which two forms are equally fast make the faster one sure."""
+
+LARGEST = 4096
+"""A form that does not pay for so many samples is not taken."""
 
 FLOPS = 10_000.0
-"""Multiplications and additions of a heavy operator."""
-
-HEAVY_SHARE = 50.0
-"""A body is dominated by heavy operators that take so many times what batching saves."""
+"""Multiplications and additions of a heavy operator in a microsecond."""
 
 _HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 
 
 @dataclasses.dataclass(frozen=True)
-class Estimate:
-    """What a guard costs and what the fused branch behind it saves, for one sample.
+class Cost:
+    """Microseconds that a form takes.
 
     Attributes:
-        saved: Microseconds saved when the samples turn out to have one shape.
-        guard: Microseconds for reading the shapes, whatever comes of it.
-        work: Microseconds that the heavy operators of the body take either way.
-        element_bytes: Bytes read by the guard; unknown dimensions are guessed.
-        nodes: How many nodes are batched.
+        fixed: For any number of samples.
+        each: For each sample.
+        inserted: Values that are inserted into a sequence for each sample.
+        blocked: Values that are collected in blocks, or inserted where there are few samples.
     """
 
-    saved: float
-    guard: float
-    work: float
-    element_bytes: int
-    nodes: int
+    fixed: float
+    each: float
+    inserted: int = 0
+    blocked: int = 0
 
-    @property
-    def pays(self) -> bool:
-        """Whether the guard is worth its cost."""
-        return self.saved > self.guard and self.work < HEAVY_SHARE * self.saved
+    def of(self, samples: int) -> float:
+        """Return what so many samples cost."""
+        insertion = INSERTED + COPIED * samples / 2
+        collected = self.inserted * insertion + self.blocked * min(insertion, BLOCKED)
+        return self.fixed + samples * (self.each + collected)
 
-    def explain(self) -> str:
-        """Say in one clause what was weighed."""
-        if self.saved <= self.guard:
-            megabytes = self.element_bytes / 1e6
-            return f"a guard would read {megabytes:.1f} MB a sample to save {self.nodes} kernels"
-        return (
-            f"heavy operators take about {self.work:.0f} us a sample, and batching would save "
-            f"{self.saved:.0f} us of overhead"
-        )
+    def bears(self, microseconds: float, share: float) -> int:
+        """Return from how many samples on something costs no more than a share of all this."""
+        return next(n for n in itertools.count() if microseconds <= share * self.of(n))
+
+    def pays_from(self, other: Cost) -> int | None:
+        """Return from how many samples on this form is surely faster than another.
+
+        Returns:
+            The number; None if it never is, or for very many samples only.
+        """
+        for samples in range(LARGEST):
+            if self.of(samples) <= other.of(samples):
+                return math.ceil(MARGIN * samples)
+        return None
 
 
-def estimate_guard(
-    nodes: int, body: Iterable[ir.Node], elements: Iterable[ir.Value], typing: Typing
-) -> Estimate:
-    """Estimate a guarded fusion.
+def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan]) -> Cost:
+    """Return what a map costs as a Loop.
 
     Args:
-        nodes: How many nodes of the body are batched behind the guard and not without it.
-        body: The nodes of the body.
-        elements: The inputs of the body whose sequences the guard reads.
-        typing: The declared typing; sizes are taken from it.
+        site: The map.
+        outputs: How each used output of the body is collected.
     """
-    sizes = [_bytes(value, typing) for value in elements]
-    guard = sum(GUARD + size / BYTES_READ for size in sizes)
-    work = sum(_flops(node, typing) for node in body) / FLOPS
-    return Estimate(nodes * KERNEL + INSERTION, guard, work, sum(sizes), nodes)
+    reads = sum(_read(source) for _, source in site.elements)
+    forms = [plan.form for plan in outputs.values()]
+    each = ITERATION + reads + KERNEL * _count(site.body)
+    each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
+    each += sum(
+        SPLIT
+        for result in site.results
+        if result.kind == "sequence" and outputs[result.output].form is not Form.INSERTION
+    )
+    return Cost(LOOP, each, forms.count(Form.INSERTION), forms.count(Form.BLOCKS))
 
 
-def spares(before: tuple[int, int], after: tuple[int, int]) -> bool:
-    """Whether loops that run fewer nodes pay for what they collect beyond that.
+def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = ()) -> Cost:
+    """Return what a map costs in a form that batches all of it, or a part.
 
     Args:
-        before: How many nodes run for each sample, and how many values loops collect in sequences
-            or blocks.
-        after: The same for the other form of a body.
+        body: The form.
+        typings: Both typings of the model.
+        asked: The sequences that a guard reads.
     """
-    (nodes, values), (fewer, more) = before, after
-    return (nodes - fewer) * KERNEL > (more - values) * INSERTION
+    read = {*asked, *body.asked}
+    fixed = FIRST_ASKED + NEXT_ASKED * (len(read) - 1) if read else 0.0
+    joined = sum(node.op_type == "ConcatFromSequence" for node in body.prelude.nodes)
+    nodes = [node for stage in body.walk.stages for node in stage.nodes]
+    fixed += WRITTEN * _count([*body.prelude.nodes, *nodes])
+    each = ASKED * len(read) + JOINED * joined + BATCHED * _count(nodes)
+    wanted = body.wanted_from_loops(typings)
+    promotions = body.walk.promotions
+    forms = [
+        Form.BLOCKS if promotions.is_packable(value) else Form.SCAN_OUTPUT
+        for value in promotions.values
+    ]
+    forms += [plan.form for plan in wanted.values()]
+    each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
+    each += BLOCKED * forms.count(Form.BLOCKS)
+    loops = [loop for loop in body.walk.loops if loop] or ([[]] if wanted else [])
+    fixed += STARTED * max(0, len(loops) - 1)
+    for loop in loops:
+        each += ITERATION + KERNEL * _count(loop) + sum(_reads(body, loop))
+    each += sum(
+        SPLIT
+        for result in body.site.results
+        if result.kind == "sequence"
+        and not (result.output in wanted and wanted[result.output].form is Form.INSERTION)
+    )
+    return Cost(fixed, each, forms.count(Form.INSERTION))
 
 
-def _bytes(value: ir.Value, typing: Typing) -> int:
-    dims, dtype = typing.dims(value), typing.dtype(value)
-    if dims is None or dtype is None or dtype == ir.DataType.STRING:
-        return 0
-    numbers = (d if isinstance(d, int) else UNKNOWN_DIM for d in dims)
-    return math.ceil(math.prod(numbers) * dtype.itemsize)
+def _reads(body: FusedBody, nodes: Sequence[ir.Node]) -> Iterable[float]:
+    """Yield what a loop over some nodes of a body pays for each value that it reads."""
+    own = {value for node in nodes for value in node.outputs}
+    inner = (v for node in nodes for _, graph in subgraphs(node) for v in captured_values(graph))
+    for value in {*(v for node in nodes for v in node.inputs if v is not None), *inner} - own:
+        if value in body.sources:
+            yield _read(body.sources[value])
+            continue
+        x = body.walk.read(value)
+        if x.is_packed or body.walk.promotions.is_packable(value):
+            yield READ["slice"]
+        elif x.is_stacked or value in body.walk.promotions.values:
+            yield READ["row"]
+
+
+def _read(source: ElementSource) -> float:
+    if isinstance(source, IndexSource):
+        return 0.0
+    if isinstance(source, SequenceSource):
+        return READ["element"]
+    return READ["row" if source.split is None else "slice"]
+
+
+def _count(nodes: Iterable[ir.Node]) -> int:
+    """Return how many nodes run, those inside of others too."""
+    return sum(node.op_type != "Constant" for node in walk_nodes(nodes))
+
+
+def work_of(nodes: Iterable[ir.Node], typing: Typing) -> float:
+    """Return the microseconds that the heavy operators of a body take for one sample."""
+    return sum(_flops(node, typing) for node in nodes) / FLOPS
 
 
 def _flops(node: ir.Node, typing: Typing) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.fusing.cost import spares
+from passes.fusing.cost import USUAL, cost_of_body
 from passes.fusing.flatten import flattened
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
@@ -36,8 +36,11 @@ def least_in_loops(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Fused
             continue
         body = walk_site(other, facts, None, collects_lengths=True)
         body.scratch = [] if other is site else list(other.body)
-        before, after = best.work(facts.typings), body.work(facts.typings)
-        is_better = spares(before, after) if facts.auto else after[0] < before[0]
+        if facts.auto:
+            before, after = (cost_of_body(one, facts.typings).of(USUAL) for one in (best, body))
+            is_better = after < before
+        else:
+            is_better = body.nodes_in_loops < best.nodes_in_loops
         (best if is_better else body).discard()
         best = body if is_better else best
     return best

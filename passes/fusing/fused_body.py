@@ -52,7 +52,7 @@ class FusedBody:
 
     def needs_loop(self, typings: Typings) -> bool:
         """Whether a node or a result stays per-sample."""
-        return any(self.walk.loops) or bool(self._wanted_from_loops(typings))
+        return any(self.walk.loops) or bool(self.wanted_from_loops(typings))
 
     def reads_open_results(self, typings: Typings) -> bool:
         """Whether a batched node reads what a loop collects, of which a dimension is not known.
@@ -74,7 +74,7 @@ class FusedBody:
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
         builder.nodes.extend(self.prelude.nodes)
-        wanted = self._wanted_from_loops(typings)
+        wanted = self.wanted_from_loops(typings)
         held: dict[int, Held] = {}
         for index, stage in enumerate(self.walk.stages):
             builder.nodes.extend(stage.nodes)
@@ -86,7 +86,7 @@ class FusedBody:
         drop_uses(self.scratch)
         return results
 
-    def _wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
+    def wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
         """Return how each body output that no stage has is collected by its loop."""
         wanted = {}
         for output in self.site.used_outputs():
@@ -108,7 +108,7 @@ class FusedBody:
 
     def taken_as_declared(self, typings: Typings) -> list[ir.Value]:
         """Return the values that loops collect as tensors of a shape that is only declared."""
-        outputs = self._wanted_from_loops(typings).items()
+        outputs = self.wanted_from_loops(typings).items()
         tensors = [self.site.body.outputs[o] for o, p in outputs if p.form is not Form.INSERTION]
         collected = dict.fromkeys([*self.walk.promotions.values, *tensors])
         return [value for value in collected if typings.takes_declared(value)]
@@ -215,13 +215,15 @@ class FusedBody:
         shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})
         return builder.op("Expand", [x.value, shape])
 
-    def work(self, typings: Typings) -> tuple[int, int]:
-        """Return how many nodes run for each sample, and how many values are not just stacked."""
-        promotions = self.walk.promotions
-        wanted = self._wanted_from_loops(typings).values()
-        collected = sum(map(promotions.is_packable, promotions.values))
-        collected += sum(plan.form is not Form.SCAN_OUTPUT for plan in wanted)
-        return sum(map(len, self.walk.loops)), collected
+    @property
+    def is_packed(self) -> bool:
+        """Whether an element of the body is read as packed."""
+        return any(self.walk.read(inner).is_packed for inner, _ in self.site.elements)
+
+    @property
+    def nodes_in_loops(self) -> int:
+        """How many nodes run for each sample."""
+        return sum(map(len, self.walk.loops))
 
 
 def walk_body(

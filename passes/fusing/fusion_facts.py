@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY
-from passes.fusing.pack import rows_of_elements
+from passes.fusing.pack import supposed_elements
 from passes.graphs import PATH_KEY, default_opset, node_paths
 from passes.promises import Promises
 from passes.reading.types import checked_types
@@ -16,7 +16,10 @@ from passes.sequence_map import find_sequence_maps
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
 
-__all__ = ["Check", "FusionFacts"]
+__all__ = ["Check", "FusionFacts", "Relied"]
+
+Relied = Mapping[ir.Value, tuple[int | str | None, ...]]
+"""What a guard checks of the elements of sequences: their rank, and every number."""
 
 
 class Check(enum.StrEnum):
@@ -62,21 +65,34 @@ class FusionFacts:
         self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
         self._checked: dict[bool, Typings] = {}
 
-    def checked_typings(self, check: Check | None, site: MapSite) -> Typings:
-        """Return both typings, or what is proven behind a guard of all maps."""
+    def checked_typings(
+        self, check: Check | None, site: MapSite, relied: Relied | None = None
+    ) -> Typings:
+        """Return both typings, or what is proven behind a guard.
+
+        Args:
+            check: What the guard asks; None if there is none.
+            site: The map.
+            relied: What is supposed of the elements; None for what all maps declare.
+        """
         if check is None:
             return self.typings
         rows = check is not Check.SHAPES
         if site.was_loop:
-            return checked_types(site, self.typings, self.model, rows=rows)
+            return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
+        if relied is not None:
+            return self._type_anew(rows, relied)
         if rows not in self._checked:
-            elements = self.typings.declared
-            if rows:
-                maps = [node for _, node in find_sequence_maps(self.model)]
-                elements = rows_of_elements(maps, elements)
-            typing = type_values(self.model, proven=True, elements=elements)
-            self._checked[rows] = Typings(typing, typing)
+            self._checked[rows] = self._type_anew(rows, {})
         return self._checked[rows]
+
+    def _type_anew(self, rows: bool, relied: Relied) -> Typings:
+        elements = self.typings.declared
+        if rows or relied:
+            maps = [node for _, node in find_sequence_maps(self.model)]
+            elements = supposed_elements(maps, elements, relied, rows=rows)
+        typing = type_values(self.model, proven=True, elements=elements)
+        return Typings(typing, typing)
 
 
 def _given(node: ir.Node, path: str) -> str:

@@ -10,11 +10,17 @@ import onnx_ir as ir
 from passes.batching.failing import cannot_fail
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.cost import cost_of_loop
 from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.guard_choice import (
+    Behind,
+    Choice,
+    choose_by_cost,
     choose_guards,
+    few_without_guard,
+    for_count,
     unproven_sequences,
     walk_behind_guards,
 )
@@ -47,11 +53,14 @@ class FusionPlan:
         site: The map.
         fused: Its body with a batch axis; one for each guard, in the order of asking.
         guarded: The sequences that the guards ask.
-        needs_samples: Whether the fused body must not run without samples.
+        needs_samples: Whether the fused bodies must not run without samples.
         loop: The last branch, where there are guards.
         decision: The same for the reader.
         even: A fused body that is faster, where its site says at run time that it may run.
         rest: What the last branch is instead of a loop alone, where part of it is batched.
+        few: Up to how many samples a loop runs instead of all this; 0 if any number pays.
+        most_bytes: How large an element may be for a guard to pay; None for any size.
+        relied: What the guards check of the elements of sequences.
     """
 
     site: MapSite
@@ -62,6 +71,9 @@ class FusionPlan:
     decision: Decision
     even: FusedBody | None = None
     rest: FusedBody | None = None
+    few: int = 0
+    most_bytes: int | None = None
+    relied: Relied = dataclasses.field(default_factory=dict)
 
     def discard(self) -> None:
         """Take back every use that it makes of the model's values."""
@@ -76,30 +88,58 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if untrusted is not None:
         return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
     unproven = unproven_sequences(site, facts)
-    plain = walk_site(site, facts, None)
-    found = walk_behind_guards(site, facts) if unproven else {}
-    fused, notes = choose_guards(site, facts, plain, found, auto=facts.auto)
-    for body in found.values():
-        if body not in fused.values():
+    plain = least_in_loops(site, facts, walk_site(site, facts, None))
+    behind = walk_behind_guards(site, facts) if unproven else Behind()
+    if facts.auto:
+        choice = choose_by_cost(site, facts, loop, plain, behind)
+    else:
+        choice = choose_guards(site, facts, plain, behind)
+    fused = choice.forms
+    guarded = unproven if fused and None not in fused else []
+    rest = choice.rest
+    is_loop = not fused or (None in fused and _stays_loop(plain, facts))
+    for body in (plain, *behind.found.values()):
+        if is_loop or (body not in fused.values() and body is not rest):
             body.discard()
-    plain = least_in_loops(site, facts, plain)
-    if None in fused:
-        fused[None] = plain
-    guarded = unproven if None not in fused else []
-    rest = plain if guarded and plain.walk.fused else None
-    decision = plan_decision(site, fused, guarded, loop, facts, rest)
-    decision.reasons.extend(notes)
-    is_loop = None in fused and _stays_loop(plain, facts)
-    if is_loop or (guarded and rest is None):
-        plain.discard()
     if is_loop:
-        return decision
+        # What the loop yields may differ in shape for the same causes.
+        of_loop = loop.decision.reasons
+        others = [r for r in of_loop if not plain.walk.reasons or r.code not in _OF_SHAPES]
+        reasons = [*plain.walk.reasons, *choice.reasons, *others]
+        return dataclasses.replace(loop.decision, reasons=reasons)
+    decision = plan_decision(site, fused, guarded, loop, facts, rest)
+    decision.reasons.extend(choice.reasons)
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if needs_samples and _has_no_samples(site, facts):
         for body in {*fused.values(), plain}:
             body.discard()
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
-    return FusionPlan(site, fused, guarded, needs_samples, loop, decision, rest=rest)
+    plan = _plan(site, choice, guarded, loop, decision)
+    plan.needs_samples |= needs_samples
+    return plan
+
+
+def _plan(
+    site: MapSite,
+    choice: Choice,
+    guarded: list[ir.Value],
+    loop: LoopPlan,
+    decision: Decision,
+) -> FusionPlan:
+    if choice.few:
+        decision.notes.append(f"up to {choice.few} samples run in one loop, which is faster")
+    return FusionPlan(
+        site,
+        choice.forms,
+        guarded,
+        bool(guarded),
+        loop,
+        decision,
+        rest=choice.rest,
+        few=choice.few,
+        most_bytes=choice.most_bytes,
+        relied=choice.relied,
+    )
 
 
 def _untrusted(site: MapSite, typings: Typings) -> Reason | None:
@@ -112,6 +152,9 @@ def _untrusted(site: MapSite, typings: Typings) -> Reason | None:
         if is_contradicted(inner, source.sequence, typings.declared):
             return Reason(Code.UNKNOWN_SHAPE, detail=CONTRADICTED)
     return None
+
+
+_OF_SHAPES = (Code.RAGGED, Code.UNKNOWN_RANK)
 
 
 def _stays_loop(plain: FusedBody, facts: FusionFacts) -> bool:
@@ -127,50 +170,61 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
     return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
-_OF_SHAPES = (Code.RAGGED, Code.UNKNOWN_RANK)
-
-_COULD_ASK = (
-    "an If could ask at run time whether all elements have one shape, which pays for long lists"
-)
-
-
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
-    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all.
-
-    For ``auto`` there is no guard: the Loop is there already, and lists are short more often
-    than not, when a guard costs more than it saves. A note says where there could be one.
-    """
+    """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all."""
     plain = walk_site(site, facts, None)
     kept = Decision(site.path, site.node.op_type, Verdict.KEPT, "as it is")
-    fused: dict[Check | None, FusedBody] = {None: plain}
+    choice = Choice({None: plain})
     loop, guarded = LoopPlan({}, kept), unproven_sequences(site, facts)
     if plain.needs_loop(facts.typings):
         ragged = Reason(Code.RAGGED, detail="what it yields is not proven to have one shape")
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
-        found = walk_behind_guards(site, facts) if asks else {}
-        fused, _ = choose_guards(site, facts, plain, found, auto=False)
-        fused = {check: b for check, b in fused.items() if not b.needs_loop(facts.typings)}
-        if facts.auto and fused:
-            kept.notes.append(_COULD_ASK)
-            fused = {}
-        for body in (plain, *found.values()):
-            if body not in fused.values():
+        behind = walk_behind_guards(site, facts) if asks else Behind()
+        if asks:
+            # What an exporter declares of elements is its first example's.
+            loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+        choice = _choose_whole(site, facts, loop, plain, behind)
+        for body in (plain, *behind.found.values()):
+            if body not in choice.forms.values():
                 body.discard()
-        if not fused:
+        if not choice.forms:
+            kept.reasons.extend(choice.reasons)
             return kept
-        # What an exporter declares of elements is its first example's.
-        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+    fused = choice.forms
     decision = plan_decision(site, fused, [] if None in fused else guarded, loop, facts)
     decision.assumptions.extend(site.assumptions)
     decision.notes.insert(0, f"read as a map: {site.dialect}")
     if None not in fused:
-        return FusionPlan(site, fused, guarded, True, loop, decision)
+        return _plan(site, choice, guarded, loop, decision)
     needs_samples = _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if needs_samples and _has_no_samples(site, facts):
         plain.discard()
         return dataclasses.replace(kept, reasons=[_NO_SAMPLES])
-    return FusionPlan(site, fused, [], needs_samples, loop, decision)
+    if facts.auto and _is_typed(site, facts) and not facts.lacks:
+        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+        few = few_without_guard(plain, facts, cost_of_loop(site, loop.outputs))
+        choice = for_count(site, facts, Choice(fused, few))
+    plan = _plan(site, choice if choice.forms else Choice(fused), [], loop, decision)
+    plan.needs_samples |= needs_samples
+    return plan
+
+
+def _choose_whole(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
+) -> Choice:
+    """Choose among the guards behind which nothing stays in a loop."""
+    found = {c: b for c, b in behind.found.items() if not b.needs_loop(facts.typings)}
+    if not found:
+        return Choice({})
+    whole = Behind(found, behind.relied)
+    if facts.auto:
+        choice = choose_by_cost(site, facts, loop, plain, whole)
+    else:
+        choice = choose_guards(site, facts, plain, whole)
+    if None in choice.forms:
+        return Choice({}, reasons=choice.reasons)
+    return dataclasses.replace(choice, rest=None)
 
 
 def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionPlan | None:
@@ -268,11 +322,6 @@ def plan_decision(
     """Say what a map becomes, and on what that relies."""
     walk = next(iter(fused.values())).walk
     kept = any(walk.loops)
-    if None in fused and _stays_loop(fused[None], facts):
-        decision = loop.decision
-        # What the loop yields may differ in shape for the same causes.
-        others = [r for r in decision.reasons if not walk.reasons or r.code not in _OF_SHAPES]
-        return dataclasses.replace(decision, reasons=[*walk.reasons, *others])
     verdict = Verdict.GUARDED if guarded else Verdict.FISSIONED if kept else Verdict.FUSED
     form = "If on " + ", else on ".join(c.value for c in fused if c) if guarded else ""
     if kept:

@@ -7,6 +7,7 @@ import dataclasses
 from passes.decisions import Code, Decision, Reason
 from passes.fusing.fusion_facts import Check, FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_decision
+from passes.fusing.guard_choice import declared_elements
 from passes.fusing.walk_site import walk_site
 from passes.loops.plan import plan_loop
 from passes.sequence_map import is_disputed
@@ -37,7 +38,9 @@ def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     guarded = list(dict.fromkeys(sequences))
     decision = plan_decision(site, {Check.SHAPES: body}, guarded, loop, facts)
     decision.reasons.insert(0, REPAIRED)
-    return FusionPlan(site, {Check.SHAPES: body}, guarded, True, loop, decision)
+    declared = declared_elements(site, facts)
+    relied = {sequence: dims for sequence, dims in declared.items() if dims is not None}
+    return FusionPlan(site, {Check.SHAPES: body}, guarded, True, loop, decision, relied=relied)
 
 
 REPAIRED = Reason(Code.REPAIRED)

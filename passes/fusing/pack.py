@@ -20,7 +20,7 @@ __all__ = [
     "can_pack",
     "length_symbols",
     "pack",
-    "rows_of_elements",
+    "supposed_elements",
 ]
 
 
@@ -164,19 +164,31 @@ def _symbols(value: ir.Value, typing: Typing) -> set[str]:
     return {dim for dim in typing.dims(value) or () if isinstance(dim, str)}
 
 
-def rows_of_elements(maps: Iterable[ir.Node], typing: Typing) -> Typing:
-    """Return what guards of rows have checked: all dimensions of elements but the first.
+def supposed_elements(
+    maps: Iterable[ir.Node],
+    typing: Typing,
+    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
+    *,
+    rows: bool,
+) -> Typing:
+    """Return what guards have checked of elements.
 
     Args:
         maps: SequenceMap nodes.
         typing: The declared typing.
+        relied: What is supposed of some sequences, whatever is declared.
+        rows: Whether first dimensions may differ.
     """
     elements = Typing()
     for node in maps:
         body = node.attributes["body"].as_graph()
         for inner, outer in zip(body.inputs, node.inputs, strict=True):
+            if outer is None:
+                continue
             known = typing[inner]
-            if outer is not None and known.dims:
+            dims = relied.get(outer, known.dims)
+            if dims or not rows:
                 elements.set(outer, typing[outer])
-                elements.set(inner, ValueType(known.type, (None, *known.dims[1:])))
+                seen = (None, *dims[1:]) if rows and dims else dims
+                elements.set(inner, ValueType(known.type, seen))
     return elements

@@ -10,39 +10,103 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.fusing.fusion_facts import Check
 from passes.fusing.fusion_plan import FusionPlan
-from passes.fusing.guards import Guards
+from passes.fusing.guards import read_shapes
+from passes.fusing.shape_rows import Asked, Shapes, all_true
 from passes.fusing.stack import sample_count
+from passes.hidden import hide_type
 from passes.site import MapSite, SequenceSource
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
-__all__ = ["declared_elements", "guard_holds"]
+__all__ = ["Questions"]
 
 
-def guard_holds(
-    builder: Builder, plan: FusionPlan, typings: Typings, guards: Guards, check: Check
-) -> ir.Value:
-    """Record what a guard asks: a boolean scalar."""
-    site = plan.site
-    if check is Check.SIZES:
-        return _equally_long(builder, plan.fused[check].site.as_long)
-    rows = check is not Check.SHAPES
-    dims = {s: declared_elements(site, s, typings) for s in plan.guarded}
-    if rows:  # nothing is relied on of elements of unknown rank, which stay per-sample
-        dims = {s: known for s, known in dims.items() if known is not None}
-    tests = [
-        guards.is_uniform(builder, s, known, typings.declared, rows=rows and bool(known))
-        for s, known in dims.items()
-    ]
-    tests += _equal_lengths(builder, site, typings)
-    if check is Check.LENGTHS:
-        lengths = [
-            guards.lengths(builder, s, len(known), typings.declared)
-            for s, known in dims.items()
-            if known
-        ]
-        tests += [_all_equal(builder, lengths[0], other) for other in lengths[1:]]
-    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+class Questions:
+    """What is asked of the samples of one map, in the branch that runs for enough of them."""
+
+    def __init__(
+        self, builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+    ) -> None:
+        """Record the reading of the sequences that a guard, or packed samples, ask about.
+
+        Args:
+            builder: Writes the branch.
+            plan: The map.
+            typings: Both typings of the model.
+            count: The number of samples, an int64 scalar, at least 1.
+        """
+        self._builder = builder
+        self._plan = plan
+        self._typings = typings
+        self._hidden: dict[ir.Value, ir.Value] = {}
+        self._shapes: dict[ir.Value, Shapes] = {}
+        bodies = [b for b in (*plan.fused.values(), plan.rest) if b is not None]
+        packed = dict.fromkeys(s for body in bodies for s in body.asked)
+        by_rows = plan.fused.keys() - {None, Check.SHAPES, Check.SIZES}
+        by_shape = Check.SHAPES in plan.fused
+        asked = {}
+        for sequence in dict.fromkeys([*plan.guarded, *packed]):
+            dims = plan.relied.get(sequence)
+            if sequence not in plan.guarded:  # promised: only its lengths are wanted
+                dims = (None,) * _declared_rank(plan.site, sequence, typings)
+            rows = bool(dims) and (bool(by_rows) or sequence in packed)
+            most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
+            asked[sequence] = Asked(self.hidden(sequence), dims, by_shape, rows, most)
+        if asked:
+            always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
+            found = read_shapes(builder, count, list(asked.values()), gives_up=not always)
+            self._shapes = dict(zip(asked, found, strict=True))
+
+    def hidden(self, sequence: ir.Value) -> ir.Value:
+        """Return a sequence through its hidden type."""
+        if sequence not in self._hidden:
+            dtype = self._typings.declared.dtype(sequence)
+            self._hidden[sequence] = hide_type(self._builder, sequence, dtype)
+        return self._hidden[sequence]
+
+    def lengths(self, sequence: ir.Value) -> ir.Value:
+        """Return the first dimension of all elements of a sequence, int64 ``[B]``."""
+        lengths = self._shapes[sequence].lengths
+        assert lengths is not None
+        return lengths
+
+    def holds(self, check: Check) -> ir.Value:
+        """Record what a guard asks: a boolean scalar."""
+        plan, builder = self._plan, self._builder
+        if check is Check.SIZES:
+            return _equally_long(builder, plan.fused[check].site.as_long)
+        shapes = {s: self._shapes[s] for s in plan.guarded}
+        if check is Check.SHAPES:
+            flags = [one.equal for one in shapes.values()]
+        else:  # nothing is relied on of elements of unknown rank, which stay per-sample
+            known = [one for sequence, one in shapes.items() if sequence in plan.relied]
+            flags = [one.equal if one.alike is None else one.alike for one in known]
+        tests = [flag for flag in flags if flag is not None]
+        tests += _equal_lengths(builder, plan.site, self._typings)
+        if check is Check.LENGTHS:
+            lengths = [one.lengths for one in shapes.values() if one.lengths is not None]
+            tests += [
+                all_true(builder, builder.op("Equal", [lengths[0], other]))
+                for other in lengths[1:]
+            ]
+        return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
+
+
+def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
+    """Return the rank of the elements of a sequence that is packed."""
+    sources = ((inner, s) for inner, s in site.elements if isinstance(s, SequenceSource))
+    inner = next(inner for inner, source in sources if source.sequence is sequence)
+    rank = typings.declared.rank(inner)
+    assert rank is not None
+    return rank
+
+
+def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
+    """Return how many numbers an element may hold for a guard to pay, None for any number."""
+    dtype = sequence.type.dtype if isinstance(sequence.type, ir.SequenceType) else None
+    if plan.most_bytes is None or dtype in (None, ir.DataType.STRING):
+        return None
+    return int(plan.most_bytes / dtype.itemsize)
 
 
 def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
@@ -53,28 +117,6 @@ def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) 
         sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
         tests.append(builder.op("Equal", sizes))
     return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
-def _all_equal(builder: Builder, one: ir.Value, other: ir.Value) -> ir.Value:
-    """Record whether two vectors of lengths are the same, whatever their sizes are."""
-    sizes = [builder.op("Shape", [v]) for v in (one, other)]
-    least = builder.op("Min", sizes)
-    cut = [builder.op("Slice", [v, builder.ints(0), least]) for v in (one, other)]
-    differs = builder.op("Not", [builder.op("Equal", cut)])
-    count = builder.op("ReduceSum", [builder.op("Cast", [differs], {"to": 7})], {"keepdims": 0})
-    return builder.op("Equal", [count, builder.scalar(0)])
-
-
-def declared_elements(
-    site: MapSite, sequence: ir.Value, typings: Typings
-) -> tuple[int | str | None, ...] | None:
-    """Return what the body declares of the elements of a sequence."""
-    inner = next(
-        inner
-        for inner, source in site.elements
-        if isinstance(source, SequenceSource) and source.sequence is sequence
-    )
-    return typings.declared.dims(inner)
 
 
 def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:

@@ -19,6 +19,7 @@ __all__ = [
     "is_proven_equal",
     "reversed_along",
     "sample_count",
+    "scalar_count",
     "stack",
     "static_count",
 ]
@@ -131,6 +132,15 @@ def sample_count(builder: Builder, source: ElementSource, typings: Typings) -> i
     cast = builder.op("Cast", [source.split], {"to": ir.DataType.INT64})
     most = builder.op("Sub", [builder.op("Add", [dim, cast]), builder.ints(1)])
     return builder.op("Div", [most, cast])
+
+
+def scalar_count(builder: Builder, source: ElementSource, typings: Typings) -> ir.Value:
+    """Return the number of samples of a source, as an int64 scalar."""
+    if isinstance(source, IndexSource) and source.like is not None:
+        source = source.like
+    if isinstance(source, SequenceSource):
+        return builder.op("SequenceLength", [source.sequence])
+    return builder.op("Squeeze", [sample_count(builder, source, typings), builder.ints(0)])
 
 
 def stack(

@@ -9,7 +9,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.walk import WalkOptions
 from passes.builder import Builder
 from passes.fusing.fused_body import FusedBody, walk_body
-from passes.fusing.fusion_facts import Check, FusionFacts
+from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.pack import Packed, ambiguous_symbols, can_pack, length_symbols, pack
 from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack
 from passes.site import MapSite, SequenceSource
@@ -19,7 +19,12 @@ __all__ = ["walk_site"]
 
 
 def walk_site(
-    site: MapSite, facts: FusionFacts, check: Check | None, *, collects_lengths: bool = False
+    site: MapSite,
+    facts: FusionFacts,
+    check: Check | None,
+    *,
+    relied: Relied | None = None,
+    collects_lengths: bool = False,
 ) -> FusedBody:
     """Walk over a body as if a guard had checked the elements of all unproven sequences.
 
@@ -27,6 +32,7 @@ def walk_site(
         site: The map.
         facts: What holds for all maps.
         check: What the guard asks; None if there is none.
+        relied: What it checks of the elements of sequences; None for what is declared.
         collects_lengths: Whether loops may collect what differs by length, and the lengths.
     """
     typings = facts.typings
@@ -48,6 +54,8 @@ def walk_site(
         is_as_long = check is not None or length_equals(first, source, typings.proven)
         is_sequence = isinstance(source, SequenceSource)
         rank = typings.declared.rank(inner)
+        if relied and isinstance(source, SequenceSource) and source.sequence in relied:
+            rank = len(relied[source.sequence])
         vouched = is_proven_equal(source, typings)
         if not vouched and isinstance(source, SequenceSource):
             promised = is_promised(source.sequence, facts.promises, typings)
@@ -65,7 +73,7 @@ def walk_site(
             if not is_as_long:
                 packed[inner] = _cut_packed(prelude, packed[inner], batch, cut)
             needs_samples |= is_sequence
-    view = facts.checked_typings(check, site)
+    view = facts.checked_typings(check, site, relied)
     apart = {inner for inner, _ in site.elements} - {*stacked, *packed}
     options = WalkOptions(
         opset=facts.opset,

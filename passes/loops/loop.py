@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.builder import Builder, drop_uses
-from passes.fusing.guards import Guards
+from passes.hidden import hide_type
 from passes.loops.blocks import BlockLoopWriter
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.loops.one_shape import with_shapes, with_true_shape
@@ -49,11 +49,8 @@ def write_loop(
     Returns:
         What each of these outputs has become.
     """
-    guards = Guards()
     sources = [
-        prepare_source(
-            builder, _hidden(builder, source, typings, guards), typings.declared.dtype(inner)
-        )
+        prepare_source(builder, _hidden(builder, source, typings), typings.declared.dtype(inner))
         for inner, source in body.elements
     ]
     if count is None:
@@ -70,9 +67,7 @@ def write_loop(
     return held
 
 
-def _hidden(
-    builder: Builder, source: ElementSource, typings: Typings, guards: Guards
-) -> ElementSource:
+def _hidden(builder: Builder, source: ElementSource, typings: Typings) -> ElementSource:
     """Return a source that tells onnxruntime no number which is only declared of its elements."""
     if not isinstance(source, SequenceSource):
         return source
@@ -80,7 +75,8 @@ def _hidden(
     numbers = [(axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int)]
     if set(numbers) <= set(enumerate(proven or ())):
         return source
-    return SequenceSource(guards.hidden(builder, source.sequence, typings.declared))
+    dtype = typings.declared.dtype(source.sequence)
+    return SequenceSource(hide_type(builder, source.sequence, dtype))
 
 
 def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:

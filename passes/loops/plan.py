@@ -195,12 +195,24 @@ def _assumptions(site: MapSite, outputs: dict[int, OutputPlan], typings: Typings
 
 
 def write_results(
-    builder: Builder, site: MapSite, typings: Typings, plan: LoopPlan
+    builder: Builder,
+    site: MapSite,
+    typings: Typings,
+    plan: LoopPlan,
+    samples: ir.Value | None = None,
 ) -> list[ir.Value]:
-    """Record the loop of a map and return the value of each of its results."""
+    """Record the loop of a map and return the value of each of its results.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        site: The map.
+        typings: Both typings of the model.
+        plan: What the map becomes.
+        samples: The number of samples, an int64 scalar, if it is there already.
+    """
     if not plan.outputs:
         return []
-    held = write_loop(builder, LoopBody.of(site), typings, plan.outputs)
+    held = write_loop(builder, LoopBody.of(site), typings, plan.outputs, samples)
     count = static_count(site.elements[0][1], typings)
     values = []
     for result in site.results:

@@ -106,6 +106,8 @@ def merge_sites(first: MapSite, second: MapSite, attached: Collection[ir.Node]) 
         body=ir.Graph(inputs, yielded, nodes=nodes, name="sample"),
         results=[*kept, *moved],
         assumptions=[*first.assumptions, *second.assumptions],
+        loop=None,
+        given={},
     )
 
 

@@ -46,6 +46,8 @@ class Reading:
             elements=elements,
             results=self._results,
             finals={},
+            loop=like.loop,
+            given=like.given,
             as_long=as_long,
         )
 

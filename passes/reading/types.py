@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
+from passes.graphs import (
+    captured_values,
+    constant_value,
+    is_default_domain,
+    subgraphs,
+    walk_nodes,
+)
 from passes.site import MapSite, SequenceSource, TensorSource
 from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.inference import infer, read_graph, show_constants, stand_in
@@ -27,15 +35,27 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
     """
     for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
         _type_body(body, typing, model)
+    # Inference stops where declared shapes contradict each other, which may be false.
+    for value in (out for node in walk_nodes(body) for out in node.outputs):
+        if typings.declared[value].type is None:
+            typings.declared.set(value, typings.proven[value])
 
 
-def checked_types(site: MapSite, typings: Typings, model: ir.Model, *, rows: bool) -> Typings:
+def checked_types(
+    site: MapSite,
+    typings: Typings,
+    model: ir.Model,
+    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
+    *,
+    rows: bool,
+) -> Typings:
     """Return what is proven of a body behind a guard of the sequences that it reads.
 
     Args:
         site: A map that was a Loop or Scan.
         typings: Both typings of the model.
         model: The model.
+        relied: What is supposed of the elements of a sequence, whatever is declared.
         rows: Whether the guard has checked all dimensions but the first, not that one too.
     """
     table = typings.proven.derived()
@@ -44,7 +64,9 @@ def checked_types(site: MapSite, typings: Typings, model: ir.Model, *, rows: boo
     for inner, source in site.elements:
         known = typings.proven[inner]
         if isinstance(source, SequenceSource):
-            known = _checked(inner, typings.declared[inner], rows)
+            declared = typings.declared[inner]
+            dims = relied.get(source.sequence, declared.dims)
+            known = _checked(inner, ValueType(declared.type, dims), rows)
         table.set(inner, known)
     _type_body(site.body, table, model)
     return Typings(table, table)

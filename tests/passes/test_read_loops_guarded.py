@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from passes.decisions import Verdict
+from rewriter.size_tests import lengths_beyond
 from tests.passes.loops import model, read, rows, same
 
 
@@ -74,9 +75,20 @@ def test_ranks_that_differ() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_auto_asks_nothing_and_leaves_the_loop(name: str) -> None:
-    found = read(model(CASES[name]), auto=True)
-    (decision,) = found.decisions
+def test_auto_guards_a_loop_for_enough_samples(name: str) -> None:
+    before = model(CASES[name])
+    found = read(before, auto=True)
+    assert [d.verdict for d in found.decisions] == [Verdict.GUARDED]
+    (few, *_) = lengths_beyond(found.model)
+    shapes = [[(3, 4)] * (few - 1), [(3, 4)] * few, [(2, 4)] * few + [(3, 4)]]
+    made = [{"xs": [rows(*s, seed=i) for i, s in enumerate(one)]} for one in shapes]
+    if name == "beside_another":
+        made = [feed | {"zs": feed["xs"]} for feed in made]
+    assert same(before, found.model, *made) == len(shapes)
+
+
+def test_auto_leaves_a_loop_that_a_guard_makes_slower() -> None:
+    text = over("float[100,100]", "r = Relu (e)  y = Sub (r, e)")
+    (decision,) = read(model(text), auto=True).decisions
     assert decision.verdict is Verdict.KEPT
-    assert "ragged" in found.codes
-    assert any("--strategy fuse" in note for note in decision.notes)
+    assert "samples of 40,000 bytes are faster one by one" in [r.detail for r in decision.reasons]

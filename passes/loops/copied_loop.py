@@ -1,0 +1,62 @@
+"""The Loop or Scan that a map was read from, as its model has it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.builder import ORIGIN_KEY, Builder
+from passes.graphs import copy_nodes, graphs_inside
+from passes.site import MapSite
+
+__all__ = ["CopiedLoop", "copied_loop"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CopiedLoop:
+    """A Loop or Scan, and what its model makes of its outputs.
+
+    Attributes:
+        site: The map that was read from it.
+        nodes: The nodes that a copy consists of.
+    """
+
+    site: MapSite
+    nodes: Sequence[ir.Node]
+
+    def write(self, builder: Builder) -> list[ir.Value]:
+        """Record a copy and return the value of each result of the map."""
+        values: dict[ir.Value, ir.Value | None] = {}
+        copies = copy_nodes(self.nodes, values)
+        for node in copies:
+            node.metadata_props[ORIGIN_KEY] = self.site.path
+        builder.nodes.extend(copies)
+        results = [values[self.site.given[result.value]] for result in self.site.results]
+        return [value for value in results if value is not None]
+
+
+def copied_loop(site: MapSite) -> CopiedLoop | None:
+    """Return what can be copied of a map that was a Loop or Scan; None where nothing can.
+
+    Elements of a sequence are better read through another type than its model has for them. The
+    initializers of a body would be copied too, and a result that is reversed is made otherwise.
+    """
+    loop = site.loop
+    if loop is None or any(result.is_reversed for result in site.results):
+        return None
+    if any(graph.initializers for graph in graphs_inside(loop)):
+        return None
+    nodes = [loop]
+    for result in site.results:
+        node = site.given[result.value].producer()
+        if node is None or (node is not loop and not _reads(node, loop)):
+            return None
+        if node not in nodes:
+            nodes.append(node)
+    return CopiedLoop(site, nodes)
+
+
+def _reads(node: ir.Node, loop: ir.Node) -> bool:
+    return all(value is None or value.producer() is loop for value in node.inputs)

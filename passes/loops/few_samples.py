@@ -1,0 +1,135 @@
+"""Writes a map as one Loop, in the form that is fastest for few samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.fusing.stack import scalar_count
+from passes.loops.branches import no_samples, write_if
+from passes.loops.escape import SPLITTABLE
+from passes.loops.forms import Form
+from passes.loops.plan import LoopPlan, write_results
+from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
+from passes.typing import Typings
+
+__all__ = ["FEW_FOR_BLOCKS", "FewSamples", "write_by_count"]
+
+FEW_FOR_BLOCKS = 450
+"""Up to so many samples it is faster to insert all of them into one sequence."""
+
+
+class FewSamples:
+    """A map as one Loop: blocks pay for long lists only, and so do bounds that are computed."""
+
+    def __init__(
+        self, site: MapSite, plan: LoopPlan, typings: Typings, *, splits: bool = False
+    ) -> None:
+        """Choose the form.
+
+        Args:
+            site: The map.
+            plan: How a loop over any number of samples collects its results.
+            typings: Both typings of the model.
+            splits: Whether slices of given sizes are cut beforehand, as the map had them.
+        """
+        self._site = site
+        self._splits = splits and not site.was_loop
+        self._typings = typings
+        outputs = {
+            i: dataclasses.replace(one, form=Form.INSERTION) if one.form is Form.BLOCKS else one
+            for i, one in plan.outputs.items()
+        }
+        self._plan = dataclasses.replace(plan, outputs=outputs)
+
+    def write(
+        self, builder: Builder, count: ir.Value, *, is_some: bool = False
+    ) -> Sequence[ir.Value]:
+        """Record the Loop and return the value of each result.
+
+        Args:
+            builder: Writes the graph that the map stands in.
+            count: The number of samples, an int64 scalar.
+            is_some: Whether there is at least one.
+        """
+        joined = (
+            r.kind != "sequence" and self._plan.outputs[r.output].form is Form.INSERTION
+            for r in self._site.results
+        )
+        if is_some or not any(joined):
+            return self._write_loop(builder, count)
+        some = builder.op("Greater", [count, builder.scalar(0)])
+        return write_if(
+            builder,
+            self._site,
+            self._typings,
+            some,
+            lambda inner: self._write_loop(inner, count),
+            lambda inner: no_samples(inner, self._site, self._typings),
+        )
+
+    def _write_loop(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
+        elements = [
+            (inner, self._read_from(builder, source)) for inner, source in self._site.elements
+        ]
+        site = dataclasses.replace(self._site, elements=elements)
+        before = len(builder.nodes)
+        values = write_results(builder, site, self._typings, self._plan, count)
+        for node in builder.nodes[before:]:
+            if node.op_type == "Loop":
+                _hand_on_condition(node)
+        return values
+
+    def _read_from(self, builder: Builder, source: ElementSource) -> ElementSource:
+        """Return a sequence for the slices that SplitToSequence cut."""
+        if not self._splits or not isinstance(source, TensorSource) or source.split is None:
+            return source
+        if self._typings.declared.dtype(source.tensor) not in SPLITTABLE:
+            return source
+        parts = [source.tensor, source.split]
+        return SequenceSource(builder.op("SplitToSequence", parts, {"axis": source.axis}))
+
+
+def _hand_on_condition(loop: ir.Node) -> None:
+    """Let the body of a Loop yield the condition itself: a node less in each iteration."""
+    body = loop.attributes["body"].as_graph()
+    copied = body.outputs[0].producer()
+    if copied is not None and copied.op_type == "Identity" and copied.inputs[0] in body.inputs:
+        body.outputs[0] = body.inputs[1]
+        body.remove(copied, safe=True)
+
+
+def write_by_count(
+    builder: Builder,
+    site: MapSite,
+    typings: Typings,
+    plan: LoopPlan,
+    count: ir.Value | None = None,
+) -> Sequence[ir.Value]:
+    """Record a map as a Loop, in blocks for many samples only.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        site: The map.
+        typings: Both typings of the model.
+        plan: How a loop over any number of samples collects its results.
+        count: The number of samples, an int64 scalar, where there is at least one.
+
+    Returns:
+        The value of each result.
+    """
+    if not any(one.form is Form.BLOCKS for one in plan.outputs.values()):
+        return write_results(builder, site, typings, plan, count)
+    is_some = count is not None
+    samples = scalar_count(builder, site.elements[0][1], typings) if count is None else count
+    return write_if(
+        builder,
+        site,
+        typings,
+        builder.op("Greater", [samples, builder.scalar(FEW_FOR_BLOCKS)]),
+        lambda inner: write_results(inner, site, typings, plan, samples),
+        lambda inner: FewSamples(site, plan, typings).write(inner, samples, is_some=is_some),
+    )

@@ -104,11 +104,6 @@ class Code(enum.StrEnum):
         "the strategy asks for loops",
         "use --strategy auto or fuse",
     )
-    UNPROVEN_LENGTH = (
-        "unproven-length",
-        "the sequences may differ in length",
-        "derive them from one tensor or sequence",
-    )
     UNSPLITTABLE_TYPE = (
         "unsplittable-type",
         "onnxruntime has no SplitToSequence for the element type, so the sequence is built by "

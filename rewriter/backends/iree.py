@@ -42,7 +42,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
         BackendError: IREE refuses the model.
     """
     require_cpu(device, "IREE")
-    return open_ordered(model, folder, "IREE", _compiled, never=_NEVER)
+    return open_ordered(model, folder, "iree", "IREE", _compiled, never=_NEVER)
 
 
 def _compiled(model: onnx.ModelProto) -> Function:

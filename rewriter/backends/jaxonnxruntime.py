@@ -38,7 +38,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
         BackendError: The model cannot be run on JAX.
     """
     require_cpu(device, "JAX")
-    return open_ordered(model, folder, "jaxonnxruntime", _traced)
+    return open_ordered(model, folder, "jaxonnxruntime", "jaxonnxruntime", _traced)
 
 
 def _traced(model: onnx.ModelProto) -> Function:

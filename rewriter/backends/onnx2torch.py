@@ -44,7 +44,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     def make(model: onnx.ModelProto) -> Function:
         return _converted(model, device)
 
-    return open_ordered(model, folder, "onnx2torch", make)
+    return open_ordered(model, folder, "onnx2torch", "onnx2torch", make)
 
 
 _PLACES = {

@@ -22,6 +22,7 @@ Function = Callable[[list[Any]], Iterable[Any]]
 def open_ordered(
     model: onnx.ModelProto,
     folder: Path | None,
+    target: str,
     runtime: str,
     make: Callable[[onnx.ModelProto], Function],
     needs: Literal["ranks", "shapes"] = "ranks",
@@ -32,7 +33,8 @@ def open_ordered(
     Args:
         model: The model.
         folder: Where its external weights lie.
-        runtime: The name of the runtime, for messages; in small letters that of its target.
+        target: The name of the runtime in the table of targets.
+        runtime: The name of the runtime, for messages.
         make: Makes a function from the inputs that are no initializers to the outputs.
         needs: What the runtime has to know of every input.
         never: Operators of which the runtime may give other results than it should.
@@ -42,7 +44,7 @@ def open_ordered(
             attribute, or it refuses the model.
     """
     refuse_sequences(model, runtime)
-    refuse_ignored(model, runtime.lower())
+    refuse_ignored(model, target)
     return OrderedSession(with_weights(model, folder), runtime, make, needs, never)
 
 

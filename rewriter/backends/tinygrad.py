@@ -47,7 +47,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     def make(sized: onnx.ModelProto) -> Function:
         return _made(sized, name)
 
-    return open_ordered(model, folder, "tinygrad", make, needs="shapes")
+    return open_ordered(model, folder, "tinygrad", "tinygrad", make, needs="shapes")
 
 
 def _made(model: onnx.ModelProto, device: str) -> Function:

@@ -36,7 +36,7 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
         BackendError: TVM refuses the model.
     """
     require_cpu(device, "TVM")
-    return open_ordered(model, folder, "TVM", _compiled)
+    return open_ordered(model, folder, "tvm", "TVM", _compiled)
 
 
 def _compiled(model: onnx.ModelProto) -> Function:

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from rewriter.backends.ordered import Function, OrderedSession
+from rewriter.backends.ordered import Function, OrderedSession, open_ordered
 from rewriter.backends.session import BackendError
 
 
@@ -125,3 +125,15 @@ def test_inputs_that_do_not_fit_fail() -> None:
     with pytest.raises(BackendError, match="the runtime fails: ") as caught:
         session.run({"x": np.zeros(2, np.float32), "y": np.zeros(3, np.float32)})
     assert not caught.value.is_limit
+
+
+def test_a_runtime_may_be_called_otherwise_than_its_target() -> None:
+    session = open_ordered(parse("[2,3]"), None, "tvm", "Apache TVM (nightly)", Runtime())
+    assert session.run({"x": DATA})["y"].tolist() == DATA.ravel().tolist()
+    smoothed = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 18]> g (float[1,1,4,4] x) => (float[1,1,2,2] y) {
+        n = Constant <value_ints = [1, 1, 2, 2]> ()
+        y = Resize <antialias = 1, mode = "linear"> (x, , , n) }"""
+    )
+    with pytest.raises(BackendError, match="antialias"):
+        open_ordered(smoothed, None, "tvm", "Apache TVM (nightly)", Runtime())

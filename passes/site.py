@@ -44,6 +44,7 @@ class TensorSource:
             smaller); a 1-D value for the sizes one by one.
         split_is_scalar: Which of the two ``split`` is.
         is_reversed: Without ``split``: whether sample 0 reads the last slice.
+        is_whole: With ``split``: whether the sizes are made to add up to the axis.
     """
 
     tensor: ir.Value
@@ -52,6 +53,7 @@ class TensorSource:
     split: ir.Value | None = None
     split_is_scalar: bool = False
     is_reversed: bool = False
+    is_whole: bool = False
 
     @classmethod
     def of_stacked(cls, tensor: ir.Value) -> TensorSource:

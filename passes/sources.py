@@ -8,6 +8,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.cut_sizes import cut_sizes
 from passes.graphs import constant_value, is_default_domain
 from passes.sequence_map import sequence_source
 from passes.site import ElementSource, IndexSource, MapSite, SequenceSource, TensorSource
@@ -122,7 +123,7 @@ def _prepare_slices(builder: Builder, source: TensorSource, split: ir.Value) -> 
         starts = builder.op("Range", [builder.scalar(0), dim, size])
         ends = builder.op("Add", [starts, size])
     else:
-        sizes = builder.op("Cast", [split], {"to": int(_INT64)})
+        sizes = cut_sizes(builder, source)
         ends = builder.op("CumSum", [sizes, builder.scalar(0)])
         starts = builder.op("Sub", [ends, sizes])
 

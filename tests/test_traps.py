@@ -412,3 +412,20 @@ def test_onnxruntime_takes_away_the_axis_of_a_split_by_a_scalar():
     found = {k: ort(text.format(sizes=v), x=x)[0][0].shape for k, v in by.items()}
     assert found == {"scalar": (2,), "vector": (1, 2)}
     assert onnx_reference(text.format(sizes=by["scalar"]), x=x)[0][0].shape == (1, 2)
+
+
+def test_onnxruntime_makes_a_slice_of_a_gather_by_a_range():
+    """A row that is not there is then no error."""
+    text = """g (float[N] x, int64 n) => (float[M] y) {
+        i = Range (zero, n, one) y = Gather (x, i) }""".replace(
+        "{", "<int64 zero = {0}, int64 one = {1}> {", 1
+    )
+    x = np.float32([1, 2])
+    assert ort(text, x=x, n=np.array(5))[0].tolist() == [1, 2]
+    apart = (
+        text.replace("Range (zero, n, one)", "Range (one, n, one)")
+        .replace("y =", "j = Sub (i, one) y =")
+        .replace("(x, i)", "(x, j)")
+    )
+    with pytest.raises(Exception, match="indices element out of data bounds"):
+        ort(apart, x=x, n=np.array(6))

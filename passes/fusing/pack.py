@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
+from passes.cut_sizes import cut_sizes
 from passes.graphs import captured_values, constant_value
 from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
 from passes.typing import Typing, Typings, ValueType
@@ -94,7 +95,7 @@ def pack(
         lengths = Lengths(builder, _sizes(builder, source, source.split))
         return Packed(source.tensor, lengths, axis)
     if source.split not in known:
-        sizes = builder.op("Cast", [source.split], {"to": ir.DataType.INT64})
+        sizes = cut_sizes(builder, source, typings.proven)
         constant = constant_value(source.split)
         most = None if constant is None else int(constant.max(initial=0))
         known[source.split] = Lengths(builder, sizes, most)

@@ -166,8 +166,10 @@ def stack(
         attributes = {"axis": 0, "new_axis": 1}
         return builder.op("ConcatFromSequence", [source.sequence], attributes)
     if isinstance(source, IndexSource):
-        count = builder.op("Squeeze", [source.write_count(builder)])
-        return builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+        # onnxruntime makes a Slice of a Gather by a Range, and a Slice has no row out of range.
+        one = builder.scalar(1)
+        end = builder.op("Add", [builder.op("Squeeze", [source.write_count(builder)]), one])
+        return builder.op("Sub", [builder.op("Range", [one, end, one]), one])
     if source.split is not None:
         return _stack_slices(builder, source, typings)
     if source.is_reversed:

@@ -64,7 +64,9 @@ def escape(
             attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
             return builder.op("ConcatFromSequence", [held.value], attributes)
         case Form.BLOCKS, "sequence" if not can_split(dtype, count):
-            rows = TensorSource(held.value, held.axis, keepdims=True, split=held.lengths)
+            rows = TensorSource(
+                held.value, held.axis, keepdims=True, split=held.lengths, is_whole=True
+            )
             return _inserted(builder, rows, dtype)
         case Form.BLOCKS, "sequence" if dtype not in SPLITTABLE:
             assert count is not None

@@ -13,7 +13,7 @@ from passes.fusing.stack import static_count
 from passes.loops.escape import can_split, escape
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
 from passes.result_types import dims_of_samples
-from passes.site import MapSite, Result, TensorSource
+from passes.site import MapSite, Result
 from passes.sources import lengths_are_equal
 from passes.typing import Typings
 
@@ -184,12 +184,6 @@ def _assumptions(site: MapSite, outputs: dict[int, OutputPlan], typings: Typings
             found.append(
                 f"{site.path}: the declared element types hold for output {output} of the body; "
                 "a sample that breaks them is an error when the model runs"
-            )
-    for _, source in site.elements:
-        if isinstance(source, TensorSource) and source.split and not source.split_is_scalar:
-            found.append(
-                f"{site.path}: the sizes in '{source.split.name}' add up to the dimension that "
-                "they cut"
             )
     return found
 

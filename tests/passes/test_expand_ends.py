@@ -97,14 +97,6 @@ def test_plain_form_reads_a_split_as_a_sequence() -> None:
     assert expanded.operators == operators(inlined(onnx.parser.parse_model(text)))
 
 
-def test_lengths_that_are_taken_to_add_up_are_an_assumption() -> None:
-    text = split_model("SplitToSequence <axis = 0> (t, computed)", "Identity (ys)", "seq(float[])")
-    decision = expand(text).decisions[0]
-    assert decision.assumptions == [
-        "SequenceMap_5: the sizes in 'computed' add up to the dimension that they cut"
-    ]
-
-
 JOINS = {
     "stacked in front": ("float[2,3]", "axis = 0, new_axis = 1", "Loop with scan output"),
     "stacked at the back": ("float[2,3]", "axis = -1, new_axis = 1", "Loop with scan output"),

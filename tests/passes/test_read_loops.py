@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+from rewriter.backends import BackendError, open_session
 from tests.passes.loops import kept, model, prove, read, rows, same
 
 COUNTS = (0, 1, 2, 5)
@@ -113,6 +114,22 @@ def test_a_trip_count_that_is_an_input() -> None:
         }}>
     }}"""
     prove(text, *({"x": rows(5, 4), "m": np.array(m)} for m in (-3, 0, 1, 4, 5)))
+
+
+@pytest.mark.parametrize("position", ["i", "Sub (i, one)", "Add (i, two)"])
+def test_more_trips_than_rows_are_an_error(position: str) -> None:
+    """What the Loop reads is not there; nor may the fused form leave it out."""
+    text = f"""g (float[N,4] x, int64 m) => (float[M,4] ys) {{ {SCALARS}
+        ys = Loop (m, t) <body = step (int64 i, bool c) => (bool go, float[4] y) {{
+            j = {position if "(" in position else f"Identity ({position})"}
+            e = Gather <axis = 0> (x, j)
+            y = Tanh (e)
+            go = Identity (c)
+        }}>
+    }}"""
+    fused = open_session(prove(text, {"x": rows(5, 4), "m": np.array(3)}).model)
+    with pytest.raises(BackendError, match="out of data bounds"):
+        fused.run({"x": rows(5, 4), "m": np.array(7)})
 
 
 def test_a_first_condition_that_is_an_input() -> None:

@@ -103,8 +103,19 @@ class Program:
 
 @functools.lru_cache(maxsize=4)
 def draw_program(seed: int, *, rough: bool = False) -> Program:
-    """Draw a program; the same for the same seed."""
+    """Draw a program; the same for the same seed.
+
+    A body of which each node runs, and that onnxruntime does not run as a whole, is drawn anew.
+    """
     rng = np.random.default_rng(seed)
+    while True:
+        try:
+            return _draw(rng, seed, rough=rough)
+        except Skip:
+            continue
+
+
+def _draw(rng: np.random.Generator, seed: int, *, rough: bool) -> Program:
     opset = int(rng.choice(OPSETS))
     wanted = int(rng.choice(COUNTS))
     count = max(wanted, 3)

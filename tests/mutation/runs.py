@@ -1,0 +1,122 @@
+"""Runs tests of a project in a copy of it, in which one file is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# What takes long to load and is never wrong is loaded once, before the process forks.
+import numpy as np
+import onnx.reference
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from tests.mutation.mutants import Mutant
+from tests.mutation.touched import FILE
+
+__all__ = ["Copy"]
+
+LOADED = (np, onnx, ir, onnxruntime)
+_LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
+_MEMORY = 16 << 30
+_TESTS, _FILES = 60, 6
+_SECONDS = 600
+
+
+class Copy:
+    """A copy of a project, and which of its tests call which functions."""
+
+    def __init__(self, root: Path, folder: Path, tests: Sequence[str]) -> None:
+        """Copy a project and run some of its tests.
+
+        Args:
+            root: The project.
+            folder: Where the copy goes; one that is there already is used again.
+            tests: The files or folders of tests to choose from.
+        """
+        self.root, self.output = folder / "project", folder / "output"
+        touched = folder / "touched.json"
+        if not touched.exists():
+            shutil.copytree(root, self.root, ignore=_LEFT_OUT)
+            status = self._pytest(["-p", "tests.mutation.touched", *tests], {FILE: str(touched)})
+            if status:
+                raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
+        self._tests: dict[str, Any] = json.loads(touched.read_text())
+
+    def kills(self, mutant: Mutant) -> bool:
+        """Whether tests tell a mutant from the project: those that call its function.
+
+        The nearest of them are asked first, and then all tests of their files. Outside of a
+        function it is the tests that call any function of the file.
+        """
+        place = f"{mutant.path}:{mutant.function}"
+        near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
+        if not near:
+            near = [t for t in self._tests if t.startswith(f"tests/{Path(mutant.path).parent}")]
+        near.sort(key=lambda t: (f"test_{Path(mutant.path).stem}" not in t, self._seconds(t)))
+        counted = Counter(t.partition("::")[0] for t in near)
+        files = sorted(
+            counted, key=lambda f: (f"test_{Path(mutant.path).stem}" not in f, -counted[f])
+        )
+        file = self.root / mutant.path
+        kept = file.with_suffix(".kept")
+        shutil.copy2(file, kept)
+        try:
+            file.write_text(mutant.source)
+            return any(self._pytest(["-x", *some]) for some in (near[:_TESTS], files[:_FILES]))
+        finally:
+            shutil.move(kept, file)
+
+    def _seconds(self, test: str) -> float:
+        return float(self._tests[test]["seconds"])
+
+    def _pytest(self, arguments: Sequence[str], variables: dict[str, str] | None = None) -> int:
+        """Run tests in the copy, in a process of its own; 0 if they pass."""
+        child = os.fork()
+        if child == 0:
+            os.environ.update(variables or {})
+            self._run_here(arguments)
+        end = time.monotonic() + (_SECONDS if variables is None else float("inf"))
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                return status
+            time.sleep(0.05)
+        os.kill(child, signal.SIGKILL)
+        return os.waitpid(child, 0)[1]
+
+    def _run_here(self, arguments: Sequence[str]) -> None:
+        """Run tests and end the process: the copy's modules, and nothing of the project's own."""
+        status = 1
+        try:
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+            with self.output.open("w") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            for name in [*sys.modules]:
+                if name.partition(".")[0] in ("passes", "rewriter", "tests"):
+                    del sys.modules[name]
+            os.environ["PYTHONPATH"] = str(self.root)
+            os.chdir(self.root)
+            sys.path.insert(0, str(self.root))
+            sys.dont_write_bytecode = "-x" in arguments
+            status = int(pytest.main(["-p", "no:cacheprovider", *arguments]))
+        finally:
+            os._exit(status)
+
+
+def _calls(functions: Sequence[str], place: str) -> bool:
+    """Whether a test calls a function, or any of a file where the place names none."""
+    if place.endswith(":"):
+        return any(f.startswith(place) for f in functions)
+    return place in functions

@@ -1,0 +1,69 @@
+"""The mutants themselves, and that tests of a small project tell them apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.mutants import drawn, mutants_of
+from tests.mutation.runs import Copy
+
+SOURCES = {
+    "condition negated": ("x = 1 if a else b", "x = 1 if not a else b"),
+    "bound moved": ("x = a < b", "x = a <= b"),
+    "and, or swapped": ("x = a and b", "x = a or b"),
+    "asks less": ("x = a and b", "x = b"),
+    "item dropped": ("x = [a, b]", "x = [b]"),
+    "truth flipped": ("x = True", "x = False"),
+    "number changed": ("x = 1", "x = 2"),
+}
+
+
+@pytest.mark.parametrize(("kind", "sources"), SOURCES.items(), ids=SOURCES)
+def test_a_change(kind: str, sources: tuple[str, str]) -> None:
+    before, after = sources
+    assert (kind, after) in [(m.kind, m.source) for m in mutants_of("a.py", before)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import a", "assert a < 1", "__all__ = ['a', 'b']", "a, b = c", "def f(x: a[1, 2]): ..."],
+)
+def test_what_is_left_alone(source: str) -> None:
+    assert mutants_of("a.py", source) == []
+
+
+def test_a_mutant_knows_its_function() -> None:
+    source = "class A:\n    def f(self):\n        def g():\n            return 1\n        return g"
+    assert {m.function for m in mutants_of("a.py", source)} == {"A.f.<locals>.g"}
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert drawn(root, "passes/loops", 9, 1) == drawn(root, "passes/loops", 9, 1)
+    assert drawn(root, "passes/loops", 9, 1) != drawn(root, "passes/loops", 9, 2)
+
+
+FILES = {
+    "passes/__init__.py": "",
+    "passes/small.py": "def bounded(x):\n    return x < 3\n\n\ndef unread(x):\n    return x < 3\n",
+    "tests/passes/test_small.py": "from passes.small import bounded\n\n\n"
+    "def test_bound():\n    assert bounded(2)\n    assert not bounded(3)\n",
+}
+
+
+def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
+    plugin = Path(__file__).with_name("touched.py").read_text()
+    for name, text in {**FILES, "tests/mutation/touched.py": plugin}.items():
+        file = tmp_path / "project" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    project = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
+    mutants = drawn(tmp_path / "project", "passes", 99, 0)
+    killed = {str(m): project.kills(m) for m in mutants if m.kind == "bound moved"}
+    assert killed == {
+        "passes/small.py:2 bounded: bound moved: x < 3  ->  x <= 3": True,
+        "passes/small.py:6 unread: bound moved: x < 3  ->  x <= 3": False,
+    }
+    assert project.root.joinpath("passes/small.py").read_text() == FILES["passes/small.py"]

@@ -97,6 +97,10 @@ class Allowance:
         now = time.monotonic()
         self.deadline = now + max(self._end - now, 0.0) / 2
 
+    def rest(self) -> Budget:
+        """Return what is left, as a budget of its own."""
+        return Budget(max(self._end - time.monotonic(), 0.0), self.budget.memory)
+
     @property
     def is_over(self) -> bool:
         """Whether the present feed has had its time."""

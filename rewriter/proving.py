@@ -59,7 +59,9 @@ def prove(before: AnyModel, result: Result, write: Callable[[Ceilings], Result])
     """
     check = validate(before, result.model)
     repairs: tuple[Repair, ...] = ()
-    mended = repaired(before, check, write, lambda one: validate(before, one.model))
+    mended = repaired(
+        before, check, write, lambda one, rest: validate(before, one.model, budget=rest)
+    )
     if mended is not None:
         result, check, repairs = mended.result, mended.check, mended.repairs
     if not check.ok:
@@ -71,16 +73,18 @@ def repaired(
     before: AnyModel,
     check: Check,
     write: Callable[[Ceilings], Result],
-    compare: Callable[[Result], Check],
+    compare: Callable[[Result, Budget], Check],
     **tolerances: Any,
 ) -> Repaired | None:
     """Repair a rewrite that a comparison refutes; None where nothing is wrong, or no repair helps.
+
+    All of it, without rewriting and loading, takes no longer than the comparison might have.
 
     Args:
         before: The model that is right.
         check: The comparison.
         write: Rewrites the model before, with ceilings.
-        compare: Compares a result with the model before.
+        compare: Compares a result with the model before, within a budget.
         tolerances: ``rtol`` and ``atol``, as for `validate`.
 
     Raises:
@@ -90,12 +94,18 @@ def repaired(
         return None
     refuse_invalid(before)
 
+    allowance = Allowance(check.budget)
+
     def agrees(result: Result, case: Case) -> bool:
-        allowance = Allowance(Budget(check.budget.seconds, check.budget.memory))
+        allowance.start_feed()
         judge = Judge(before, result.model, allowance=allowance, **tolerances)
         return judge.case(Feed(case.description, case.feed)).verdict == "equal"
 
-    return repair(before, check, write, compare, agrees)
+    def rewrite(ceilings: Ceilings) -> Result:
+        with allowance.paused():
+            return write(ceilings)
+
+    return repair(before, check, rewrite, lambda one: compare(one, allowance.rest()), agrees)
 
 
 def refuse_invalid(before: AnyModel) -> None:

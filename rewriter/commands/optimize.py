@@ -13,6 +13,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.names import make_names_unique
 from rewriter import files, models, pipeline, protos, weights
+from rewriter.budget import Budget
 from rewriter.check_record import Check
 from rewriter.commands import options, reports, verifying
 from rewriter.commands.console import Console
@@ -135,8 +136,8 @@ def _proven(
     def write(ceilings: Ceilings) -> Result:
         return pipeline.rewrite(model, **options.rewrite_options(args), ceilings=ceilings)
 
-    def compare(one: Result) -> Check:
-        return verifying.compare(model, one.model, args, console, cases=args.verify)
+    def compare(one: Result, rest: Budget) -> Check:
+        return verifying.compare(model, one.model, args, console, cases=args.verify, budget=rest)
 
     passes = _after_each_pass(model, args)
     check = verifying.compare(model, result.model, args, console, cases=args.verify, passes=passes)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rewriter import validation
+from rewriter.budget import Budget
 from rewriter.case_record import Case
 from rewriter.commands.console import Console
 from rewriter.models import AnyModel
@@ -58,6 +59,7 @@ def compare(
     *,
     cases: int,
     passes: Iterator[tuple[str, Any]] | None = None,
+    budget: Budget | None = None,
 ) -> validation.Check:
     """Compare two models as ``verify`` does, and record the result.
 
@@ -68,6 +70,7 @@ def compare(
         console: Where the record goes.
         cases: How many inputs are drawn where none are given.
         passes: The models after each pass, read only to name the one that broke the model.
+        budget: What it may take, where that is not what the options say.
     """
     with console.progress("verifying") as move:
         check = validation.validate(
@@ -79,7 +82,7 @@ def compare(
             atol=args.atol,
             rtol=args.rtol,
             passes=passes,
-            budget=args.verify_budget,
+            budget=budget or args.verify_budget,
             on_feed=move,
         )
     for case in check.cases:

@@ -108,6 +108,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             for graph, node in maps
         }
         for graph, node in maps:
+            if node.graph is None or not any(node.inputs):
+                continue  # it is gone: only a map that nothing reads needed its results
             site = self._read(node, graph, paths, typings)
             decision = self._expand(site, typings, equal_lengths=equal_lengths[node])
             decision.reasons[:0] = self._reasons

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.batching.reshaping import PADDED
+from passes.batching.reshaping import padded
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
@@ -101,6 +101,8 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         kept: dict[ir.Node, Decision] = {}
         modified = make_names_unique(model)
         for graph, node in loops:
+            if _is_gone(node, model):
+                continue  # only a Loop that is fused now needed its results
             if facts is None or reads_new_nodes(node):
                 facts = FusionFacts(
                     model,
@@ -120,6 +122,13 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         self.kept = {node: decision for node, decision in kept.items() if node in left}
         self.decisions += self.kept.values()
         return modified
+
+
+def _is_gone(node: ir.Node, model: ir.Model) -> bool:
+    """Whether a node was removed, or stands in a body that was."""
+    if node.graph is None:
+        return True
+    return not any(node.inputs) and node not in set(walk_nodes(model.graph))
 
 
 def find_loops(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:
@@ -239,13 +248,13 @@ def _apply(plan: FusionPlan, facts: FusionFacts) -> Decision:
 def _unpadded(site: MapSite, builder: Builder, facts: FusionFacts) -> str | None:
     """Return what cannot be reshaped where a dimension may be 0, None if all can.
 
-    Before opset 14 zeros are appended there, and onnxruntime pads few element types.
+    Before opset 14 zeros are appended there, and few element types can be padded.
     """
     if facts.opset >= 14 or all(node.op_type != "Pad" for node in walk_nodes(builder.nodes)):
         return None
     values = (out for node in walk_nodes(site.body) for out in node.outputs)
     dtypes = {facts.typings.declared.dtype(v) for v in values} - {None}
-    others = sorted(str(dtype) for dtype in dtypes - PADDED)
+    others = sorted(str(dtype) for dtype in dtypes - padded(facts.opset))
     return f"a Reshape of {others[0]} needs opset 14" if others else None
 
 

@@ -64,13 +64,27 @@ def _all_equal(builder: Builder, one: ir.Value, other: ir.Value) -> ir.Value:
 def declared_elements(
     site: MapSite, sequence: ir.Value, typings: Typings
 ) -> tuple[int | str | None, ...] | None:
-    """Return what the body declares of the elements of a sequence."""
-    inner = next(
-        inner
+    """Return what the body declares of the elements of a sequence.
+
+    Several inputs of the body may read one sequence, and declare different parts of its type.
+    """
+    declared = [
+        dims
         for inner, source in site.elements
-        if isinstance(source, SequenceSource) and source.sequence is sequence
-    )
-    return typings.declared.dims(inner)
+        if isinstance(source, SequenceSource)
+        and source.sequence is sequence
+        and (dims := typings.declared.dims(inner)) is not None
+    ]
+    ranked = [dims for dims in declared if len(dims) == len(declared[0])]
+    return tuple(map(_both, *ranked)) if ranked else None
+
+
+def _both(*dims: int | str | None) -> int | str | None:
+    """Return what declarations of one dimension say; where they differ -1, which none has."""
+    numbers = {d for d in dims if isinstance(d, int)}
+    if numbers:
+        return numbers.pop() if len(numbers) == 1 else -1
+    return dims[0]
 
 
 def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:

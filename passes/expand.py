@@ -115,8 +115,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             for graph, node in maps
         }
         for graph, node in maps:
-            if node.graph is None:  # only a map that is gone has read it
-                continue
+            if node.graph is None or not any(node.inputs):
+                continue  # it is gone: only a map that nothing reads needed its results
             site = self._read(node, graph, paths, typings)
             decision = self._expand(site, typings, equal_lengths=equal_lengths[node])
             repaired = [Reason(Code.REPAIRED)] if ceiling_of(node) else []

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching.reshaping import PADDED
+from passes.batching.reshaping import padded
 from passes.builder import ORIGIN_KEY, Builder, drop_uses
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fuse import record_fusion
@@ -176,7 +176,9 @@ class _Turn:
         self.kept |= raiser.kept
         self.fused += raiser.finals
         for node in _inner_first(self._model.graph, raiser.raised):
-            if node.graph is not None and not self._fuse_chain(node):
+            if node.graph is None:  # only a map that is gone has read it
+                forget(_original(node))
+            elif not self._fuse_chain(node):
                 self._fuse_alone(node)
         self._model.opset_imports.pop(DOMAIN, None)
 
@@ -335,13 +337,13 @@ def _apply(plan: FusionPlan, facts: FusionFacts, bodies: Sequence[ir.Graph]) -> 
 def _unpadded(site: MapSite, builder: Builder, facts: FusionFacts) -> str | None:
     """Return what cannot be reshaped where a dimension may be 0, None if all can.
 
-    Before opset 14 zeros are appended there, and onnxruntime pads few element types.
+    Before opset 14 zeros are appended there, and few element types can be padded.
     """
     if facts.opset >= 14 or all(node.op_type != "Pad" for node in walk_nodes(builder.nodes)):
         return None
     values = (out for node in walk_nodes(site.body) for out in node.outputs)
     dtypes = {facts.typings.declared.dtype(v) for v in values} - {None}
-    others = sorted(str(dtype) for dtype in dtypes - PADDED)
+    others = sorted(str(dtype) for dtype in dtypes - padded(facts.opset))
     return f"a Reshape of {others[0]} needs opset 14" if others else None
 
 

@@ -8,7 +8,10 @@ import onnx_ir as ir
 
 from passes.graphs import constant_value, is_default_domain
 
-__all__ = ["to_opset_form"]
+__all__ = ["CARRIES_SEQUENCES", "to_opset_form"]
+
+CARRIES_SEQUENCES = 13
+"""The first opset of which Loop and If have sequences among their values."""
 
 _ATTRIBUTE_UNTIL_12 = {
     "Split": "split",

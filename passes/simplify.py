@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.batching.failing import cannot_fail
+from passes.anywhere import runs_anywhere
 from passes.body_copies import forget_dims, rank_alone
 from passes.branches import fold_branches
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.folding import Folder
-from passes.graphs import is_default_domain, node_paths, subgraphs, walk_nodes
+from passes.graphs import default_opset, is_default_domain, node_paths, subgraphs, walk_nodes
 from passes.merge import merge_maps
 from passes.names import make_names_unique
 from passes.prepare import prepare
@@ -51,10 +51,10 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             modified |= fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
         for node in maps:
             modified |= _drop_unused_outputs(node)
-        if any(_hoistable(node, None) for _, node in _simple_maps(model)):
+        if any(_hoistable(node, None, 0) for _, node in _simple_maps(model)):
             typing = type_values(model, proven=True)
             for graph, node in _simple_maps(model):
-                modified |= _hoist(graph, node, typing)
+                modified |= _hoist(graph, node, typing, default_opset(model))
         paths = node_paths(model)
         self.decisions = [
             Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
@@ -125,12 +125,13 @@ def _remove_dead_nodes(body: ir.Graph) -> bool:
     return len(body) != before
 
 
-def _hoistable(node: ir.Node, typing: Typing | None) -> list[ir.Node]:
+def _hoistable(node: ir.Node, typing: Typing | None, opset: int) -> list[ir.Node]:
     """Return the nodes of a body that read nothing of the sample (3).
 
     Args:
         node: The map.
         typing: Tells which of them cannot fail; None takes all of them.
+        opset: Version of ONNX's operators.
     """
     body = _body(node)
     if body is None:
@@ -140,16 +141,16 @@ def _hoistable(node: ir.Node, typing: Typing | None) -> list[ir.Node]:
     for inner in body:
         leaves = any(v.is_graph_output() for v in inner.outputs)
         stays = leaves or bool(subgraphs(inner)) or not inside.isdisjoint(inner.inputs)
-        if stays or (typing is not None and not cannot_fail(inner, typing)):
+        if stays or (typing is not None and not runs_anywhere(inner, typing, opset)):
             inside.update(inner.outputs)
         else:
             found.append(inner)
     return found if any(inner.op_type != "Constant" for inner in found) else []
 
 
-def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing) -> bool:
+def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing, opset: int) -> bool:
     """Move the nodes of a body that read nothing of the sample in front of the map (3)."""
-    body, moved = _body(node), _hoistable(node, typing)
+    body, moved = _body(node), _hoistable(node, typing, opset)
     if body is None or not moved:
         return False
     body.remove(moved)

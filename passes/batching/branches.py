@@ -120,12 +120,20 @@ def _writer(
                 values.append(_typed(rows, x.dtype))
                 sizes.append(_typed(lengths, ir.DataType.INT64))
             elif layout is Layout.STACKED and not _is_empty_sequence(x):
-                values.append(_typed(local.expanded(x), x.dtype))
+                values.append(_of_kind(local.expanded(x), x))
             else:
                 values.append(x.value)
         return [*values, *sizes]
 
     return write
+
+
+def _of_kind(value: ir.Value, like: Batched) -> ir.Value:
+    """Write the element type on a value that has no type: a tensor, or a sequence of stacks."""
+    typed = _typed(value, like.dtype)
+    if isinstance(like.type.type, ir.SequenceType) and isinstance(typed.type, ir.TensorType):
+        typed.type = ir.SequenceType(typed.type)
+    return typed
 
 
 def _typed(value: ir.Value, dtype: ir.DataType | None) -> ir.Value:

@@ -13,11 +13,10 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
 
-__all__ = ["PADDED", "reshape_without_zeros"]
+__all__ = ["padded", "reshape_without_zeros"]
 
-PADDED = frozenset(
+_PADDED = frozenset(
     {
-        ir.DataType.BOOL,
         ir.DataType.DOUBLE,
         ir.DataType.FLOAT,
         ir.DataType.INT8,
@@ -28,7 +27,11 @@ PADDED = frozenset(
         ir.DataType.UINT64,
     }
 )
-"""Element types that onnxruntime pads."""
+
+
+def padded(opset: int) -> frozenset[ir.DataType]:
+    """Return the element types that ONNX and onnxruntime pad."""
+    return _PADDED | {ir.DataType.BOOL} if opset >= 13 else _PADDED
 
 
 def reshape_without_zeros(builder: Builder, value: ir.Value, target: ir.Value) -> ir.Value:
@@ -36,7 +39,7 @@ def reshape_without_zeros(builder: Builder, value: ir.Value, target: ir.Value) -
 
     Where all but one of them are positive constants, that one is a -1. Otherwise zeros are
     appended so that each dimension is at least 1, and cut off again; the element type must be
-    one of `PADDED` for that.
+    one of `padded` for that.
 
     Args:
         builder: Records the nodes.

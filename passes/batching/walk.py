@@ -17,11 +17,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.anywhere import runs_anywhere
 from passes.batching import rules, table
 from passes.batching.causes import Causes, Inherited
 from passes.batching.context import Context, Operand
 from passes.batching.demotion import Demotions
-from passes.batching.failing import cannot_fail
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
@@ -77,7 +77,7 @@ class Walk:
         causes: Why nodes stayed in a loop.
         demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
-        hoisted: Shared nodes that could fail, and now run once even if there are no samples.
+        hoisted: Shared nodes, which now run once even if there are no samples.
         flips: Discrete nodes that a rounding one feeds.
     """
 
@@ -188,7 +188,8 @@ class Walk:
 
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
-        return sum(not cannot_fail(node, self._typings.proven) for node in self.hoisted)
+        typing, opset = self._typings.proven, self._options.opset
+        return sum(not runs_anywhere(node, typing, opset) for node in self.hoisted)
 
     def run(self, nodes: Iterable[ir.Node], kept: Mapping[ir.Node, Reason | None] = NONE) -> None:
         """Walk over the nodes of a body.
@@ -214,7 +215,7 @@ class Walk:
                 self.causes.keep(node, kept[node])
                 self._keep(node, operands)
             elif all(x.is_shared for x in operands) and not self._may_draw(node):
-                self._hoist(node, operands, said)
+                self._hoist(node, operands)
             else:
                 self._batch(node, inputs, operands, said)
         except Decline as decline:
@@ -245,9 +246,7 @@ class Walk:
     def _path(self, node: ir.Node) -> str:
         return self._options.paths.get(node) or node.name or node.op_type
 
-    def _hoist(
-        self, node: ir.Node, operands: Sequence[Batched], said: table.Row | table.Never | None
-    ) -> None:
+    def _hoist(self, node: ir.Node, operands: Sequence[Batched]) -> None:
         """Record a node whose operands are all shared."""
         stage = max((x.stage for x in operands), default=0)
         values: dict[ir.Value, ir.Value | None] = {
@@ -255,7 +254,7 @@ class Walk:
         }
         self.stage(stage).nodes.extend(copy_body([node], values))
         self._typings.copy(values)
-        if node.op_type != "Constant" and not (isinstance(said, table.Row) and said.total):
+        if node.op_type != "Constant":
             self.hoisted.append(node)
         rounding = any(x.rounding for x in operands)
         for old in node.outputs:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching.failing import cannot_fail
+from passes.anywhere import runs_anywhere
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.cost import cost_of_loop
@@ -291,7 +291,7 @@ def _reads_sequence(fused: FusedBody) -> bool:
 def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
     """Whether a node that could fail now runs even if there are no samples."""
     typing = facts.typings.proven
-    failing = [node for node in fused.walk.hoisted if not cannot_fail(node, typing)]
+    failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
     is_open = fused.reads_open_results(facts.typings)
     if (not failing and not is_open) or _has_a_sample(fused, facts):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -132,13 +132,30 @@ def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
 
 
 def declared_elements(site: MapSite, facts: FusionFacts) -> dict[ir.Value, Dims | None]:
-    """Return what is declared of the elements of each sequence."""
-    typing = facts.typings.declared
-    return {
-        source.sequence: typing.dims(inner)
-        for inner, source in reversed(site.elements)
-        if isinstance(source, SequenceSource)
-    }
+    """Return what is declared of the elements of each sequence.
+
+    Several inputs of the body may read one sequence, and declare different parts of its type.
+    """
+    found: dict[ir.Value, list[Dims]] = {}
+    for inner, source in site.elements:
+        if isinstance(source, SequenceSource):
+            dims = facts.typings.declared.dims(inner)
+            found.setdefault(source.sequence, []).extend([] if dims is None else [dims])
+    return {sequence: _joined(declared) for sequence, declared in found.items()}
+
+
+def _joined(declared: Sequence[Dims]) -> Dims | None:
+    """Return what declarations of one shape say together."""
+    ranked = [dims for dims in declared if len(dims) == len(declared[0])]
+    return tuple(map(_both, *ranked)) if ranked else None
+
+
+def _both(*dims: int | str | None) -> int | str | None:
+    """Return what declarations of one dimension say; where they differ -1, which none has."""
+    numbers = {d for d in dims if isinstance(d, int)}
+    if numbers:
+        return numbers.pop() if len(numbers) == 1 else -1
+    return dims[0]
 
 
 def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:

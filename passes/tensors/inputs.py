@@ -8,7 +8,9 @@ import re
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import all_graphs
+from passes.graphs import all_graphs, default_opset
+from passes.loops.escape import SPLITTABLE
+from passes.opset_forms import CARRIES_SEQUENCES, to_opset_form
 from passes.promises import Promises
 from passes.sequence_map import is_sequence_map
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
@@ -18,6 +20,7 @@ __all__ = ["TensorInputsPass", "fresh_name"]
 Dims = tuple[int | str | None, ...]
 _INT64 = ir.DataType.INT64
 _OPTIONAL = "make it a plain sequence or a tensor in the model"
+_OLD_OPSET = f"convert the model to opset {CARRIES_SEQUENCES}"
 _UNKNOWN_RANK = "promise equal shapes with --uniform, or shapes with --input-shape NAME=?,3"
 
 
@@ -50,10 +53,12 @@ class TensorInputsPass(ir.passes.InPlacePass):
         self.io = TensorIo()
         self.refused: list[Refusal] = []
         self._used: collections.Counter[str] = collections.Counter()
+        self._opset = 0
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Replace the inputs of the main graph."""
         self.io, self.refused = TensorIo.read(model), []
+        self._opset = default_opset(model)
         graph = model.graph
         builder = Builder("tensor_io")
         self._used = _symbols(graph)
@@ -63,6 +68,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
                 self._replace(model, builder, position, passed)
         if not builder.nodes:
             return ir.passes.PassResult(model, False)
+        to_opset_form(builder.nodes, self._opset)
         if len(graph):
             graph.insert_before(graph[0], builder.nodes)
         else:
@@ -77,6 +83,10 @@ class TensorInputsPass(ir.passes.InPlacePass):
                 self.refused.append(Refusal("input", name, "may be absent", _OPTIONAL))
             return None
         if not isinstance(value.type, ir.SequenceType):
+            return None
+        if self._opset < CARRIES_SEQUENCES and value.dtype not in SPLITTABLE:
+            reason = f"has elements of {value.dtype}, which no Loop of opset {self._opset} inserts"
+            self.refused.append(Refusal("input", name, reason, _OLD_OPSET))
             return None
         dims = self._dims(value)
         if name in self._promises.uniform:

@@ -8,9 +8,10 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.fusing.stack import is_proven_equal
-from passes.graphs import is_default_domain
+from passes.graphs import default_opset, is_default_domain, walk_nodes
 from passes.loops.escape import SPLITTABLE
 from passes.names import make_names_unique
+from passes.opset_forms import to_opset_form
 from passes.promises import Promises
 from passes.sequence_map import sequence_source
 from passes.site import SequenceSource, TensorSource
@@ -211,6 +212,7 @@ class _Writer:
             graph.outputs.append(value)
             passed = PassedSequence("packed", passed.dims, value.name)
         graph.outputs[position] = tensor
+        to_opset_form(walk_nodes(builder.nodes), default_opset(self._model))
         graph.extend(builder.nodes)
         if tensor is not sequence:
             sequence.name = fresh_name(self._model, f"{name}_elements")

@@ -1,0 +1,111 @@
+"""Random whole programs come out right, by an interpreter that knows nothing of the project."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.programs.__main__ import judge_apart
+from tests.programs.interpreter import Failure, run_model
+from tests.programs.judge import MODES, mode_of
+from tests.programs.programs import draw_program
+
+SOME = range(40)
+MANY = range(100, 4100)
+CHUNK = 20
+COVERED = range(300)
+FEATURES = (
+    *(f"opset {n}" for n in range(11, 27)),
+    *(f"type {n}" for n in ("float16", "float32", "float64", "int8", "int16", "int32", "int64")),
+    *("type uint8", "type bool", "type string", "zero-size dimension", "NaN or inf"),
+    *(f"loop {n}" for n in ("torchscript", "dynamo", "onnxscript", "tensorflow")),
+    *("loop scripted list", "loop free", "loop at depth 1", "map at depth 1", "map at depth 2"),
+    *(f"scan of {n} states" for n in range(3)),
+    *("scan backward", "function", "if", "condition of data", "condition of a shape"),
+    *(f"split {n}" for n in ("ones", "rows", "chunks", "sizes")),
+    *("negative position", "position out of range", "computed position", "error in a feed"),
+    *("sequence output", "several outputs", "sequence of 0", "sequence of 1", "sequence of 3"),
+    *(f"op Sequence{n}" for n in ("Construct", "Empty", "Insert", "Erase", "At", "Length")),
+    "op ConcatFromSequence",
+)
+
+
+def _chunks(seeds: range) -> list[range]:
+    return [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+
+
+def _judge(seeds: range) -> None:
+    outcomes = list(judge_apart(seeds, None))
+    wrong = [f"{o.seed} {o.mode} {o.verdict}: {o.detail}" for o in outcomes if not o.is_right]
+    assert not wrong, "\n".join(wrong)
+
+
+def _name(seeds: range) -> str:
+    return f"{seeds.start}-{seeds.stop - 1}"
+
+
+@pytest.mark.parametrize("seeds", _chunks(SOME), ids=_name)
+def test_a_random_program_comes_out_right(seeds: range) -> None:
+    _judge(seeds)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", _chunks(MANY), ids=_name)
+def test_many_random_programs_come_out_right(seeds: range) -> None:
+    _judge(seeds)
+
+
+def test_the_seeds_cover_the_features() -> None:
+    found: Counter[str] = Counter()
+    for seed in COVERED:
+        found.update(draw_program(seed).features.keys())
+    assert [f for f in FEATURES if found[f] < 3] == []
+    assert {mode_of(seed) for seed in COVERED} == set(MODES)
+
+
+def test_a_program_is_the_same_for_the_same_seed() -> None:
+    draw_program.cache_clear()
+    before = draw_program(7)
+    draw_program.cache_clear()
+    again = draw_program(7)
+    assert before.model.SerializeToString() == again.model.SerializeToString()
+    assert before.uniform == again.uniform
+
+
+SLICES = """g (float[N,3] x) => (seq(float[3]) s, float[A,3] y) <int64[2] sizes = {2, 1}> {
+    t = SplitToSequence <axis = 0> (x, sizes)
+    s = SequenceMap (t) <body = b (float[M,3] e) => (float[3] r)
+        { zero = Constant <value_ints = [0]> () r = ReduceSum <keepdims = 0> (e, zero) }>
+    y = ConcatFromSequence <axis = 0, new_axis = 1> (s) }"""
+SCANNED = """g (float[2] a, float[3,2] x) => (float[2] last, float[2,3] y) {
+    last, y = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
+        body = b (float[2] s, float[2] e) => (float[2] t, float[2] u)
+        { t = Add (s, e) u = Identity (t) }> (a, x) }"""
+AT = "g (seq(float[N]) s, int64 i) => (float[M] y) { y = SequenceAt (s, i) }"
+X = np.arange(9, dtype=np.float32).reshape(3, 3)
+
+
+def _run(text: str, **feeds: object) -> dict[str, object]:
+    header = '<ir_version: 8, opset_import: ["" : 18]>'
+    return run_model(onnx.parser.parse_model(f"{header}\n{text}"), feeds)[0]
+
+
+def test_the_interpreter_maps() -> None:
+    found = _run(SLICES, x=X)
+    np.testing.assert_array_equal(found["y"], [[3, 5, 7], [6, 7, 8]])
+    np.testing.assert_array_equal(found["s"], [[3, 5, 7], [6, 7, 8]])
+
+
+def test_the_interpreter_scans_backwards() -> None:
+    found = _run(SCANNED, a=np.zeros(2, np.float32), x=X[:, :2])
+    np.testing.assert_array_equal(found["last"], [9, 12])
+    np.testing.assert_array_equal(found["y"], [[6, 9, 9], [7, 11, 12]])
+
+
+@pytest.mark.parametrize("position", [-3, 2])
+def test_the_interpreter_fails_out_of_range(position: int) -> None:
+    with pytest.raises(Failure):
+        _run(AT, s=[X[0], X[1]], i=np.array(position))

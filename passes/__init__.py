@@ -11,6 +11,7 @@ from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
 from passes.runtimes import SidestepDefectsPass
+from passes.raising import GiveBackPass, RaiseLoopsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.typing import TypeValuesPass
@@ -24,8 +25,10 @@ __all__ = [
     "EliminateSequencesPass",
     "ExpandSequenceMapPass",
     "FuseSequenceMapPass",
+    "GiveBackPass",
     "InlineMapFunctionsPass",
     "Promises",
+    "RaiseLoopsPass",
     "ReadLoopsPass",
     "Reason",
     "RewriteError",

@@ -63,19 +63,17 @@ def _axes(node: ir.Node) -> np.ndarray | None:
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether a product has a vector on its right, and rows that there may be none of."""
     left, right = node.inputs
-    return (
-        left is not None
-        and right is not None
-        and types.rank(right) == 1
-        and (types.rank(left) or 0) > 1
-        and types.may_be_empty(left)
-    )
+    if left is None or right is None or types.rank(right) != 1:
+        return False
+    return (types.rank(left) or 0) > 1 and types.may_be_empty(left)
 
 
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The vector as a matrix of one column."""
     left, right = node.inputs
     column = builder.op("Unsqueeze", [right, builder.ints(1)])
+    if right is not None and right.type is not None and right.shape is not None:
+        column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
     product = builder.op("MatMul", [left, column])
     last = (types.rank(left) if left is not None else None) or 2
     return [builder.op("Squeeze", [product, builder.ints(last - 1)])]
@@ -84,10 +82,10 @@ def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
 def is_left_short(node: ir.Node, types: Types) -> bool:
     """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
     left, right = node.inputs
-    ranks = [None if v is None else types.rank(v) for v in (left, right)]
-    if right is None or ranks[0] is None or ranks[1] is None:
+    rank = None if right is None else types.rank(right)
+    if left is None or right is None or rank is None or rank < 3:
         return False
-    return max(ranks[0], 2) < ranks[1] and types.may_be_empty(right, slice(-2))
+    return (types.rank(left) or rank) < rank and types.may_be_empty(right, slice(-2))
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

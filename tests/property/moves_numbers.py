@@ -292,6 +292,8 @@ def channels(p: Pool) -> None:
         p.constant(p.rng.integers(1, 4, [size]).astype(np.float32)) for _ in range(4)
     )
     op = p.choose(["BatchNormalization", "InstanceNormalization", "GlobalAveragePool", "LRN"])
+    if op == "InstanceNormalization" and not all(sample.size for sample in x.samples):
+        raise Skip  # it ends the process on onnxruntime, as given too
     if op == "BatchNormalization":
         p.add(op, [x, scale, bias, mean, var], exact=False)
     elif op == "InstanceNormalization":

@@ -168,3 +168,13 @@ def test_a_graph_that_another_node_took_is_moved() -> None:
     new = ir.Node("", "If", old.inputs, [ir.AttrGraph(k, g) for k, g in graphs.items()])
     model.graph.insert_before(old, new)
     assert {node.op_type for node in authored.others(model)} == {"If", "Max", "Min"}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "portable"])
+def test_it_is_the_last_pass(target: str) -> None:
+    text = """g (float[B, 2] x) => (float[B, 2] y) { s = SplitToSequence <keepdims = 0> (x)
+        r = SequenceMap (s) <body = q (float[2] a) => (float[2] b) { b = Neg(a) }>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (r) }"""
+    names: list[str] = []
+    rewrite(parse(text), target=target, on_pass=lambda name, model: names.append(name))
+    assert names[-1] == "SidestepDefectsPass"

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.graphs import all_graphs
 from rewriter import files, graphsurgeon, protos, structure, weights
 from rewriter.errors import ModelError, ModelWarning
+from rewriter.sequence_types import mend_sequences
 
 __all__ = [
     "AnyModel",
@@ -205,6 +206,7 @@ def _clone(model: ir.Model) -> ir.Model:
             for value in node.outputs:
                 _own_declaration(value)
                 value.const_value = None  # a note of some earlier analysis, shared by clones
+    mend_sequences(clone)
     return clone
 
 

@@ -11,6 +11,10 @@ from passes.graphs import copy_nodes, subgraphs
 __all__ = ["copy_body", "forget_dims", "rank_alone"]
 
 
+_INFERRED_WRONGLY = frozenset({"Attention"})
+"""Operators for which ONNX's inference gives false ranks: the checker refuses true ones."""
+
+
 def copy_body(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
     """Copy nodes in order as `copy_nodes` does, without the dimensions that are declared."""
     copies = copy_nodes(nodes, values)
@@ -35,7 +39,9 @@ def forget_dims(nodes: Iterable[ir.Node], kept: Collection[ir.Value] = ()) -> No
             if node.op_type != "SequenceMap":
                 forget_dims(inner, inner.outputs if node.op_type in ("Loop", "Scan") else ())
         for value in node.outputs:
-            if value not in kept:
+            if node.op_type in _INFERRED_WRONGLY:
+                value.shape = None
+            elif value not in kept:
                 value.shape = rank_alone(value.shape)
 
 

@@ -17,6 +17,7 @@ from rewriter import external_data, files, graphsurgeon, protos, structure, weig
 from rewriter.bounds import check_bounds
 from rewriter.errors import ModelError, ModelWarning
 from rewriter.fields import check_fields
+from rewriter.sequence_types import mend_sequences
 
 __all__ = [
     "AnyModel",
@@ -227,6 +228,7 @@ def _clone(model: ir.Model) -> ir.Model:
             for value in node.outputs:
                 _own_declaration(value)
                 value.const_value = None  # a note of some earlier analysis, shared by clones
+    mend_sequences(clone)
     return clone
 
 

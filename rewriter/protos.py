@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from rewriter import structure
 from rewriter.errors import ModelError
+from rewriter.sequence_types import forget_open_sequences, mend_sequences
 
 __all__ = ["all_graphs", "all_tensors", "from_proto", "one_line", "root", "to_proto"]
 
@@ -21,7 +22,8 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
 
     Types that hold a map (of ONNX-ML) and training graphs are kept aside; :func:`to_proto` puts
     them back. A negative dimension, by which some converters say that it is not known, is read
-    so, and nodes that are not topologically sorted are sorted.
+    so, and nodes that are not topologically sorted are sorted. A sequence whose element type is
+    not told has that of what is inserted into it or read of it.
 
     Args:
         proto: The message; the caller uses it no more.
@@ -46,8 +48,9 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
                 if _holds_map(info.type):
                     kept.graph.value_info.add().CopyFrom(info)
                     info.ClearField("type")
-    for declared in _declared_types(proto):
-        _forget_negative(declared)
+    for info in _infos(proto):
+        _forget_negative(info.type)
+    untyped = forget_open_sequences(_infos(proto))
     for imports in (proto.opset_import, *(f.opset_import for f in proto.functions)):
         for opset in imports:
             if opset.domain == "ai.onnx":  # the IR calls the default domain "" on nodes only
@@ -59,6 +62,7 @@ def from_proto(proto: onnx.ModelProto, name: str = "the model") -> ir.Model:
         raise ModelError(f"{name} is not a valid ONNX model: {one_line(root(error))}") from error
     if kept.ByteSize():
         model.meta[_KEPT] = kept
+    mend_sequences(model, untyped)
     return model
 
 
@@ -132,12 +136,12 @@ def _undouble(entries: Any) -> None:
             entries.add(key=key, value=value)
 
 
-def _declared_types(proto: onnx.ModelProto) -> Iterator[onnx.TypeProto]:
+def _infos(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
     for graph in all_graphs(proto):
         for infos in (graph.input, graph.output, graph.value_info):
-            yield from (info.type for info in infos)
+            yield from infos
     for function in proto.functions:
-        yield from (info.type for info in function.value_info)
+        yield from function.value_info
 
 
 def _forget_negative(type_: onnx.TypeProto) -> None:

@@ -29,7 +29,7 @@ __all__ = ["Copy"]
 LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 _MEMORY = 16 << 30
-_TESTS, _FILES = 60, 6
+_TESTS, _FILES = 60, 4
 _SECONDS = 600
 
 

@@ -99,7 +99,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield "truth flipped", ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int):
-        for more in (1, -1):
+        # The first of one is the last, too.
+        for more in (1, -1) if node.value else (1,):
             yield "number changed", ast.Constant(node.value + more)
 
 

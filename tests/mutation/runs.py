@@ -22,14 +22,17 @@ import onnxruntime
 import pytest
 
 from tests.mutation.mutants import Mutant
-from tests.mutation.touched import FILE
+from tests.mutation.touched import EVERY, FILE
 
 __all__ = ["Copy"]
 
 LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 _MEMORY = 16 << 30
-_TESTS, _FILES = 60, 6
+_TESTS = 60
+"""How many tests are asked first."""
+_WHOLE = 30.0
+"""How many seconds the cases of these and others may take, as they took when first run."""
 _SECONDS = 600
 
 
@@ -56,26 +59,35 @@ class Copy:
     def kills(self, mutant: Mutant) -> bool:
         """Whether tests tell a mutant from the project: those that call its function.
 
-        The nearest of them are asked first, and then all tests of their files. Outside of a
-        function it is the tests that call any function of the file.
+        The nearest of them are asked first, and then all cases of theirs. Outside of a function
+        it is the tests that call any function of the file.
         """
         place = f"{mutant.path}:{mutant.function}"
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
         if not near:
             near = [t for t in self._tests if t.startswith(f"tests/{Path(mutant.path).parent}")]
         near.sort(key=lambda t: (f"test_{Path(mutant.path).stem}" not in t, self._seconds(t)))
-        counted = Counter(t.partition("::")[0] for t in near)
-        files = sorted(
-            counted, key=lambda f: (f"test_{Path(mutant.path).stem}" not in f, -counted[f])
-        )
+        rest = self._whole(near)
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
         shutil.copy2(file, kept)
         try:
             file.write_text(mutant.source)
-            return any(self._pytest(["-x", *some]) for some in (near[:_TESTS], files[:_FILES]))
+            return any(self._pytest(["-x", *some]) for some in (near[:_TESTS], rest))
         finally:
             shutil.move(kept, file)
+
+    def _whole(self, tests: Sequence[str]) -> list[str]:
+        """Return the functions of some tests, as many as all of their cases have time for."""
+        cases = Counter(t.partition("[")[0] for t in self._tests)
+        found: list[str] = []
+        seconds = 0.0
+        for test in tests:
+            name = test.partition("[")[0]
+            if name not in found and seconds < _WHOLE:
+                found.append(name)
+                seconds += EVERY * cases[name] * self._seconds(test)
+        return found
 
     def _seconds(self, test: str) -> float:
         return float(self._tests[test]["seconds"])

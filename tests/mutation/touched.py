@@ -17,12 +17,13 @@ from types import CodeType, FrameType
 
 import pytest
 
-__all__ = ["FILE"]
+__all__ = ["EVERY", "FILE"]
 
 FILE = "MUTATION_TOUCHED"
 """Environment variable that names the file to write."""
 
-_EVERY = 6
+EVERY = 6
+"""Of the cases of one test, which are run."""
 _FOLDER = "passes/"
 _tests: dict[str, dict[str, object]] = {}
 
@@ -33,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     kept = []
     for item in items:
         name = item.nodeid.partition("[")[0]
-        if seen[name] % _EVERY == 0:
+        if seen[name] % EVERY == 0:
             kept.append(item)
         seen[name] += 1
     items[:] = kept

@@ -104,6 +104,18 @@ def matrix(rows: int, columns: int, dtype: Any = np.float32) -> Any:
     return numbers.astype(str).astype(object) if dtype is object else numbers.astype(dtype)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_few_rows_beside_another_element(rows: int) -> None:
+    body = (
+        "s = SplitToSequence (x) t = SequenceInsert (s, z) y = ConcatFromSequence <axis = 0> (t)"
+    )
+    before = onnx.parser.parse_model(
+        text(body, f"float[{rows},3] x, float[2,3] z", "float[P,Q] y")
+    )
+    after = prove(before, {"x": matrix(rows, 3), "z": matrix(2, 3) + 50})
+    assert sequences(after) == 0
+
+
 CUTS = {
     "rows": ("", ""),
     "rows without keepdims": ("", ", keepdims = 0"),

@@ -55,6 +55,18 @@ def test_equal_elements_of_another_shape_than_declared() -> None:
     assert difference.equal, difference.message
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("int64", np.int64), ("double", np.float64)])
+def test_without_samples_the_sequence_is_empty_and_of_its_type(name: str, dtype: type) -> None:
+    text = TEXT.replace("Exp", "Neg").format(dims="[N, M]")
+    model = onnx.parser.parse_model(text.replace("float", name))
+    after = rewrite(model, strategy="fuse").model
+    for shapes in ([], [(2, 3), (2, 3)], [(2, 3), (1, 1)]):
+        feed = {"xs": [np.ones(shape, dtype) for shape in shapes]}
+        expected = open_session(model, "reference").run(feed)
+        difference = compare(expected, open_session(after).run(feed))
+        assert difference.equal, difference.message
+
+
 BATCHED = """<ir_version: 10, opset_import: ["" : 18]>
 g (seq(float[N, M]) xs, seq(float[K, L]) ws) => (seq(float[N, M]) ys, seq(float) zs) {
     ys, zs = SequenceMap (xs, ws) <body = b (float[N, M] x, float[K, L] w) => (float[N, M] y, float z) {

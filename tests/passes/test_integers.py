@@ -48,6 +48,7 @@ PROVEN = [
     (greatest([N - 2, Linear()]), True),
     (N - 2 - least([N - 2, Linear(7)]), True),
     (least([N, S]), False),
+    (least([N, S]) + least([M, S]) + least([K, S]) + least([N + M, S]), False),
 ]
 
 

@@ -107,6 +107,11 @@ PADS = [
         'y = Pad(x, p, "", a)',
         {"x": X, "p": constant(ints(1, 1)), "a": constant(ints(1))},
     ),
+    Case(
+        "Pad by run-time amounts of an axis",
+        'y = Pad(x, p, "", a)',
+        {"x": X, "p": shared(ints(1, 2)), "a": constant(ints(1))},
+    ),
     made("Pad", "with a mapped value", x=X, p=P, v=mapped((), seed=2), symbolic=True),
     made("Pad", "with a mapped value of shape [1]", x=X, p=P, v=mapped((1,), seed=2)),
     made(

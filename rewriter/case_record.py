@@ -30,6 +30,8 @@ class Case:
         max_rel_error: Largest relative difference of two numbers.
         is_random: Two runs of ``before`` differ, so that values cannot be compared at all.
         ran_body: Whether ``before`` ran the body of a map or a loop, or holds neither.
+        ran: The maps and loops of ``before`` whose bodies ran, each by the name of its first
+            output; empty where onnxruntime alone ran it.
         feed: The values, input by input.
     """
 
@@ -41,4 +43,5 @@ class Case:
     max_rel_error: float = 0.0
     is_random: bool = False
     ran_body: bool = True
+    ran: frozenset[str] = dataclasses.field(default=frozenset(), repr=False)
     feed: dict[str, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from rewriter.budget import Budget
 from rewriter.case_record import Case
-from rewriter.verification_words import told_judges, told_nothing, told_rest
+from rewriter.verification_words import told_judges, told_nothing, told_rest, told_unproven
 
 __all__ = ["Check"]
 
@@ -21,6 +22,8 @@ class Check:
         runtime_refusal: Why onnxruntime refuses the model after; empty where it takes it, None
             where it was not asked.
         budget: The time and the memory that the comparison may take.
+        bodies: The paths of the maps and loops of the model before, by the names of their first
+            outputs.
         shape_remedy: Which promise would help to draw inputs; empty where all shapes are known.
     """
 
@@ -29,6 +32,7 @@ class Check:
     runtime_refusal: str | None = None
     budget: Budget = dataclasses.field(default_factory=Budget)
     shape_remedy: str = ""
+    bodies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def verified(self) -> int:
@@ -52,6 +56,18 @@ class Check:
         return self.verified > 0 and self.mismatch is None
 
     @property
+    def never_ran(self) -> tuple[str, ...]:
+        """The maps and loops whose bodies ran on no feed that proves something.
+
+        None where onnxruntime alone ran the model before: it does not tell.
+        """
+        equal = [case for case in self.cases if case.verdict == "equal" and case.ran_body]
+        if not any(case.ran for case in equal):
+            return ()
+        ran = frozenset[str]().union(*(case.ran for case in equal))
+        return tuple(path for name, path in self.bodies.items() if name not in ran)
+
+    @property
     def max_abs_error(self) -> float:
         """Largest absolute difference of two numbers over all feeds."""
         return max((case.max_abs_error for case in self.cases), default=0.0)
@@ -71,6 +87,6 @@ class Check:
             return (
                 f"verified on {self.verified} of {len(self.cases)} feeds {told_judges(self.cases)}"
                 f", largest difference from the model before {self.max_abs_error:.1e}"
-                f"{told_rest(self.cases)}"
+                f"{told_rest(self.cases)}{told_unproven(self.never_ran)}"
             )
         return told_nothing(self.cases, self.shape_remedy)

@@ -40,15 +40,15 @@ class Engine:
     """A session that is opened when first needed; its failures are values.
 
     Attributes:
-        iterations: How often the body of a map or a loop ran in the last run, where the session
-            tells.
+        ran: The maps and loops whose bodies ran in the last run, each by the name of its first
+            output, where the session tells.
     """
 
     def __init__(self, open_: Callable[[], Session], allowance: Allowance) -> None:
         self._open = open_
         self._allowance = allowance
         self._session: Session | BackendError | None = None
-        self.iterations = 0
+        self.ran: frozenset[str] = frozenset()
 
     @property
     def refusal(self) -> str | None:
@@ -64,7 +64,7 @@ class Engine:
             feeds: The inputs.
             is_gauged: Whether another engine ran the model on them within the memory.
         """
-        self.iterations = 0
+        self.ran = frozenset()
         if self._allowance.is_over:
             return StoppedError("the time is over")
         session = self._opened()
@@ -79,7 +79,7 @@ class Engine:
             return StoppedError(str(error))
         except BackendError as error:
             return error
-        self.iterations = watch.iterations
+        self.ran = frozenset(watch.ran)
         return outputs
 
     def _opened(self) -> Session | BackendError:

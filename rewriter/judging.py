@@ -98,6 +98,7 @@ class Judge:
             finding.difference.max_abs_error,
             finding.difference.max_rel_error,
             ran_body=expected.ran_body,
+            ran=expected.ran,
             feed=feed.values,
         )
         if case.verdict != "differs" or self._repeats(feed, expected.outcome, expected.engine):
@@ -130,18 +131,19 @@ class Judge:
         outcome: Outcome = BackendError("", is_limit=True)
         if self.trusts_reference:
             outcome = self._reference_before.run(feed.values)
-        ran_body = not self._iterates or self._reference_before.iterations > 0
+        ran = self._reference_before.ran
+        ran_body = not self._iterates or bool(ran)
         is_limit = isinstance(outcome, BackendError) and outcome.is_limit
         if not self.has_runtime or not (is_limit or self._unjudged):
-            return _Expected(outcome, "reference", ran_body)
+            return _Expected(outcome, "reference", ran_body, ran)
         if isinstance(outcome, StoppedError):
-            return _Expected(outcome, "reference", ran_body)
+            return _Expected(outcome, "reference", ran_body, ran)
         own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
         if is_limit and self._iterates:
             ran_body = self._ran_body_at_runtime(feed)
         if is_limit or not (isinstance(own, BackendError) and own.is_limit):
-            return _Expected(own, "onnxruntime on the plain expansion", ran_body)
-        return _Expected(outcome, "reference", ran_body)
+            return _Expected(own, "onnxruntime on the plain expansion", ran_body, ran)
+        return _Expected(outcome, "reference", ran_body, ran)
 
     def _ran_body_at_runtime(self, feed: Feed) -> bool:
         outputs = self._counting_before.run(feed.values)
@@ -222,6 +224,7 @@ class _Expected:
     outcome: Outcome
     engine: str
     ran_body: bool
+    ran: frozenset[str]
 
 
 def _stopped(error: StoppedError, engine: str) -> _Finding:

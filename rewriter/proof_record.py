@@ -21,6 +21,7 @@ def proof_record(check: Check, repairs: Iterable[Repair] = ()) -> dict[str, Any]
         "skipped": sum(case.verdict == "skipped" for case in check.cases),
         "max_abs_error": _finite(check.max_abs_error),
         "max_rel_error": _finite(check.max_rel_error),
+        "never_ran": list(check.never_ran),
         "broken_pass": check.broken_pass,
         "summary": check.summary,
         "budget": {"seconds": check.budget.seconds, "bytes": check.budget.memory},

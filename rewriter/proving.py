@@ -34,7 +34,8 @@ class VerificationError(RewriteError):
     """
 
     def __init__(self, report: Report, check: Check) -> None:
-        super().__init__(f"the rewritten model is not what the model before is: {check.summary}")
+        differs = check.mismatch is not None
+        super().__init__(f"the rewritten model {check.summary}" if differs else check.summary)
         self.report = report
         self.check = check
 

@@ -99,7 +99,7 @@ class ControlFlow(Operator):
     ) -> list[Value]:
         """Run a body once; `attributes` and `bindings` are handed through."""
         if self.iterates and (watch := current_watch()):
-            watch.iterations += 1
+            watch.ran.update(self.onnx_node.output[:1])
         # onnx declares no types for it.
         outputs: list[Value] = self._evaluate_subgraph(  # type: ignore[no-untyped-call]
             feeds, body, attributes, bindings

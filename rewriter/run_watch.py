@@ -31,14 +31,14 @@ class RunWatch:
         deadline: When the run has to end, by ``time.monotonic``.
         memory: The bytes that its values may take.
         is_gauged: Whether the same run is known to stay within the memory.
-        iterations: How often the body of a map or of a loop has run.
+        ran: The maps and loops whose bodies have run, each by the name of an output.
     """
 
     def __init__(self, deadline: float, memory: int, *, is_gauged: bool = False) -> None:
         self.deadline = deadline
         self.memory = memory
         self.is_gauged = is_gauged
-        self.iterations = 0
+        self.ran: set[str] = set()
         self._base = _resident_bytes()
 
     def check_time(self) -> None:

@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from passes.errors import RewriteError
+import onnx_ir as ir
+
+from passes.graphs import is_default_domain, node_paths
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models, weights
@@ -16,9 +18,10 @@ from rewriter.case_record import ALONE, Case
 from rewriter.check_record import Check
 from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
-from rewriter.input_specs import InputSpec, input_specs
+from rewriter.input_specs import input_specs
 from rewriter.judging import Judge
 from rewriter.mismatch import write_mismatch
+from rewriter.same_inputs import check_same_inputs
 from rewriter.size_tests import lengths_beyond
 from rewriter.verification_words import shape_remedy
 
@@ -66,7 +69,7 @@ def validate(
     """
     for model in (before, after):
         weights.require(models.take(model).model)
-    _check_same_inputs(before, after)
+    check_same_inputs(before, after)
     promises = _promises(before, after)
     budget = budget or Budget()
     judge = Judge(before, after, rtol, atol, Allowance(budget))
@@ -77,8 +80,14 @@ def validate(
     else:
         maker = FeedMaker(before, seed, promises, lengths_beyond(after))
         found = _trusting(judge, lambda: _made(judge, maker, cases, tell))
-    remedy = shape_remedy(input_specs(models.take(before).model, promises))
-    check = Check(tuple(found), None, judge.runtime_refusal, budget, remedy)
+    model = models.take(before).model
+    check = Check(
+        tuple(found),
+        runtime_refusal=judge.runtime_refusal,
+        budget=budget,
+        shape_remedy=shape_remedy(input_specs(model, promises)),
+        bodies=_bodies(model),
+    )
     if check.mismatch is None or passes is None:
         return check
     feed = Feed(check.mismatch.description, check.mismatch.feed)
@@ -116,34 +125,18 @@ def find_broken_pass(
     return None
 
 
-def _check_same_inputs(before: Any, after: Any) -> None:
-    """Refuse two models of which one takes what the other does not."""
-    one, other = _specs(before), _specs(after)
-    for name in [*one, *other]:
-        sides = (one.get(name), other.get(name))
-        types = [spec and _type(spec) for spec in sides]
-        if types[0] == types[1] or not any(spec and _is_fed(spec) for spec in sides):
-            continue
-        first, second = (
-            f"takes {type_} {name!r}" if type_ else f"has no input {name!r}" for type_ in types
-        )
-        raise RewriteError(
-            f"the models take different inputs: the first {first}, the second {second}; compare "
-            "models with the same inputs"
-        )
+def _bodies(model: ir.Model) -> dict[str, str]:
+    """Return the path of each map and loop, by the name of its first output.
 
-
-def _specs(model: Any) -> dict[str, InputSpec]:
-    return {spec.name: spec for spec in input_specs(models.take(model).model, Promises())}
-
-
-def _type(spec: InputSpec) -> str:
-    text = f"seq({spec.dtype})" if spec.is_sequence else str(spec.dtype)
-    return (f"optional({text})" if spec.is_optional else text).lower()
-
-
-def _is_fed(spec: InputSpec) -> bool:
-    return spec.is_required or spec.is_optional
+    Those of functions are left out: a function may be called nowhere.
+    """
+    paths = node_paths(model)
+    return {
+        name: paths[node]
+        for node in model.graph.all_nodes()
+        if is_default_domain(node) and node.op_type in ("SequenceMap", "Loop", "Scan")
+        if node.outputs and (name := node.outputs[0].name)
+    }
 
 
 def _promises(before: Any, after: Any) -> Promises:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case
 from rewriter.input_specs import InputSpec
 
-__all__ = ["shape_remedy", "told_judges", "told_nothing", "told_rest"]
+__all__ = ["shape_remedy", "told_judges", "told_nothing", "told_rest", "told_unproven"]
 
 _REFERENCE, _RUNTIME = "reference", "onnxruntime"
 
@@ -28,6 +28,14 @@ def told_judges(cases: Sequence[Case]) -> str:
     if because:
         who += f" ({because.removeprefix(UNJUDGED)})"
     return who
+
+
+def told_unproven(paths: Sequence[str]) -> str:
+    """Say which maps and loops no feed ran the bodies of."""
+    if not paths:
+        return ""
+    others = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return f"; no feed ran the body of {paths[0]}{others}, of which nothing is proven"
 
 
 def told_nothing(cases: Sequence[Case], remedy: str) -> str:

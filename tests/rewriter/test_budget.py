@@ -59,9 +59,12 @@ def test_a_feed_may_take_half_of_what_is_left(monkeypatch: pytest.MonkeyPatch) -
     assert allowance.is_over
     allowance.start_feed()
     assert allowance.deadline == 145
+    assert allowance.rest() == Budget(30, allowance.budget.memory)
     with allowance.paused():
         now[0] = 1000
     assert allowance.deadline == 145 + 870
+    now[0] = 2000
+    assert allowance.rest().seconds == 0
 
 
 def _node(op_type: str, inputs: int, **attributes: object) -> onnx.NodeProto:

@@ -438,6 +438,20 @@ class TestBodiesThatNeverRan:
         assert not validate(loop, loop, feeds[:1]).ok
         assert validate(loop, loop, feeds).verified == 2
 
+    def test_a_map_that_never_ran_is_named(self):
+        two = model(
+            "(seq(float[N]) xs, seq(float[N]) zs) => (seq(float[N]) ys, seq(float[N]) us)",
+            "[one] ys = SequenceMap <body = b (float[N] x) => (float[N] y) { y = Relu(x) }> (xs)"
+            "[two] us = SequenceMap <body = c (float[N] z) => (float[N] u) { u = Abs(z) }> (zs)",
+        )
+        ones = [np.ones(2, np.float32)]
+        check = validate(two, two, {"xs": ones, "zs": []})
+        assert check.ok
+        assert check.never_ran == ("two",)
+        assert check.summary.endswith("; no feed ran the body of two, of which nothing is proven")
+        assert validate(two, two, [{"xs": ones, "zs": []}, {"xs": [], "zs": ones}]).ok
+        assert validate(two, two).never_ran == ()
+
     def test_a_model_without_maps_counts_every_feed(self):
         relu = model("(float[N] x) => (float[N] y)", "y = Relu(x)")
         assert validate(relu, relu, {"x": np.zeros(0, np.float32)}).ok

@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 import onnx_ir as ir
+
+from passes.metadata import dims_of, read_record
 
 __all__ = ["PROMISES_KEY", "Promises"]
 
@@ -51,10 +54,23 @@ class Promises:
 
     @classmethod
     def read(cls, model: ir.Model) -> Promises:
-        """Return the promises that a rewritten model carries (none: an empty record)."""
-        record = json.loads(model.metadata_props.get(PROMISES_KEY, "{}"))
+        """Return the promises that a rewritten model carries (none: an empty record).
+
+        Raises:
+            RewriteError: The record is not of the form that `write` gives it.
+        """
+        return read_record(model, PROMISES_KEY, cls._from_dict)
+
+    @classmethod
+    def _from_dict(cls, record: Any) -> Promises:
+        names = record.get("uniform", [])
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise TypeError("uniform is a list of names")
+        shapes = {k: dims_of(v) for k, v in record.get("input_shapes", {}).items()}
+        if any(isinstance(dim, str) for dims in shapes.values() for dim in dims):
+            raise TypeError("a promised dimension is a number or null")
         return cls(
-            uniform=frozenset(record.get("uniform", ())),
-            input_shapes={k: tuple(v) for k, v in record.get("input_shapes", {}).items()},
-            trust_types=bool(record.get("trust_types", False)),
+            uniform=frozenset(names),
+            input_shapes=cast(dict[str, tuple[int | None, ...]], shapes),
+            trust_types=record.get("trust_types", False) is True,
         )

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.metadata import dims_of, read_record
+
 __all__ = ["TENSOR_IO_KEY", "PassedSequence", "Refusal", "TensorIo"]
 
 TENSOR_IO_KEY = "seqmap.tensor_io"
@@ -75,9 +77,18 @@ class TensorIo:
 
     @classmethod
     def read(cls, model: ir.Model) -> TensorIo:
-        """Return what a rewritten model carries (nothing: an empty record)."""
-        record = json.loads(model.metadata_props.get(TENSOR_IO_KEY, "{}"))
-        return cls(_from_dict(record.get("inputs", {})), _from_dict(record.get("outputs", {})))
+        """Return what a rewritten model carries (nothing: an empty record).
+
+        Raises:
+            RewriteError: The record is not of the form that `write` gives it.
+        """
+        return read_record(
+            model,
+            TENSOR_IO_KEY,
+            lambda record: cls(
+                _from_dict(record.get("inputs", {})), _from_dict(record.get("outputs", {}))
+            ),
+        )
 
 
 def _to_dict(passed: Mapping[str, PassedSequence]) -> dict[str, Any]:
@@ -93,11 +104,15 @@ def _to_dict(passed: Mapping[str, PassedSequence]) -> dict[str, Any]:
 
 
 def _from_dict(record: Mapping[str, Any]) -> dict[str, PassedSequence]:
-    return {
+    passed = {
         name: PassedSequence(
             one["form"],
-            None if one["dims"] is None else tuple(one["dims"]),
+            None if one["dims"] is None else dims_of(one["dims"]),
             one.get("lengths", ""),
         )
         for name, one in record.items()
     }
+    for one in passed.values():
+        if one.form not in ("stacked", "packed") or not isinstance(one.lengths, str):
+            raise ValueError("a form is stacked or packed, and lengths are a name")
+    return passed

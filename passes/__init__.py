@@ -10,8 +10,8 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
-from passes.runtimes import SidestepDefectsPass
 from passes.raising import GiveBackPass, RaiseLoopsPass
+from passes.runtimes import SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.typing import TypeValuesPass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -186,6 +187,17 @@ class ReduceMean(Operator):
         return (np.asarray(mean(data, axis=over, keepdims=bool(keepdims), dtype=data.dtype)),)
 
 
+class Flatten(Operator):
+    """A matrix; onnx's own cannot tell the columns of a matrix without rows."""
+
+    def _run(self, data: np.ndarray, axis: int) -> tuple[Value, ...]:
+        if not -data.ndim <= axis <= data.ndim:
+            raise self.error(f"there is no axis {axis} in shape {data.shape}")
+        at = axis + data.ndim if axis < 0 else axis
+        rows, columns = data.shape[:at], data.shape[at:]
+        return (data.reshape(math.prod(rows), math.prod(columns)),)
+
+
 class If(ControlFlow):
     """One of two bodies."""
 
@@ -214,6 +226,7 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     OptionalGetElement,
     Identity,
     Equal,
+    Flatten,
     GatherElements,
     If,
     ReduceMean,

@@ -932,6 +932,16 @@ def test_means(axes: list[int] | None, shape: tuple[int, ...], keepdims: int, op
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("axis", [-3, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0), (2, 3, 4)])
+def test_flatten_without_elements(shape, axis):
+    model = parse(f"g (float[A,B,C] x) => (float[D,E] y) {{ y = Flatten<axis = {axis}>(x) }}")
+    x = np.zeros(shape, np.float32)
+    (actual,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (expected,) = open_session(model).run({"x": x}).values()
+    assert actual.shape == expected.shape
+
+
 def test_strings_of_both_kinds_are_compared():
     model = parse(
         'g (string[N] x) => (bool[N] y) { s = Constant<value_string = "a">() y = Equal(x, s) }'

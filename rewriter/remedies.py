@@ -142,18 +142,15 @@ def told(remedy: str, *, tried: bool) -> str:
 
 
 def naming(text: str, names: Sequence[str]) -> str:
-    """Name the inputs where a remedy or a note says ``--uniform``.
+    """Name the inputs where a remedy says ``--uniform``.
 
     Args:
-        text: A remedy, its ways parted as for `still_open`, or a note.
+        text: A remedy, its ways parted as for `still_open`.
         names: The sequence inputs that a promise can be made of.
 
     Returns:
         The text; without the ways that say it where there is no such input.
     """
     if not names:
-        return still_open(text.removesuffix(_SPARES), ("--uniform",))
+        return still_open(text, ("--uniform",))
     return _UNIFORM.sub("--uniform " + " --uniform ".join(names), text)
-
-
-_SPARES = ", --uniform spares it"

@@ -6,6 +6,7 @@ format writes the blocks its own way, so that all three say the same.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import html
 from collections.abc import Mapping, Sequence
@@ -202,11 +203,24 @@ def _target_block(record: Record) -> _Block:
     if record["reached"]:
         return _Block(f"{wanted}: {_how_reached(record['loading'])}")
     items = []
-    for left in record["unreached"]:
-        node = f"{left['node']} ({left['op_type']}): " if left["node"] else ""
-        remedy = told(left["remedy"], tried=record["remedies_tried"])
-        items.append(_Item(f"{node}{left['reason']}", [remedy] if remedy else []))
+    for first, *others in _by_cause(record["unreached"]):
+        node = f"{first['node']} ({first['op_type']}): " if first["node"] else ""
+        details = [told(first["remedy"], tried=record["remedies_tried"])]
+        if others:
+            counts = collections.Counter(left["op_type"] for left in others)
+            named = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
+            details.insert(0, f"and {len(others)} more for this reason: {named}")
+        items.append(_Item(f"{node}{first['reason']}", list(filter(None, details))))
     return _Block(f"{wanted}: not reached, left", items)
+
+
+def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:
+    """Put together what is left for one cause, and can be taken away by one remedy."""
+    groups: dict[Any, list[Record]] = {}
+    for number, left in enumerate(unreached):
+        key = (left["cause"], left["remedy"]) if left["cause"] else number
+        groups.setdefault(key, []).append(left)
+    return list(groups.values())
 
 
 def _how_reached(loading: Record | None) -> str:

@@ -81,6 +81,7 @@ class Unreached:
         remedy: What the user can do about it.
         code: ``ruled-out`` by what is known of the target or by ``require``, ``refused`` by the
             runtime itself.
+        cause: The part of the reason that other nodes may share, empty where there is none.
     """
 
     node: str
@@ -88,6 +89,7 @@ class Unreached:
     reason: str
     remedy: str
     code: str = "ruled-out"
+    cause: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -199,7 +199,8 @@ def _nodes(
         else:
             reason = f"{refuser} rules out {op_type}"
         why, remedy = obstacles.explain(node, path, op_type)
-        entry = Unreached(path, node.op_type, f"{reason}; {why}" if why else reason, remedy)
+        told_why = f"{reason}; {why}" if why else reason
+        entry = Unreached(path, node.op_type, told_why, remedy, cause=why)
         (explained if why else others).append(entry)
     return [*explained, *others]
 

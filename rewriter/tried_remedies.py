@@ -21,7 +21,7 @@ from rewriter.remedies import Candidate, Found, Remedies, Remedy
 
 __all__ = ["MOST_NODES", "Outcome", "Trials"]
 
-MOST_NODES = 3000
+MOST_NODES = 2000
 """How many nodes all tries for one report rewrite together."""
 
 _MOST_SECONDS = 10.0
@@ -45,7 +45,6 @@ _FINAL = frozenset(
         Code.RANDOM,
         Code.READS_EARLIER,
         Code.RECURRENCE,
-        Code.SURPLUS_IGNORED,
     }
 )
 """Reasons that no option changes."""
@@ -175,5 +174,6 @@ def _rank(decision: Decision) -> tuple[int, int]:
 def _improvable(decision: Decision) -> tuple[int, int] | None:
     """Return how good a verdict is, None where no option makes it better."""
     rank = _rank(decision)
-    is_final = decision.reasons and all(reason.code in _FINAL for reason in decision.reasons)
+    codes = {reason.code for reason in decision.reasons} - {Code.SURPLUS_IGNORED}
+    is_final = bool(codes) and codes <= _FINAL and decision.verdict is not Verdict.GUARDED
     return None if rank == _BEST or is_final else rank

@@ -78,7 +78,6 @@ def _named(decision: Decision, names: Sequence[str]) -> Decision:
     return dataclasses.replace(
         decision,
         reasons=[_advised(reason, names) for reason in decision.reasons],
-        notes=[naming(note, names) for note in decision.notes],
     )
 
 

@@ -17,7 +17,14 @@ from passes.decisions import Code, Decline, Reason
 __all__ = ["Causes", "Inherited"]
 
 _BY_SAMPLE = frozenset(
-    {Code.BATCHED_OPERAND, Code.CONTROL_FLOW, Code.DATA_DEPENDENT, Code.NEVER, Code.UNKNOWN_SHAPE}
+    {
+        Code.BATCHED_OPERAND,
+        Code.CONTROL_FLOW,
+        Code.DATA_DEPENDENT,
+        Code.NEVER,
+        Code.UNKNOWN_RANK,
+        Code.UNKNOWN_SHAPE,
+    }
 )
 """Said of operands that differ from sample to sample; they might not, were they batched."""
 
@@ -47,6 +54,7 @@ class Causes:
     def __init__(self) -> None:
         self.reasons: list[Reason] = []
         self._of: dict[ir.Value, int] = {}
+        self._of_rank: dict[ir.Value, int] = {}
         self._of_numbers: dict[ir.Value, int] = {}
 
     def keep(self, node: ir.Node, reason: Reason | None) -> None:
@@ -64,15 +72,19 @@ class Causes:
         if index is not None:
             self._of |= dict.fromkeys(node.outputs, index)
 
-    def decline(self, node: ir.Node, reason: Reason, decline: Decline) -> None:
+    def decline(
+        self, node: ir.Node, reason: Reason, decline: Decline, unranked: Iterable[ir.Value]
+    ) -> None:
         """Enter a node that declines.
 
         Args:
             node: The node.
             reason: What to say where it is a cause itself.
             decline: What its rule said.
+            unranked: What it reads of unknown rank.
         """
-        index = self._known(node, decline)
+        asked = list(unranked) if decline.code is Code.UNKNOWN_RANK else []
+        index = self._known(node, decline, asked)
         if index is None:
             index = self._add(reason)
         else:
@@ -81,6 +93,8 @@ class Causes:
             self.reasons[index] = dataclasses.replace(known, dependents=dependents)
         if isinstance(decline, Inherited):
             self._of.setdefault(decline.value, index)
+        for value in asked:
+            self._of_rank.setdefault(value, index)
         self._of |= dict.fromkeys(node.outputs, index)
         is_unknown = isinstance(decline, Inherited) or decline.code is Code.UNKNOWN_RANK
         if is_unknown and node.op_type in _SHAPE_READERS:
@@ -98,10 +112,13 @@ class Causes:
             index = min(i for i in found if i is not None)
             self._of_numbers |= dict.fromkeys(node.outputs, index)
 
-    def _known(self, node: ir.Node, decline: Decline) -> int | None:
+    def _known(self, node: ir.Node, decline: Decline, asked: Iterable[ir.Value]) -> int | None:
         """Return the cause that a decline follows from, None if it is one itself."""
         if isinstance(decline, Inherited):
             return self._of.get(decline.value)
+        ranks = [index for value in asked if (index := self._of_rank.get(value)) is not None]
+        if ranks:
+            return min(ranks)
         if decline.code not in _BY_SAMPLE:
             return None
         read = (self._of_numbers.get(v) for v in node.inputs if v is not None)

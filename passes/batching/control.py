@@ -183,7 +183,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     used = [out.uses() or out.is_graph_output() for out in node.outputs[len(states) :]]
     kept = [x for x, is_used in zip(steps, used, strict=True) if is_used]
     if any(x.is_packed for x in kept):
-        raise Decline(Code.RAGGED, "what its steps yield differs in length")
+        raise Decline(Code.RAGGED, "what its steps yield may differ in length")
     layouts = [Layout.SHARED, *(s.layout for s in states), *(x.layout for x in kept)]
     body.outputs[1 + len(states) :] = kept
     closed = _close(ctx, "body", body, layouts)
@@ -245,7 +245,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     body = _fixpoint(surroundings, graph, [], states, rows, 0, extra, rounding)
     steps = body.outputs[len(states) :]
     if any(x.is_packed for x in steps):
-        raise Decline(Code.RAGGED, "what its body yields differs in length")
+        raise Decline(Code.RAGGED, "what its body yields may differ in length")
     held = [*(s.layout for s in states), *(x.layout for x in steps)]
     closed = _close(surroundings, "body", body, held)
     inputs = [

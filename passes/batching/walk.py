@@ -230,7 +230,9 @@ class Walk:
         """Leave a node in a loop and note why."""
         detail = self._with_given_names(decline.detail, node)
         reason = Reason(decline.code, self._path(node), node.op_type, detail)
-        self.causes.decline(node, reason, decline)
+        read = [*node.inputs, *(v for _, g in subgraphs(node) for v in captured_values(g))]
+        unranked = [v for v in read if v is not None and self.type_of(v).dims is None]
+        self.causes.decline(node, reason, decline, unranked)
         self._keep(node, operands)
 
     def _with_given_names(self, detail: str, node: ir.Node) -> str:
@@ -284,7 +286,9 @@ class Walk:
             if packed is None:
                 raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
             if any(self._ragged_axis(x) for x in operands) and not packed.any_axis:
-                raise Decline(Code.RAGGED, "its samples differ in length behind the first axis")
+                raise Decline(
+                    Code.RAGGED, "its samples may differ in length behind the first axis"
+                )
             if any(self._has_rows_of_text(x) for x in operands):
                 raise Decline(Code.NO_RULE, "onnxruntime's Gather breaks rows of strings")
             rule, rounds = packed.rule, rounds or packed.rounding

@@ -260,7 +260,7 @@ def walk_body(
         if walk.demotions.nodes.keys() <= kept.keys() and not torn:
             break
         makers = [node for v in torn if (node := v.producer()) is not None]
-        kept = {n: _why_apart(n, options) for n in makers} | walk.demotions.nodes | kept
+        kept = walk.demotions.nodes | {n: _why_apart(n, options) for n in makers} | kept
         for value in torn:
             together.pop(value, None)
         walk.discard()

@@ -112,9 +112,10 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
     return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
+_OF_SHAPES = (Code.RAGGED, Code.UNKNOWN_RANK)
+
 _COULD_ASK = (
-    "an If could ask at run time whether all elements have one shape; that pays for long lists "
-    "only: --strategy fuse writes it, --uniform spares it"
+    "an If could ask at run time whether all elements have one shape, which pays for long lists"
 )
 
 
@@ -129,7 +130,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     fused: dict[Check | None, FusedBody] = {None: plain}
     loop, guarded = LoopPlan({}, kept), unproven_sequences(site, facts)
     if plain.needs_loop(facts.typings):
-        ragged = Reason(Code.RAGGED, detail="what it yields differs in shape by iteration")
+        ragged = Reason(Code.RAGGED, detail="what it yields is not proven to have one shape")
         kept.reasons = plain.walk.reasons or [ragged]
         asks = bool(guarded) and _is_typed(site, facts)
         found = walk_behind_guards(site, facts) if asks else {}
@@ -253,7 +254,9 @@ def _decision(
     kept = any(walk.loops)
     if None in fused and _stays_loop(fused[None], facts):
         decision = loop.decision
-        return dataclasses.replace(decision, reasons=[*walk.reasons, *decision.reasons])
+        # What the loop yields may differ in shape for the same causes.
+        others = [r for r in decision.reasons if not walk.reasons or r.code not in _OF_SHAPES]
+        return dataclasses.replace(decision, reasons=[*walk.reasons, *others])
     verdict = Verdict.GUARDED if guarded else Verdict.FISSIONED if kept else Verdict.FUSED
     form = "If on " + ", else on ".join(c.value for c in fused if c) if guarded else ""
     if kept:

@@ -79,4 +79,4 @@ def test_auto_asks_nothing_and_leaves_the_loop(name: str) -> None:
     (decision,) = found.decisions
     assert decision.verdict is Verdict.KEPT
     assert "ragged" in found.codes
-    assert any("--strategy fuse" in note for note in decision.notes)
+    assert any("which pays for long lists" in note for note in decision.notes)

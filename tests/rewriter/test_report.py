@@ -133,6 +133,25 @@ def test_json_lists_the_nodes_that_follow_from_a_cause() -> None:
     assert [r["dependents"] for r in entry["reasons"]] == [["m/body/b"], ["d", "e", "f"]]
 
 
+def test_what_is_left_for_one_cause_is_told_once() -> None:
+    kept = [
+        Unreached(f"m/{op}", op, f"it rules out {op}; 'm' keeps it", "wait", cause="'m' keeps it")
+        for op in ("Loop", "SequenceAt", "SequenceAt", "If")
+    ]
+    alone = [Unreached("a", "Loop", "it rules out Loop", "wait")] * 2
+    report = Report([], OperatorCounts(), OperatorCounts(), blocked=[*kept, *alone])
+    assert report.to_text().endswith(
+        "  m/Loop (Loop): it rules out Loop; 'm' keeps it\n"
+        "      and 3 more for this reason: 2 SequenceAt, 1 If\n"
+        "      remedy: wait\n"
+        "  a (Loop): it rules out Loop\n"
+        "      remedy: wait\n"
+        "  a (Loop): it rules out Loop\n"
+        "      remedy: wait\n"
+    )
+    assert len(report.to_dict()["unreached"]) == 6
+
+
 def test_text_of_a_model_without_maps() -> None:
     assert UNTOUCHED.to_text() == (
         "no maps, nothing to do\n"

@@ -66,7 +66,7 @@ def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     if along != {axis}:
         lengths = lengths_of(operands)
         if not all(x.is_packed for x in given) or len(along) > 1:
-            raise Decline(Code.RAGGED, "its operands differ in length from each other")
+            raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
         return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
     if axis:
         raise crosses(node.op_type)

@@ -106,7 +106,7 @@ def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _Form:
     if not isinstance(one.type.type, ir.TensorType) or one.dtype in (None, ir.DataType.STRING):
         raise Decline(Code.CONTROL_FLOW, "it yields what cannot be put in order")
     if one.axis or other.axis:
-        raise Decline(Code.RAGGED, "its samples differ in length behind the first axis")
+        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
     assert one.dtype is not None
     is_even = one.dims == other.dims and all(isinstance(d, int) for d in one.dims[:1])
     has_rows = one.is_packed or other.is_packed or not is_even

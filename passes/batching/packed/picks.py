@@ -140,7 +140,7 @@ def scatter_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     """Updates of packed data, or packed updates of stacked data."""
     data, positions, updates = (ctx.operand(operands, i) for i in range(3))
     if data.is_shared or updates.lengths is not positions.lengths:
-        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     table, where = _full_positions(ctx, data, positions)
     values = updates.value if updates.is_packed else ctx.expanded(updates)
     (new,) = ctx.same(node, [table, where, values])
@@ -158,11 +158,11 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     given = [ctx.operand(operands, i) for i in range(len(operands))]
     data, positions = given[:2]
     if not all(x.is_packed for x in given):
-        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     if sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank):
         return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
     if any(x.lengths is not positions.lengths for x in given[1:]):
-        raise Decline(Code.RAGGED, "its operands differ in length from each other")
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     table, where = _looked_up(ctx, data, positions, positions.value)
     lengths = positions.lengths if len(given) == 2 else data.lengths
     assert lengths is not None

@@ -41,7 +41,7 @@ def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     """To a constant shape, or to one of which a length of the samples is a part by its symbol."""
     data, target = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "shape")
     if not data.is_packed or target.is_packed:
-        raise Decline(Code.RAGGED, "its shape differs in length")
+        raise Decline(Code.RAGGED, "its shape may differ in length")
     known = ctx.constant(target)
     if known is None:
         dims = _named(ctx, ctx.type_of(node.outputs[0]).dims, data)

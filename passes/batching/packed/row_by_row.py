@@ -44,7 +44,7 @@ def lengths_of(operands: Sequence[Operand]) -> Lengths:
     found = {id(x.lengths): x.lengths for x in operands if x is not None and x.is_packed}
     lengths = list(found.values())
     if len(lengths) != 1 or lengths[0] is None:
-        raise Decline(Code.RAGGED, "its operands may differ in length from each other")
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     return lengths[0]
 
 

@@ -141,7 +141,7 @@ class Recorder:
                 raise Decline(Code.RAGGED, "a state changes its length from step to step")
         wanted = [*outputs[:leading], *(outputs[leading + i] for i in self.rows)]
         if any(x.is_packed for x in wanted):
-            raise Decline(Code.RAGGED, "what its body yields differs in length")
+            raise Decline(Code.RAGGED, "what its body yields may differ in length")
 
     def _input(self, index: int, layout: Layout) -> ir.Value:
         own = self.body.states[index]

@@ -1,0 +1,122 @@
+"""One cause is reported once, with the nodes that follow from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+import pytest
+
+from passes.decisions import Code, Reason, Verdict
+from rewriter.pipeline import explain
+
+HEADER = '<ir_version: 9, opset_import: ["" : 18, "mine" : 1]>\n'
+
+
+def parse(graph: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEADER + graph)
+
+
+def reasons(graph: str, **options: Any) -> list[Reason]:
+    (decision,) = explain(parse(graph), **options).decisions
+    return decision.reasons
+
+
+CHAIN = "\n".join(f"c{i + 1} = {op} (c{i})" for i, op in enumerate(("Relu", "Tanh", "Neg") * 6))
+TWIN = f"""g (seq(float[]) xs, bool flag) => (seq(float[]) ys) {{
+  [map] ys = SequenceMap (xs, flag) <body = b (float[] e, bool f) => (float[] y) {{
+    flat = Constant <value_ints = [-1]> ()
+    row = Constant <value_ints = [1, -1]> ()
+    one = Constant <value = int64 {{1}}> ()
+    first = Constant <value_ints = [0]> ()
+    [choose] v = If (f) <
+      then_branch = p () => (float[] r) {{ r = Reshape (e, flat) }},
+      else_branch = q () => (float[] s) {{ s = Reshape (e, row) }}>
+    [root] sh = Shape (v)
+    rank = Size (sh)
+    is_row = Equal (rank, one)
+    [again] c0 = If (is_row) <
+      then_branch = t () => (float[] m) {{ m = Unsqueeze (v, first) }},
+      else_branch = u () => (float[] n) {{ n = Identity (v) }}>
+    {CHAIN}
+    y = Exp (c18) }}> }}"""
+"""A twin of an exported recurrent network: branches of different rank, and all that follows."""
+
+
+@pytest.mark.parametrize(
+    "options", [{"input_shapes": {"xs": (1, 5)}}, {"uniform": ["xs"]}], ids=["shape", "uniform"]
+)
+def test_a_promise_that_was_given_is_no_remedy_for_what_follows(options: dict[str, Any]) -> None:
+    report = explain(parse(TWIN), **options)
+    (decision,) = report.decisions
+    assert decision.verdict is Verdict.FISSIONED
+    (root,) = decision.reasons
+    assert (root.code, root.node) == (Code.UNKNOWN_RANK, "map/body/root")
+    assert root.detail == "nothing tells the rank of 'v'"
+    assert len(root.dependents) == 21
+    text = report.to_text()
+    assert "--uniform" not in text
+    assert "--input-shape" not in text
+    assert text.count("nodes that depend on it") == 1
+
+
+def seq_map(body: str, declared: str = "N,6") -> str:
+    return (
+        f"g (seq(float[{declared}]) xs) => (seq(float[A,B]) ys) "
+        f"{{ [map] ys = SequenceMap (xs) <body = b (float[{declared}] e) => (float[A,B] y) "
+        f"{{ {body} }}> }}"
+    )
+
+
+FOLDED = {
+    "an operator without a rule": (
+        seq_map("[a] p = mine.Some (e)  [c] q = Neg (p)  [d] y = Relu (q)"),
+        [("no-rule", "map/body/a", ["map/body/c", "map/body/d"])],
+    ),
+    "two causes": (
+        seq_map(
+            "[a] p = mine.Some (e)  [c] q = Neg (p)  [d] r = mine.Some (e)  [f] s = Neg (r)"
+            "  [h] y = MatMul (q, s)"
+        ),
+        [
+            ("no-rule", "map/body/a", ["map/body/c", "map/body/h"]),
+            ("no-rule", "map/body/d", ["map/body/f"]),
+        ],
+    ),
+    "numbers of a shape": (
+        seq_map(
+            "[a] p = mine.Some (e)  [c] s = Shape (p)  [d] z = ConstantOfShape (s)"
+            "  [f] y = Add (p, z)"
+        ),
+        [("no-rule", "map/body/a", ["map/body/c", "map/body/d", "map/body/f"])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_what_follows_from_a_cause_is_no_reason_of_its_own(name: str) -> None:
+    graph, expected = FOLDED[name]
+    found = reasons(graph, uniform=["xs"])
+    told = [(r.code.value, r.node, list(r.dependents)) for r in found]
+    assert told == expected
+
+
+def test_a_sequence_that_is_not_proven_is_one_cause() -> None:
+    """Both nodes that read the element, and the one behind them, follow from one fact."""
+    graph = seq_map("[a] p = Softmax (e)  [c] q = Neg (e)  [d] y = Add (p, q)", "N,M")
+    (first, *others) = reasons(graph)
+    assert (first.code, first.node) == (Code.RAGGED, "map/body/a")
+    assert first.detail == "it reads 'e', which is not proven to have one shape"
+    assert first.dependents == ("map/body/c", "map/body/d")
+    assert Code.RAGGED not in [r.code for r in others if r.node]
+
+
+def test_what_is_known_to_differ_is_said_to() -> None:
+    graph = """g (float[2,3] x, float[4,5] z) => (seq(float[A,B]) ys, seq(float[A,B]) ws) {
+      xs = SequenceConstruct (x, z)
+      [map] ys, ws = SequenceMap (xs) <body = b (float[C,D] e)
+        => (float[A,B] y, float[A,B] w) {
+        [a] y = Softmax (e)
+        [draw] w = RandomNormalLike (e) }> }"""
+    first, *_ = reasons(graph)
+    assert (first.node, first.detail) == ("map/body/a", "it reads 'e', which differs in shape")

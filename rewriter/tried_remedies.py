@@ -21,7 +21,7 @@ from rewriter.remedies import Candidate, Found, Remedies, Remedy
 
 __all__ = ["MOST_NODES", "Outcome", "Trials"]
 
-MOST_NODES = 3000
+MOST_NODES = 2000
 """How many nodes all tries for one report rewrite together."""
 
 _MOST_SECONDS = 10.0

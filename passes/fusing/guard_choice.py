@@ -169,9 +169,9 @@ def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Chec
 def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind) -> Choice:
     """Choose the form that fuses the most, whatever it costs.
 
-    A guard must at least double what is fused without one, if that is another form. Rows are asked for where that fuses
-    as much as equal shapes do, unless a declared number says that shapes are equal; and after
-    equal shapes where it fuses less, but more than no guard.
+    A guard must at least double what is fused without one, if that is another form. Rows are
+    asked for where that fuses as much as equal shapes do, unless a declared number says that
+    shapes are equal; and after equal shapes where it fuses less, but more than no guard.
     """
     found = behind.found
     fused = {check: body.walk.fused for check, body in found.items()}

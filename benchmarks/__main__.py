@@ -15,8 +15,10 @@ from collections.abc import Iterator
 import onnx
 import onnxruntime
 
-from benchmarks.cases import CASES, SWEEPS
+from benchmarks.cases import CASES, FAMILIES, SWEEPS
+from benchmarks.forms import forms_table
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
+from benchmarks.small_batches import speed_table
 from benchmarks.workload import Case, Sweep
 from rewriter.pipeline import Strategy, rewrite
 
@@ -28,7 +30,7 @@ RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
 def main() -> None:
     args = _arguments()
     lines = []
-    for line in itertools.chain(_head(args), _cases(args), _sweeps(args)):
+    for line in itertools.chain(_head(args), _cases(args), _small(args), _sweeps(args)):
         print(line, flush=True)
         lines.append(line)
     if not args.only and not args.dry:
@@ -94,6 +96,14 @@ def _cases(args: argparse.Namespace) -> Iterator[str]:
             ]
         )
     yield ""
+
+
+def _small(args: argparse.Namespace) -> Iterator[str]:
+    families = {name: f for name, f in FAMILIES.items() if not args.only or args.only in name}
+    strategy = args.strategy[-1]
+    yield from speed_table(families, lambda case: _rewritten(case, strategy), args.rounds)
+    if not args.only:
+        yield from forms_table(args.rounds)
 
 
 def _sweeps(args: argparse.Namespace) -> Iterator[str]:

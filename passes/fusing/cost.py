@@ -52,8 +52,11 @@ COLLECTED = 0.3
 INSERTED, COPIED = 0.5, 0.016
 """One SequenceInsert, and what it copies for each element that is there."""
 
-BLOCKED = 3.7
-"""What a Loop over blocks does for one value."""
+BLOCKED, MEASURED = 3.7, 1.5
+"""What a Loop over blocks does for one value, and for its length where that is read."""
+
+SCATTERED = 0.8
+"""The rows of one sample in a ScatterElements, which sums or finds them."""
 
 WRITTEN, LOOP = 0.45, 6.0
 """A node that runs once in all; a Loop, and what stands around it."""
@@ -76,7 +79,7 @@ USUAL = 256
 MARGIN = 1.3
 """So many times the samples at which two forms are equally fast make the faster one sure."""
 
-LARGEST = 4096
+LARGEST = 2048
 """A form that does not pay for so many samples is not taken."""
 
 FLOPS = 10_000.0
@@ -117,10 +120,10 @@ class Cost:
         Returns:
             The number; None if it never is, or for very many samples only.
         """
-        for samples in range(LARGEST):
-            if self.of(samples) <= other.of(samples):
-                return math.ceil(MARGIN * samples)
-        return None
+        slower = [n for n in range(LARGEST) if self.of(n) > other.of(n)]
+        if not slower:
+            return 0
+        return None if slower[-1] == LARGEST - 1 else math.ceil(MARGIN * (slower[-1] + 1))
 
 
 def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan]) -> Cost:
@@ -164,7 +167,8 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     ]
     forms += [plan.form for plan in wanted.values()]
     each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
-    each += BLOCKED * forms.count(Form.BLOCKS)
+    each += (BLOCKED + MEASURED) * forms.count(Form.BLOCKS)
+    each += SCATTERED * sum(node.op_type == "ScatterElements" for node in nodes)
     loops = [loop for loop in body.walk.loops if loop] or ([[]] if wanted else [])
     fixed += STARTED * max(0, len(loops) - 1)
     for loop in loops:

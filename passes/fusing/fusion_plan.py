@@ -170,6 +170,12 @@ def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
     return any(static_count(source, facts.typings) == 0 for _, source in site.elements)
 
 
+_COULD_ASK = (
+    "an If could ask at run time whether all elements have one shape, but would make this slower: "
+    "--strategy fuse writes it, --uniform spares it"
+)
+
+
 def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide whether a map that was a Loop or Scan is fused: as a whole, or not at all."""
     plain = walk_site(site, facts, None)
@@ -184,7 +190,10 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         if asks:
             # What an exporter declares of elements is its first example's.
             loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
-        choice = _choose_whole(site, facts, loop, plain, behind)
+        whole = {c: body for c, body in behind.found.items() if not body.needs_loop(facts.typings)}
+        choice = _choose_whole(site, facts, loop, plain, Behind(whole, behind.relied))
+        if choice.reasons and choose_guards(site, facts, plain, Behind(whole)).is_guarded:
+            kept.notes.append(_COULD_ASK)
         for body in (plain, *behind.found.values()):
             if body not in choice.forms.values():
                 body.discard()
@@ -211,20 +220,20 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
 
 
 def _choose_whole(
-    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, whole: Behind
 ) -> Choice:
     """Choose among the guards behind which nothing stays in a loop."""
-    found = {c: b for c, b in behind.found.items() if not b.needs_loop(facts.typings)}
-    if not found:
+    if not whole.found:
         return Choice({})
-    whole = Behind(found, behind.relied)
     if facts.auto:
         choice = choose_by_cost(site, facts, loop, plain, whole)
     else:
         choice = choose_guards(site, facts, plain, whole)
-    if None in choice.forms:
-        return Choice({}, reasons=choice.reasons)
-    return dataclasses.replace(choice, rest=None)
+    return (
+        dataclasses.replace(choice, rest=None)
+        if choice.is_guarded
+        else Choice({}, reasons=choice.reasons)
+    )
 
 
 def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionPlan | None:

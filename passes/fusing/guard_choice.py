@@ -78,6 +78,11 @@ class Choice:
     relied: Relied = dataclasses.field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
 
+    @property
+    def is_guarded(self) -> bool:
+        """Whether all its bodies stand behind guards."""
+        return bool(self.forms) and None not in self.forms
+
 
 def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     """Return the sequences whose elements may differ in shape."""
@@ -182,13 +187,14 @@ def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Chec
 def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind) -> Choice:
     """Choose the form that fuses the most, whatever it costs.
 
-    A guard must at least double what is fused without one. Rows are asked for where that fuses
-    as much as equal shapes do, unless a declared number says that shapes are equal; and after
-    equal shapes where it fuses less, but more than no guard.
+    A guard must at least double what is fused without one, if that is another form. Rows are
+    asked for where that fuses as much as equal shapes do, unless a declared number says that
+    shapes are equal; and after equal shapes where it fuses less, but more than no guard.
     """
     found = behind.found
     fused = {check: body.walk.fused for check, body in found.items()}
-    gains = [check for check in found if fused[check] > 2 * plain.walk.fused]
+    least = plain.walk.fused * (1 if site.was_loop else 2)
+    gains = [check for check in found if fused[check] > least]
     packed = max((c for c in gains if c is not Check.SHAPES), key=lambda c: fused[c], default=None)
     chosen: list[Check] = [Check.SHAPES] if Check.SHAPES in gains else []
     if packed is not None and not _first_is_number(site, facts):
@@ -218,7 +224,8 @@ def choose_by_cost(
     """
     as_loop = cost_of_loop(site, loop.outputs)
     without = cost_of_body(plain, facts.typings)
-    forms: Forms = {None: plain} if plain.walk.fused else {}
+    # A map that was a Loop is fused as a whole or not at all.
+    forms: Forms = {None: plain} if plain.walk.fused and not site.was_loop else {}
     best = without if forms else as_loop
     if any(plain.walk.loops) and as_loop.of(USUAL) <= without.of(USUAL):
         forms, best = {}, as_loop

@@ -42,11 +42,13 @@ def copied_loop(site: MapSite) -> CopiedLoop | None:
 
     Elements of a sequence are better read through another type than its model has for them. The
     initializers of a body would be copied too, and a result that is reversed is made otherwise.
+    onnxruntime ends the process on some bodies in branches that yield what they are handed.
     """
     loop = site.loop
     if loop is None or any(result.is_reversed for result in site.results):
         return None
-    if any(graph.initializers for graph in graphs_inside(loop)):
+    bodies = list(graphs_inside(loop))
+    if any(graph.initializers or set(graph.outputs) & set(graph.inputs) for graph in bodies):
         return None
     nodes = [loop]
     for result in site.results:

@@ -76,12 +76,7 @@ class FewSamples:
             (inner, self._read_from(builder, source)) for inner, source in self._site.elements
         ]
         site = dataclasses.replace(self._site, elements=elements)
-        before = len(builder.nodes)
-        values = write_results(builder, site, self._typings, self._plan, count)
-        for node in builder.nodes[before:]:
-            if node.op_type == "Loop":
-                _hand_on_condition(node)
-        return values
+        return write_results(builder, site, self._typings, self._plan, count)
 
     def _read_from(self, builder: Builder, source: ElementSource) -> ElementSource:
         """Return a sequence for the slices that SplitToSequence cut."""
@@ -91,15 +86,6 @@ class FewSamples:
             return source
         parts = [source.tensor, source.split]
         return SequenceSource(builder.op("SplitToSequence", parts, {"axis": source.axis}))
-
-
-def _hand_on_condition(loop: ir.Node) -> None:
-    """Let the body of a Loop yield the condition itself: a node less in each iteration."""
-    body = loop.attributes["body"].as_graph()
-    copied = body.outputs[0].producer()
-    if copied is not None and copied.op_type == "Identity" and copied.inputs[0] in body.inputs:
-        body.outputs[0] = body.inputs[1]
-        body.remove(copied, safe=True)
 
 
 def write_by_count(

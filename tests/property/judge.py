@@ -228,7 +228,10 @@ def _forgets(
     if result.kind == "at" and samples:
         samples = [samples[result.axis]]
     if result.kind == "concat" and samples:
-        samples = [np.concatenate(samples, result.axis)]
+        joined = np.concatenate(samples, result.axis)
+        if joined.ndim != actual.ndim or joined.shape[result.axis] != actual.shape[result.axis]:
+            return False
+        samples = [joined]
     if not samples:
         return False
     found = actual if isinstance(actual, list) else [actual]

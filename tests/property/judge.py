@@ -227,7 +227,12 @@ def _forgets(
         samples = [np.stack(samples, result.axis)] if samples else []
     if result.kind == "at" and samples:
         samples = [samples[result.axis]]
-    if result.kind == "concat" or not samples:
+    if result.kind == "concat" and samples:
+        joined = np.concatenate(samples, result.axis)
+        if joined.ndim != actual.ndim or joined.shape[result.axis] != actual.shape[result.axis]:
+            return False
+        samples = [joined]
+    if not samples:
         return False
     found = actual if isinstance(actual, list) else [actual]
     return len(found) == len(samples) and all(

@@ -96,10 +96,21 @@ def test_a_model_that_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_dimensions_that_a_loop_forgets(
     samples: list[tuple[int, int]], found: list[tuple[int, int]], forgets: bool
 ) -> None:
-    result = Result("sequence", "y")
+    result = Result("y", "sequence")
     wanted, actual = ([np.ones(shape) for shape in shapes] for shapes in (samples, found))
     assert judging._forgets(result, wanted, actual, (0.0, 0.0)) == forgets
     assert not judging._forgets(result, wanted, [a + 1 for a in actual], (0.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "forgets"), [((0, 0), True), ((0, 7), True), ((0, 6), False), ((1, 0), False)]
+)
+def test_dimensions_that_are_forgotten_behind_a_join(
+    shape: tuple[int, int], forgets: bool
+) -> None:
+    samples = [np.ones((0, 7)), np.ones((0, 7))]
+    found = judging._forgets(Result("y", "concat"), samples, np.ones(shape), (0.0, 0.0))
+    assert found == forgets
 
 
 def test_what_fails_as_given_is_not_held_against_the_rewrite(

@@ -29,8 +29,8 @@ __all__ = ["Copy"]
 LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 _MEMORY = 16 << 30
-_TESTS = 60
-"""How many tests are asked first."""
+_FILES, _TESTS = 5, 40
+"""Of how many files tests are run, and how many tests are asked first."""
 _WHOLE = 30.0
 """How many seconds the cases of these and others may take, as they took when first run."""
 _SECONDS = 600
@@ -44,13 +44,14 @@ class Copy:
 
         Args:
             root: The project.
-            folder: Where the copy goes; one that is there already is used again.
+            folder: Where the copy goes, and what is learnt of the tests: once for one folder.
             tests: The files or folders of tests to choose from.
         """
         self.root, self.output = folder / "project", folder / "output"
         touched = folder / "touched.json"
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(root, self.root, ignore=_LEFT_OUT)
         if not touched.exists():
-            shutil.copytree(root, self.root, ignore=_LEFT_OUT)
             status = self._pytest(["-p", "tests.mutation.touched", *tests], {FILE: str(touched)})
             if status:
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
@@ -66,7 +67,10 @@ class Copy:
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
         if not near:
             near = [t for t in self._tests if t.startswith(f"tests/{Path(mutant.path).parent}")]
-        near.sort(key=lambda t: (f"test_{Path(mutant.path).stem}" not in t, self._seconds(t)))
+        counted = Counter(_file(t) for t in near)
+        own = f"test_{Path(mutant.path).stem}"
+        files = sorted(counted, key=lambda f: (own not in f, -counted[f]))[:_FILES]
+        near = sorted((t for t in near if _file(t) in files), key=self._seconds)
         rest = self._whole(near)
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
@@ -125,6 +129,10 @@ class Copy:
             status = int(pytest.main(["-p", "no:cacheprovider", *arguments]))
         finally:
             os._exit(status)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _calls(functions: Sequence[str], place: str) -> bool:

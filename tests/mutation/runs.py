@@ -30,7 +30,9 @@ LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 _MEMORY = 16 << 30
 _FILES, _TESTS = 5, 40
-"""Of how many files tests are run, and how many tests are asked first."""
+"""Of how many files tests are asked first, and how many tests."""
+_EACH = 8
+"""How many tests of each file are asked then."""
 _WHOLE = 30.0
 """How many seconds the cases of these and others may take, as they took when first run."""
 _SECONDS = 600
@@ -51,33 +53,42 @@ class Copy:
         touched = folder / "touched.json"
         shutil.rmtree(self.root, ignore_errors=True)
         shutil.copytree(root, self.root, ignore=_LEFT_OUT)
-        if not touched.exists():
-            status = self._pytest(["-p", "tests.mutation.touched", *tests], {FILE: str(touched)})
-            if status:
+        known: dict[str, Any] = json.loads(touched.read_text()) if touched.exists() else {}
+        since = touched.stat().st_mtime if known else 0.0
+        files = [f for t in tests for f in sorted((self.root / t).rglob("test_*.py"))]
+        changed = [str(f.relative_to(self.root)) for f in files if f.stat().st_mtime > since]
+        if changed:
+            plugin = ["-p", "tests.mutation.touched"]
+            if self._pytest([*plugin, *changed], {FILE: str(touched)}):
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
-        self._tests: dict[str, Any] = json.loads(touched.read_text())
+            known |= json.loads(touched.read_text())
+            touched.write_text(json.dumps(known))
+        self._tests = known
 
     def kills(self, mutant: Mutant) -> bool:
         """Whether tests tell a mutant from the project: those that call its function.
 
-        The nearest of them are asked first, and then all cases of theirs. Outside of a function
-        it is the tests that call any function of the file.
+        The nearest of them are asked first, then some of each file, then all cases of the
+        nearest. Outside of a function it is the tests that call any function of the file.
         """
         place = f"{mutant.path}:{mutant.function}"
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
         if not near:
             near = [t for t in self._tests if t.startswith(f"tests/{Path(mutant.path).parent}")]
-        counted = Counter(_file(t) for t in near)
         own = f"test_{Path(mutant.path).stem}"
-        files = sorted(counted, key=lambda f: (own not in f, -counted[f]))[:_FILES]
-        near = sorted((t for t in near if _file(t) in files), key=self._seconds)
-        rest = self._whole(near)
+        near.sort(key=self._seconds)
+        counted = Counter(_file(t) for t in near)
+        files = sorted(counted, key=lambda f: (own not in f, -counted[f]))
+        first = [t for t in near if _file(t) in files[:_FILES]]
+        wide = [t for f in files for t in [t for t in near if _file(t) == f][:_EACH]]
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
         shutil.copy2(file, kept)
         try:
             file.write_text(mutant.source)
-            return any(self._pytest(["-x", *some]) for some in (near[:_TESTS], rest))
+            return any(
+                self._pytest(["-x", *some]) for some in (first[:_TESTS], wide, self._whole(first))
+            )
         finally:
             shutil.move(kept, file)
 

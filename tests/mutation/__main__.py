@@ -23,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mutants", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants of this seed")
-    parser.add_argument("--copy", type=Path, help="folder of the copy; one that is there is used")
+    parser.add_argument(
+        "--copy", type=Path, help="folder of the copy; what was learnt there of the tests is used"
+    )
     given = parser.parse_args(arguments)
     mutants = drawn(ROOT, "passes", given.mutants, given.seed)
     chosen = given.only if given.only is not None else range(len(mutants))

@@ -147,6 +147,8 @@ def _is_left_alone(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Tuple | ast.List) and not isinstance(node.ctx, ast.Load):
         return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":
+        return True
     targets = node.targets if isinstance(node, ast.Assign) else []
     return any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets)
 

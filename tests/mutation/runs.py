@@ -29,8 +29,10 @@ __all__ = ["Copy"]
 LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
 _MEMORY = 16 << 30
-_TESTS = 60
-"""How many tests are asked first."""
+_FILES, _TESTS = 5, 40
+"""Of how many files tests are asked first, and how many tests."""
+_EACH = 8
+"""How many tests of each file are asked then."""
 _WHOLE = 30.0
 """How many seconds the cases of these and others may take, as they took when first run."""
 _SECONDS = 600
@@ -44,36 +46,49 @@ class Copy:
 
         Args:
             root: The project.
-            folder: Where the copy goes; one that is there already is used again.
+            folder: Where the copy goes, and what is learnt of the tests: once for one folder.
             tests: The files or folders of tests to choose from.
         """
         self.root, self.output = folder / "project", folder / "output"
         touched = folder / "touched.json"
-        if not touched.exists():
-            shutil.copytree(root, self.root, ignore=_LEFT_OUT)
-            status = self._pytest(["-p", "tests.mutation.touched", *tests], {FILE: str(touched)})
-            if status:
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(root, self.root, ignore=_LEFT_OUT)
+        known: dict[str, Any] = json.loads(touched.read_text()) if touched.exists() else {}
+        since = touched.stat().st_mtime if known else 0.0
+        files = [f for t in tests for f in sorted((self.root / t).rglob("test_*.py"))]
+        changed = [str(f.relative_to(self.root)) for f in files if f.stat().st_mtime > since]
+        if changed:
+            plugin = ["-p", "tests.mutation.touched"]
+            if self._pytest([*plugin, *changed], {FILE: str(touched)}):
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
-        self._tests: dict[str, Any] = json.loads(touched.read_text())
+            known |= json.loads(touched.read_text())
+            touched.write_text(json.dumps(known))
+        self._tests = known
 
     def kills(self, mutant: Mutant) -> bool:
         """Whether tests tell a mutant from the project: those that call its function.
 
-        The nearest of them are asked first, and then all cases of theirs. Outside of a function
-        it is the tests that call any function of the file.
+        The nearest of them are asked first, then some of each file, then all cases of the
+        nearest. Outside of a function it is the tests that call any function of the file.
         """
         place = f"{mutant.path}:{mutant.function}"
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
         if not near:
             near = [t for t in self._tests if t.startswith(f"tests/{Path(mutant.path).parent}")]
-        near.sort(key=lambda t: (f"test_{Path(mutant.path).stem}" not in t, self._seconds(t)))
-        rest = self._whole(near)
+        own = f"test_{Path(mutant.path).stem}"
+        near.sort(key=self._seconds)
+        counted = Counter(_file(t) for t in near)
+        files = sorted(counted, key=lambda f: (own not in f, -counted[f]))
+        first = [t for t in near if _file(t) in files[:_FILES]]
+        wide = [t for f in files for t in [t for t in near if _file(t) == f][:_EACH]]
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
         shutil.copy2(file, kept)
         try:
             file.write_text(mutant.source)
-            return any(self._pytest(["-x", *some]) for some in (near[:_TESTS], rest))
+            return any(
+                self._pytest(["-x", *some]) for some in (first[:_TESTS], wide, self._whole(first))
+            )
         finally:
             shutil.move(kept, file)
 
@@ -125,6 +140,10 @@ class Copy:
             status = int(pytest.main(["-p", "no:cacheprovider", *arguments]))
         finally:
             os._exit(status)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _calls(functions: Sequence[str], place: str) -> bool:

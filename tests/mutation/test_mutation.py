@@ -28,7 +28,14 @@ def test_a_change(kind: str, sources: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["import a", "assert a < 1", "__all__ = ['a', 'b']", "a, b = c", "def f(x: a[1, 2]): ..."],
+    [
+        "import a",
+        "assert a < 1",
+        "zip(a, strict=True)",
+        "__all__ = ['a', 'b']",
+        "a, b = c",
+        "def f(x: a[1, 2]): ...",
+    ],
 )
 def test_what_is_left_alone(source: str) -> None:
     assert mutants_of("a.py", source) == []

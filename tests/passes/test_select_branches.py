@@ -137,6 +137,9 @@ STAY = [
          + "r = Constant<value_ints = [-1]> () z = Reshape (y, r)", output="float[K] z"), {}),
     Case("other lengths at opset 13", graph(SLICED), {}, 13),
     Case("a condition of unknown shape", graph(SAME, condition="bool[F]"), {}),
+    Case("a condition whose rank is only declared", graph(
+        "o = Constant<value_int = 0> () e = SequenceAt (s, o) " + SAME.replace("(c)", "(e)"),
+        "seq(bool) s, float[N] x"), {}),
 ]
 # fmt: on
 

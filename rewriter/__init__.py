@@ -5,6 +5,7 @@ from __future__ import annotations
 from passes.errors import RewriteError
 from rewriter import backend
 from rewriter.backends import run
+from rewriter.budget import Budget
 from rewriter.models import ModelError, ModelWarning, load, save
 from rewriter.pipeline import Result, explain, optimize, rewrite
 from rewriter.proving import VerificationError
@@ -14,6 +15,7 @@ from rewriter.targets import TargetError
 from rewriter.validation import Check, validate
 
 __all__ = [
+    "Budget",
     "Check",
     "ModelError",
     "ModelWarning",

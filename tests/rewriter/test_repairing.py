@@ -64,6 +64,27 @@ agraph (float[N,4] x) => (float[N,4] y) {
 )
 
 
+LISTED = (
+    HEADER
+    + """
+agraph (float[L] a, float[M] b) => (seq(float[N]) ys) {
+  xs = SequenceConstruct (a, b)
+  [map] ys = SequenceMap (xs) <body = b (float[P] p) => (float[P] q) { q = Relu (p) }>
+}
+"""
+)
+CHAIN = (
+    HEADER
+    + """
+agraph (float[N,4] x) => (seq(float[4]) ys) {
+  xs = SplitToSequence <axis = 0, keepdims = 0> (x)
+  [first] ws = SequenceMap (xs) <body = a (float[4] p) => (float[4] q) { q = Relu (p) }>
+  [map] ys = SequenceMap (ws) <body = b (float[4] r) => (float[4] s) { s = Abs (r) }>
+}
+"""
+)
+
+
 def shifted(rule: Rule) -> Rule:
     """Return a rule that is wrong: each result is 1 more than it should be."""
 
@@ -281,6 +302,26 @@ class TestCeilings:
             "ragged": (Ceiling.GUARDED, Ceiling.EXPANDED, Ceiling.AS_GIVEN)
         }
         assert safer_forms(ir.from_proto(parsed(LOOP))) == {"loop": (Ceiling.AS_GIVEN,)}
+
+    @pytest.mark.parametrize(
+        ("text", "free", "bound"),
+        [
+            pytest.param(LISTED, {"map": "unrolled"}, {"map": "expanded"}, id="unrolled"),
+            pytest.param(
+                CHAIN,
+                {"first": "fused", "map": "fused"},
+                {"first": "fused", "map": "expanded"},
+                id="merged",
+            ),
+        ],
+    )
+    def test_a_map_with_a_ceiling_is_neither_unrolled_nor_merged(
+        self, text: str, free: dict[str, str], bound: dict[str, str]
+    ) -> None:
+        given = parsed(text)
+        assert verdicts_of(rewriter.rewrite(given, strategy="fuse")) == free
+        ceilings = {"map": Ceiling.EXPANDED}
+        assert verdicts_of(rewriter.rewrite(given, strategy="fuse", ceilings=ceilings)) == bound
 
     def test_a_path_that_is_none_is_refused(self) -> None:
         model = ir.from_proto(parsed(LOOP))

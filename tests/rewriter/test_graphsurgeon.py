@@ -190,3 +190,18 @@ def test_what_graphsurgeon_cannot_export_is_refused(spoil):
 @pytest.mark.parametrize("handed", [None, "g.onnx", onnx.ModelProto()], ids=type)
 def test_other_things_are_no_graphs(handed):
     assert not graphsurgeon.is_graph(handed)
+
+
+def test_no_optional_value_is_declared_where_onnx_infers_it():
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 17, "com.x" : 1]>
+        g (bool c, float[2] x) => (float[2] y) <optional(float[2]) own> {
+            own = com.x.Wrap (x)
+            y = If (c) <
+              then_branch = a () => (float[2] u) <optional(float[2]) o>
+                { o = Optional (x)  u = OptionalGetElement (o) },
+              else_branch = b () => (float[2] v) { v = OptionalGetElement (own) }> }""")
+    taken = take(proto)
+    after = give(taken, taken.model)
+    assert [info.name for info in after.graph.value_info] == ["own"]  # only its author knows it
+    branch = next(a.g for a in after.graph.node[1].attribute if a.name == "then_branch")
+    assert [info.name for info in branch.value_info] == []

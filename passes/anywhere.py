@@ -45,7 +45,7 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
     """Whether a node yields a result wherever it runs, whatever the dimensions turn out to be.
 
     Args:
-        node: A node without graphs.
+        node: A node; of those with graphs, only an If ever does.
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """

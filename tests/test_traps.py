@@ -311,6 +311,16 @@ class TestOnnxruntimeLoops:
         assert ort(text, m=np.array(1), s=s)[0].shape == (1, 2, 3)
         assert ort(text, m=np.array(0), s=s)[0].shape == (0,)
 
+    def test_strings_are_moved_out_of_captured_values(self):
+        text = """g (int64 m, string[2] w) => (string[N,2] y) {
+            y = Loop (m, "") <body = l (int64 i, bool c) => (bool d, string[2] o)
+                { d = Identity(c) o = IDENTITY }> }"""
+        feeds = {"m": np.array(2), "w": np.array(["a", "b"], object)}
+        (y,) = ort(text.replace("IDENTITY", "Identity(w)"), **feeds)
+        assert y.tolist() == [["a", "b"], ["", ""]]
+        (y,) = ort(text.replace("IDENTITY", "Where(c, w, w)"), **feeds)
+        assert y.tolist() == [["a", "b"], ["a", "b"]]
+
     def test_an_omitted_condition_heeds_the_body(self):
         (y,) = ort(
             """g (int64 m) => (int64[N] y) {

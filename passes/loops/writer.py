@@ -47,6 +47,16 @@ def go_on(builder: Builder, condition: ir.Value) -> ir.Value:
     return value
 
 
+def _own_strings(builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:
+    """Return strings that an iteration may give away.
+
+    onnxruntime moves the strings of a scan output into the stack, out of a captured value too.
+    """
+    if plan.dtype is not ir.DataType.STRING:
+        return value
+    return builder.op("Where", [builder.flag(True), value, value])
+
+
 @dataclasses.dataclass
 class LoopWriter:
     """Writes one Loop over all samples.
@@ -92,7 +102,7 @@ class LoopWriter:
 
     def scan_output(self, builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:
         """Return a body output whose type tells the dimensions that zero trips would lose."""
-        copied = builder.op("Identity", [value])
+        copied = builder.op("Identity", [_own_strings(builder, value, plan)])
         copied.type = None if plan.dtype is None else ir.TensorType(plan.dtype)
         if plan.dims is not None:
             dims = plan.proven or (None,) * len(plan.dims)

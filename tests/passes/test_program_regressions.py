@@ -82,6 +82,21 @@ CASES = [
         ({"x": np.arange(8).reshape(2, 4), "s": [np.arange(4)]},),
     ),
     Case(
+        "strings that every sample yields",
+        """g (seq(string[N]) s, string[2] w, string v) => (seq(string[2]) y, string[A] z, string[2] u) {
+             y, q = SequenceMap (s) <body = b (string[M] e) => (string[2] r, string p) {
+               r = Identity (w) p = Identity (v) }>
+             last = SequenceInsert (q, v)
+             z = ConcatFromSequence <axis = 0, new_axis = 1> (last) u = Identity (w) }""",
+        (
+            {
+                "s": [np.array(["a"], object)] * 3,
+                "w": np.array(["b", "c"], object),
+                "v": np.array("d", object),
+            },
+        ),
+    ),
+    Case(
         "truths that a reshape cannot pad",
         """g (bool[N,M,2] x) => (bool[A,B,C] y) <bool yes = {1}, int64 first = {0}> {
              shape = Shape (x) n = Gather (shape, first)

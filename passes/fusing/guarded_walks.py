@@ -1,0 +1,105 @@
+"""Walks over the body of a map as if a guard had checked the elements of its sequences."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+import onnx_ir as ir
+
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import Check, FusionFacts, Relied
+from passes.fusing.stack import is_promised, is_proven_equal, static_count
+from passes.fusing.walk_site import walk_site
+from passes.site import MapSite, SequenceSource
+
+__all__ = ["Behind", "unproven_sequences", "walk_behind_guards"]
+
+_RANKS = (2, 1, 3)
+"""Ranks that elements of unknown rank may be supposed to have, the most likely first."""
+
+Dims = tuple[int | str | None, ...]
+"""A shape; None for each dimension that is not known."""
+
+
+def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
+    """Return the sequences whose elements may differ in shape."""
+    found = {
+        source.sequence: None
+        for _, source in site.elements
+        if isinstance(source, SequenceSource)
+        and not is_proven_equal(source, facts.typings)
+        and not is_promised(source.sequence, facts.promises, facts.typings)
+    }
+    return list(found)
+
+
+@dataclasses.dataclass(frozen=True)
+class Behind:
+    """A body as it is batched behind each guard that could help.
+
+    Attributes:
+        found: The fused bodies.
+        relied: What their guards check of the elements of sequences.
+    """
+
+    found: Mapping[Check, FusedBody] = dataclasses.field(default_factory=dict)
+    relied: Relied = dataclasses.field(default_factory=dict)
+
+    @property
+    def fused(self) -> int:
+        """How many nodes are batched where all shapes are equal."""
+        return self.found[Check.SHAPES].walk.fused
+
+
+def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
+    """Walk over a body behind every guard that could help.
+
+    All of them ask for equal lengths, which sources of two known lengths never have. A rank that
+    is not declared is supposed, where that fuses more; and what a Loop declares of elements is
+    the first example of an exporter, so that its numbers count only where they fuse more.
+    """
+    if len({static_count(source, facts.typings) for _, source in site.elements} - {None}) > 1:
+        return Behind()
+    best: Behind | None = None
+    for relied in _suppositions(site, facts):
+        one = Behind(_walk_behind(site, facts, relied), relied)
+        is_better = best is None or one.fused > best.fused
+        for body in (best or Behind()).found.values() if is_better else one.found.values():
+            body.discard()
+        best = one if is_better else best
+        assert best is not None
+        if not any(best.found[Check.SHAPES].walk.loops):
+            break
+    return best or Behind()
+
+
+def _declared(site: MapSite, facts: FusionFacts) -> dict[ir.Value, Dims | None]:
+    """Return what is declared of the elements of each sequence."""
+    typing = facts.typings.declared
+    return {
+        source.sequence: typing.dims(inner)
+        for inner, source in reversed(site.elements)
+        if isinstance(source, SequenceSource)
+    }
+
+
+def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
+    """Yield what a guard could check of the elements of the sequences, the least first."""
+    declared = _declared(site, facts)
+    known = {s: dims for s, dims in declared.items() if dims is not None}
+    if site.was_loop and any(isinstance(d, int) for dims in known.values() for d in dims):
+        yield {s: (None,) * len(dims) for s, dims in known.items()}
+    yield known
+    if len(known) < len(declared):
+        for rank in _RANKS:
+            yield {s: dims or (None,) * rank for s, dims in declared.items()}
+
+
+def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Check, FusedBody]:
+    checks = [Check.SHAPES, Check.ROWS]
+    if len({s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}) > 1:
+        checks.append(Check.LENGTHS)
+    known = {s: dims for s, dims in _declared(site, facts).items() if dims is not None}
+    other = None if relied == known else relied
+    return {check: walk_site(site, facts, check, relied=other) for check in checks}

@@ -75,12 +75,12 @@ def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
 
 
 def _declared(site: MapSite, facts: FusionFacts) -> dict[ir.Value, Dims | None]:
-    """Return what is declared of the elements of each sequence."""
-    typing = facts.typings.declared
+    """Return what is declared of the elements of each sequence that a guard asks about."""
+    typing, asked = facts.typings.declared, set(unproven_sequences(site, facts))
     return {
         source.sequence: typing.dims(inner)
         for inner, source in reversed(site.elements)
-        if isinstance(source, SequenceSource)
+        if isinstance(source, SequenceSource) and source.sequence in asked
     }
 
 

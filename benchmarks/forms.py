@@ -17,7 +17,8 @@ from benchmarks.bodies import BODIES
 from benchmarks.measure import open_session, own_feeds
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.guard_choice import Behind, Choice
+from passes.fusing.guard_choice import Choice
+from passes.fusing.guarded_walks import Behind
 from passes.loops.plan import LoopPlan
 from passes.site import MapSite
 from rewriter.pipeline import rewrite

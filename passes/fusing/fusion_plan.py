@@ -15,15 +15,13 @@ from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts, Relied
 from passes.fusing.guard_choice import (
-    Behind,
     Choice,
     choose_by_cost,
     choose_guards,
     few_without_guard,
     for_count,
-    unproven_sequences,
-    walk_behind_guards,
 )
+from passes.fusing.guarded_walks import Behind, unproven_sequences, walk_behind_guards
 from passes.fusing.harmless import make_harmless
 from passes.fusing.stack import is_promised, is_proven_equal, static_count
 from passes.fusing.walk_site import walk_site

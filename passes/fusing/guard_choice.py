@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
@@ -21,32 +21,22 @@ from passes.fusing.cost import (
 )
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import Check, FusionFacts, Relied
-from passes.fusing.stack import is_promised, is_proven_equal, static_count
-from passes.fusing.walk_site import walk_site
+from passes.fusing.guarded_walks import Behind, unproven_sequences
+from passes.fusing.stack import static_count
 from passes.loops.plan import LoopPlan
 from passes.site import MapSite, SequenceSource
 
 __all__ = [
-    "Behind",
     "Choice",
     "Forms",
     "choose_by_cost",
     "choose_guards",
-    "declared_elements",
     "few_without_guard",
     "for_count",
-    "unproven_sequences",
-    "walk_behind_guards",
 ]
-
-Dims = tuple[int | str | None, ...]
-"""A shape; None for each dimension that is not known."""
 
 Forms = dict[Check | None, FusedBody]
 """The fused bodies of a map by the guard that each needs; none where it stays a loop."""
-
-_RANKS = (2, 1, 3)
-"""Ranks that elements of unknown rank may be supposed to have, the most likely first."""
 
 _FEWEST = 2
 """Fewer samples are not worth a question."""
@@ -82,106 +72,6 @@ class Choice:
     def is_guarded(self) -> bool:
         """Whether all its bodies stand behind guards."""
         return bool(self.forms) and None not in self.forms
-
-
-def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
-    """Return the sequences whose elements may differ in shape."""
-    found = {
-        source.sequence: None
-        for _, source in site.elements
-        if isinstance(source, SequenceSource)
-        and not is_proven_equal(source, facts.typings)
-        and not is_promised(source.sequence, facts.promises, facts.typings)
-    }
-    return list(found)
-
-
-@dataclasses.dataclass(frozen=True)
-class Behind:
-    """A body as it is batched behind each guard that could help.
-
-    Attributes:
-        found: The fused bodies.
-        relied: What their guards check of the elements of sequences.
-    """
-
-    found: Mapping[Check, FusedBody] = dataclasses.field(default_factory=dict)
-    relied: Relied = dataclasses.field(default_factory=dict)
-
-    @property
-    def fused(self) -> int:
-        """How many nodes are batched where all shapes are equal."""
-        return self.found[Check.SHAPES].walk.fused
-
-
-def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
-    """Walk over a body behind every guard that could help.
-
-    All of them ask for equal lengths, which sources of two known lengths never have. A rank that
-    is not declared is supposed, where that fuses more; and what a Loop declares of elements is
-    the first example of an exporter, so that its numbers count only where they fuse more.
-    """
-    if len({static_count(source, facts.typings) for _, source in site.elements} - {None}) > 1:
-        return Behind()
-    best: Behind | None = None
-    for relied in _suppositions(site, facts):
-        one = Behind(_walk_behind(site, facts, relied), relied)
-        is_better = best is None or one.fused > best.fused
-        for body in (best or Behind()).found.values() if is_better else one.found.values():
-            body.discard()
-        best = one if is_better else best
-        assert best is not None
-        if not any(best.found[Check.SHAPES].walk.loops):
-            break
-    return best or Behind()
-
-
-def declared_elements(site: MapSite, facts: FusionFacts) -> dict[ir.Value, Dims | None]:
-    """Return what is declared of the elements of each sequence.
-
-    Several inputs of the body may read one sequence, and declare different parts of its type.
-    """
-    found: dict[ir.Value, list[Dims]] = {}
-    for inner, source in site.elements:
-        if isinstance(source, SequenceSource):
-            dims = facts.typings.declared.dims(inner)
-            found.setdefault(source.sequence, []).extend([] if dims is None else [dims])
-    return {sequence: _joined(declared) for sequence, declared in found.items()}
-
-
-def _joined(declared: Sequence[Dims]) -> Dims | None:
-    """Return what declarations of one shape say together."""
-    ranked = [dims for dims in declared if len(dims) == len(declared[0])]
-    return tuple(map(_both, *ranked)) if ranked else None
-
-
-def _both(*dims: int | str | None) -> int | str | None:
-    """Return what declarations of one dimension say; where they differ -1, which none has."""
-    numbers = {d for d in dims if isinstance(d, int)}
-    if numbers:
-        return numbers.pop() if len(numbers) == 1 else -1
-    return dims[0]
-
-
-def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
-    """Yield what a guard could check of the elements of the sequences, the least first."""
-    declared = declared_elements(site, facts)
-    known = {s: dims for s, dims in declared.items() if dims is not None}
-    if site.was_loop and any(isinstance(d, int) for dims in known.values() for d in dims):
-        yield {s: (None,) * len(dims) for s, dims in known.items()}
-    yield known
-    if len(known) < len(declared):
-        for rank in _RANKS:
-            yield {s: dims or (None,) * rank for s, dims in declared.items()}
-
-
-def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Check, FusedBody]:
-    checks = [Check.SHAPES, Check.ROWS]
-    if len({s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}) > 1:
-        checks.append(Check.LENGTHS)
-    known = {s: dims for s, dims in declared_elements(site, facts).items() if dims is not None}
-    other = None if relied == known else relied
-    return {check: walk_site(site, facts, check, relied=other) for check in checks}
 
 
 def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind) -> Choice:

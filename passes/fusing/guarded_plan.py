@@ -7,7 +7,7 @@ import dataclasses
 from passes.decisions import Code, Decision, Reason
 from passes.fusing.fusion_facts import Check, FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_decision
-from passes.fusing.guard_choice import declared_elements
+from passes.fusing.guarded_walks import declared_elements
 from passes.fusing.walk_site import walk_site
 from passes.loops.plan import plan_loop
 from passes.sequence_map import is_disputed
@@ -38,7 +38,7 @@ def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     guarded = list(dict.fromkeys(sequences))
     decision = plan_decision(site, {Check.SHAPES: body}, guarded, loop, facts)
     decision.reasons.insert(0, REPAIRED)
-    declared = declared_elements(site, facts)
+    declared = declared_elements(site, facts, guarded)
     relied = {sequence: dims for sequence, dims in declared.items() if dims is not None}
     return FusionPlan(site, {Check.SHAPES: body}, guarded, True, loop, decision, relied=relied)
 

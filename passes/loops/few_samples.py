@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.fusing.stack import scalar_count
+from passes.fusing.stack import scalar_count, static_count
 from passes.loops.branches import no_samples, write_if
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form
@@ -109,13 +109,19 @@ def write_by_count(
     """
     if not any(one.form is Form.BLOCKS for one in plan.outputs.values()):
         return write_results(builder, site, typings, plan, count)
+    known = static_count(site.elements[0][1], typings)
+    if known is not None and known > FEW_FOR_BLOCKS:
+        return write_results(builder, site, typings, plan, count)
     is_some = count is not None
     samples = scalar_count(builder, site.elements[0][1], typings) if count is None else count
+    few = FewSamples(site, plan, typings)
+    if known is not None:
+        return few.write(builder, samples, is_some=known > 0)
     return write_if(
         builder,
         site,
         typings,
         builder.op("Greater", [samples, builder.scalar(FEW_FOR_BLOCKS)]),
         lambda inner: write_results(inner, site, typings, plan, samples),
-        lambda inner: FewSamples(site, plan, typings).write(inner, samples, is_some=is_some),
+        lambda inner: few.write(inner, samples, is_some=is_some),
     )

@@ -91,3 +91,25 @@ def test_what_needs_no_guard_is_batched_behind_one_that_fails_too() -> None:
         expected = open_session(model, "reference").run(feed)
         difference = compare(expected, open_session(after).run(feed))
         assert difference.equal, difference.message
+
+
+PROMISED = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[]) xs, seq(int64[]) zs, float[4, 3] w) => (seq(float[]) ys) {
+    ys = SequenceMap (xs, zs) <body = b (float[] x, int64[] z) => (float[] y) {
+        e = Exp (x) v = Gather <axis = -2> (w, z) m = MatMul (e, v) y = Neg (m) }>
+}"""
+
+
+@pytest.mark.parametrize("shape", [(), (2,)], ids=["rank 0", "rank 1"])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_no_rank_is_supposed_of_what_no_guard_asks(shape: tuple[int, ...], samples: int) -> None:
+    model = onnx.parser.parse_model(PROMISED)
+    after = rewrite(model, strategy="fuse", uniform=["zs"]).model
+    feed = {
+        "xs": [np.ones((5, 2) if shape else (3,), np.float32)] * samples,
+        "zs": [np.ones(shape, np.int64)] * samples,
+        "w": np.arange(12, dtype=np.float32).reshape(4, 3),
+    }
+    expected = open_session(model, "reference").run(feed)
+    difference = compare(expected, open_session(after).run(feed))
+    assert difference.equal, difference.message

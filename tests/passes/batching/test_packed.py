@@ -160,6 +160,14 @@ DECLINED = {
         ),
         [("Add", "ragged")],
     ),
+    "shared columns beside rows": (
+        RaggedCase(
+            "",
+            "c = Concat<axis = 1>(x, z) y = ReduceSum<keepdims = 0>(c)",
+            {"x": ragged(4, lengths=(2, 2, 2)), "z": shared(np.ones((2, 3), np.float32))},
+        ),
+        [("Concat", "ragged")],
+    ),
     "positions of maxima that the body returns": (
         RaggedCase(
             "", "m, y = MaxPool<kernel_shape=[2]>(x)", {"x": ragged(1, 4, lengths=(2, 1, 3))}

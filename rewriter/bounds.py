@@ -56,6 +56,7 @@ def _size(
                 f"{name} has more than {MOST_NODES} nodes once its functions are inlined, and so "
                 "many are not worked on: split the model"
             )
+        _check_parts(node, name)
         for graph in _graphs(node):
             if depth == DEEPEST_NESTING:
                 raise ModelError(
@@ -64,6 +65,20 @@ def _size(
                 )
             stack += [(inner, depth + 1) for inner in graph.node]
     return total
+
+
+def _check_parts(node: onnx.NodeProto, name: str) -> None:
+    """Refuse a Split into more parts than it has outputs, for each of which inference makes a type.
+
+    Raises:
+        ModelError: It is one.
+    """
+    asked = next((a.i for a in node.attribute if a.name == "num_outputs"), 0)
+    if node.op_type == "Split" and asked > len(node.output):
+        raise ModelError(
+            f"{name} has the Split {node.name!r} into {asked} parts, which has "
+            f"{len(node.output)} outputs: make them as many where the model is made"
+        )
 
 
 def _callees_first(functions: _Functions, name: str) -> list[_Key]:

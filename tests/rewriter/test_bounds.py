@@ -63,6 +63,13 @@ REFUSED = {
     "many functions": (calling(*[["Relu"]] * (MOST_FUNCTIONS + 1)), "has 1001 functions"),
     "a function calls itself": (calling(["f0"]), "'f.f0', which calls itself in a circle"),
     "two call each other": (calling(["f1"], ["f0"]), "which calls itself in a circle"),
+    "a Split into many parts": (
+        onnx.parser.parse_model(
+            '<ir_version: 9, opset_import: ["" : 18]> '
+            "g (float[N] x) => (float[M] y) { y, z = Split <num_outputs = 1000000000> (x) }"
+        ),
+        "into 1000000000 parts, which has 2 outputs",
+    ),
     "deep Ifs": (nested(DEEPEST_NESTING + 1), "graphs more than 12 deep inside of each other"),
 }
 

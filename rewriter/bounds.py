@@ -68,7 +68,7 @@ def _size(
 
 
 def _check_parts(node: onnx.NodeProto, name: str) -> None:
-    """Refuse a Split into more parts than it has outputs, for each of which inference makes a type.
+    """Refuse a Split into more parts than it has outputs: inference makes a type for each.
 
     Raises:
         ModelError: It is one.

@@ -106,6 +106,8 @@ class ReadLoopsPass(ir.passes.InPlacePass):
         fused: list[Decision] = []
         modified, progress, retry = False, True, False
         functions, imports = dict(model.functions), dict(model.opset_imports)
+        if not self._wanted(model, kept, retry):
+            return False
         while progress and (wanted := self._wanted(model, kept, retry)):
             modified |= make_names_unique(model)
             turn = _Turn(model, self._facts(model), wanted)

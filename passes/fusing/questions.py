@@ -95,10 +95,8 @@ class Questions:
 def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
     """Return the rank of the elements of a sequence that is packed."""
     sources = ((inner, s) for inner, s in site.elements if isinstance(s, SequenceSource))
-    inner = next(inner for inner, source in sources if source.sequence is sequence)
-    rank = typings.declared.rank(inner)
-    assert rank is not None
-    return rank
+    ranks = [typings.declared.rank(inner) for inner, s in sources if s.sequence is sequence]
+    return next(rank for rank in ranks if rank is not None)
 
 
 def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:

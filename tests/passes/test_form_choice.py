@@ -94,7 +94,8 @@ def test_few_samples_read_the_sequence_itself() -> None:
     body = loop.attributes["body"].as_graph()
     read = [n.inputs[0] for n in body if n.op_type == "SequenceAt"]
     assert [value.name for value in read if value is not None] == ["xs"]
-    assert body.outputs[0] is body.inputs[1]
+    # onnxruntime ends the process where it inlines a branch in which the condition is handed on.
+    assert body.outputs[0] is not body.inputs[1]
 
 
 def test_a_known_number_of_samples_is_no_question() -> None:

@@ -11,8 +11,9 @@ import onnxruntime
 import pytest
 
 from passes.builder import Builder
-from passes.fusing.guards import hidden, read_shapes
+from passes.fusing.guards import read_shapes
 from passes.fusing.shape_rows import STEP, Asked
+from passes.hidden import hide_type
 from passes.names import make_names_unique
 
 Dims = tuple[int | None, ...] | None
@@ -64,7 +65,7 @@ def session_of(
     """Return a session that answers what is asked of the sequence ``xs``."""
     builder = Builder("guard")
     xs = ir.Value(name="xs", type=ir.SequenceType(ir.TensorType(ir.DataType.FLOAT)))
-    asked = Asked(hidden(builder, xs), dims, by_rows=by_rows, most=most)
+    asked = Asked(hide_type(builder, xs, ir.DataType.FLOAT), dims, by_rows=by_rows, most=most)
     count = builder.op("SequenceLength", [xs])
     (shapes,) = read_shapes(builder, count, [asked], gives_up=gives_up)
     outputs = []

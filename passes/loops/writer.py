@@ -19,6 +19,9 @@ __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
 
+_NEED_RANKS = frozenset({"Loop", "Scan", "Attention"})
+"""onnxruntime asks for ranks around a loop; ONNX infers that scores without a rank are scalars."""
+
 
 def empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:
     """Record an empty sequence."""
@@ -97,8 +100,8 @@ class LoopWriter:
 
     @property
     def _needs_ranks(self) -> bool:
-        """Whether the body holds a loop, of which onnxruntime asks for ranks."""
-        return any(node.op_type in ("Loop", "Scan") for node in walk_nodes(self.body.nodes))
+        """Whether the body holds a node that is inferred wrongly from values of unknown rank."""
+        return any(node.op_type in _NEED_RANKS for node in walk_nodes(self.body.nodes))
 
     def scan_output(self, builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:
         """Return a body output whose type tells the dimensions that zero trips would lose."""

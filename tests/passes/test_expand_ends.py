@@ -130,7 +130,10 @@ def test_sequence_that_is_concatenated_is_never_built(name: str) -> None:
     assert expanded.decisions[0].form == form
     assert expanded.operators["SplitToSequence"] == 0
     if form == "Loop with scan output":
-        assert expanded.operators["SequenceInsert"] == 0
+        # One insertion, undone by an erasure, hides the numbers that are declared of the elements.
+        hidden = int(any(letter.isdigit() for letter in declared))
+        assert expanded.operators["SequenceInsert"] == hidden
+        assert expanded.operators["SequenceErase"] == hidden
         assert expanded.operators["SequenceEmpty"] == 0
 
 

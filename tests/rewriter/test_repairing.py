@@ -198,13 +198,13 @@ class TestForms:
         assert verdicts_of(result) == {"ragged": "expanded"}
 
     def test_expanded_becomes_as_given(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        write_results = expand.write_results
+        write_by_count = expand.write_by_count
 
         def wrong(builder: Any, site: Any, typings: Any, plan: Any) -> list[ir.Value]:
-            values = write_results(builder, site, typings, plan)
+            values = write_by_count(builder, site, typings, plan)
             return [builder.op("Neg", [value]) for value in values]
 
-        monkeypatch.setattr(expand, "write_results", wrong)
+        monkeypatch.setattr(expand, "write_by_count", wrong)
         result = rewriter.rewrite(parsed(ROWS), strategy="expand", verify=True)
         assert repairs_of(result) == [("rows", "as given")]
         (decision,) = result.report.decisions

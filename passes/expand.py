@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import onnx_ir as ir
@@ -83,18 +83,24 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
     """
 
     def __init__(
-        self, form: Literal["linear", "plain"] = "linear", *, reason: Reason | None = None
+        self,
+        form: Literal["linear", "plain"] = "linear",
+        *,
+        reason: Reason | None = None,
+        lacks: Collection[str] = (),
     ) -> None:
         """Set up the pass.
 
         Args:
             form: See the class.
             reason: Why maps are made loops at all; it goes into every decision.
+            lacks: Operators that the target does not have.
         """
         super().__init__()
         if form not in ("linear", "plain"):
             raise ValueError(f"form is 'linear' or 'plain', not {form!r}")
         self.form = form
+        self._lacks = lacks
         self.decisions: list[Decision] = []
         self._reasons = [] if reason is None else [reason]
 
@@ -135,7 +141,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
 
     def _expand(self, site: MapSite, typings: Typings, *, equal_lengths: bool) -> Decision:
         if self.form == "linear" and not _is_plain(site.node):
-            plan = plan_loop(site, typings, equal_lengths=equal_lengths)
+            plan = plan_loop(site, typings, equal_lengths=equal_lengths, lacks=self._lacks)
             _apply_linear(site, typings, plan)
             return plan.decision
         _apply_plain(site, typings)

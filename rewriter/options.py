@@ -71,8 +71,10 @@ class Options:
 
     @property
     def lacks(self) -> frozenset[str]:
-        """The operators of control flow that the target does not have, or must not be left."""
+        """The operators of loops and branches that the target lacks, or must not be left."""
         lacks = {op for op in ("If", "Loop", "Scan") if not self.row.accepts(op)}
+        if self.sequence_free:
+            lacks.add("SequenceInsert")
         return frozenset(lacks | ({"Loop", "Scan"} if "loop-free" in self.require else set()))
 
     def spent(self, model: ir.Model) -> tuple[str, ...]:

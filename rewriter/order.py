@@ -56,7 +56,10 @@ def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlace
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
     if options.strategy == "expand":
         reason = Reason(Code.STRATEGY)
-        return [InlineMapFunctionsPass(), ExpandSequenceMapPass(reason=reason)]
+        return [
+            InlineMapFunctionsPass(),
+            ExpandSequenceMapPass(reason=reason, lacks=options.lacks),
+        ]
     auto = options.strategy == "auto"
     lacks = options.lacks
     return [
@@ -68,6 +71,6 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         FuseSequenceMapPass(promises, exact=options.exact, auto=auto, lacks=lacks),
         ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True, lacks=lacks),
         UnrollSequenceMapPass(is_fused=True),
-        ExpandSequenceMapPass(),
+        ExpandSequenceMapPass(lacks=lacks),
         EliminateSequencesPass(required=options.sequence_free),
     ]

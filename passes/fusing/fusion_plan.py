@@ -81,7 +81,7 @@ class FusionPlan:
 
 def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     """Decide how a map is fused; a `Decision` alone says why it is not."""
-    loop = plan_loop(site, facts.typings)
+    loop = plan_loop(site, facts.typings, lacks=facts.lacks)
     untrusted = _untrusted(site, facts.typings)
     if untrusted is not None:
         return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
@@ -140,6 +140,12 @@ def _plan(
     )
 
 
+def _proven_loop(site: MapSite, facts: FusionFacts) -> LoopPlan:
+    """Plan a loop that relies on no declared type: an exporter's is its first example's."""
+    proven = Typings(facts.typings.proven, facts.typings.proven)
+    return plan_loop(site, proven, lacks=facts.lacks)
+
+
 def _untrusted(site: MapSite, typings: Typings) -> Reason | None:
     """Return why no form but a loop is right whatever the elements are, None if one may be."""
     for inner, source in site.elements:
@@ -187,7 +193,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         behind = walk_behind_guards(site, facts) if asks else Behind()
         if asks:
             # What an exporter declares of elements is its first example's.
-            loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+            loop = _proven_loop(site, facts)
         whole = {c: body for c, body in behind.found.items() if not body.needs_loop(facts.typings)}
         choice = _choose_whole(site, facts, loop, plain, Behind(whole, behind.relied))
         if choice.reasons and choose_guards(site, facts, plain, Behind(whole)).is_guarded:
@@ -209,7 +215,7 @@ def plan_whole(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         plain.discard()
         return dataclasses.replace(kept, reasons=[_NO_SAMPLES])
     if facts.auto and _is_typed(site, facts) and not facts.lacks:
-        loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+        loop = _proven_loop(site, facts)
         few = few_without_guard(plain, facts, cost_of_loop(site, loop.outputs))
         choice = for_count(site, facts, Choice(fused, few))
     plan = _plan(site, choice if choice.forms else Choice(fused), [], loop, decision)
@@ -249,7 +255,7 @@ def plan_as_long(site: MapSite, as_long: MapSite, facts: FusionFacts) -> FusionP
     if body.needs_loop(facts.typings) or not _is_typed(site, facts):
         body.discard()
         return None
-    loop = plan_loop(site, Typings(facts.typings.proven, facts.typings.proven))
+    loop = _proven_loop(site, facts)
     fused: dict[Check | None, FusedBody] = {Check.SIZES: body}
     asked = [tensor for _, tensor in as_long.as_long]
     decision = plan_decision(site, fused, asked, loop, facts)

@@ -24,7 +24,7 @@ def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     Returns:
         The plan; a `Decision` alone where a source is no sequence, or nothing would be fused.
     """
-    loop = plan_loop(site, facts.typings)
+    loop = plan_loop(site, facts.typings, lacks=facts.lacks)
     sequences = [s.sequence for _, s in site.elements if isinstance(s, SequenceSource)]
     typed = all(facts.typings.declared.dtype(site.body.outputs[o]) for o in site.used_outputs())
     disputed = any(is_disputed(sequence, facts.typings.declared) for sequence in sequences)

@@ -107,7 +107,8 @@ def write_by_count(
     Returns:
         The value of each result.
     """
-    if not any(one.form is Form.BLOCKS for one in plan.outputs.values()):
+    has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
+    if not has_blocks or not plan.by_count:
         return write_results(builder, site, typings, plan, count)
     known = static_count(site.elements[0][1], typings)
     if known is not None and known > FEW_FOR_BLOCKS:

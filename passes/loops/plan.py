@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 import onnx_ir as ir
 
@@ -27,19 +28,28 @@ class LoopPlan:
     Attributes:
         outputs: How each used output of the body is collected.
         decision: The same for the reader.
+        by_count: Whether another loop may be written for few samples.
     """
 
     outputs: dict[int, OutputPlan]
     decision: Decision
+    by_count: bool = True
 
 
-def plan_loop(site: MapSite, typings: Typings, *, equal_lengths: bool | None = None) -> LoopPlan:
+def plan_loop(
+    site: MapSite,
+    typings: Typings,
+    *,
+    equal_lengths: bool | None = None,
+    lacks: Collection[str] = (),
+) -> LoopPlan:
     """Choose the form of each output of a map; nothing is changed.
 
     Args:
         site: The map.
         typings: Both typings of the model.
         equal_lengths: Whether its sources have one length by proof; None to look it up.
+        lacks: Operators that the target does not have.
 
     Raises:
         RewriteError: The element type of an output is not known.
@@ -72,7 +82,7 @@ def plan_loop(site: MapSite, typings: Typings, *, equal_lengths: bool | None = N
         reasons=reasons,
         assumptions=_assumptions(site, outputs, typings),
     )
-    return LoopPlan(outputs, decision)
+    return LoopPlan(outputs, decision, by_count=not lacks)
 
 
 def _is_shared(site: MapSite, value: ir.Value) -> bool:

@@ -90,15 +90,16 @@ class TestOptimize:
         self, ragged: Path, tmp_path: Path, suffix: str
     ) -> None:
         report = tmp_path / f"report{suffix}"
-        words = ("--verify", "4", "--verify-budget", "30s,1GB", "--report", report)
+        words = ("--verify", "6", "--verify-budget", "30s,1GB", "--report", report)
         assert seqmap("optimize", ragged, tmp_path / "out.onnx", *words) == 0
         text = report.read_text()
-        assert "verified on 4 of 4 feeds by the evaluator and onnxruntime" in text
+        assert "verified on 6 of 6 feeds by the evaluator and onnxruntime" in text
         assert "length 5 ragged" in text
+        assert "length 451 ragged" in text
         if suffix == ".json":
             verification = json.loads(text)["verification"]
             assert verification["budget"] == {"seconds": 30, "bytes": 2**30}
-            assert [case["ran_body"] for case in verification["cases"]] == [True] * 3 + [False]
+            assert [case["ran_body"] for case in verification["cases"]] == [True] * 5 + [False]
             assert verification["repairs"] == []
         else:
             assert "budget: 30 s and 1024 MB, 0 feeds skipped" in text

@@ -69,6 +69,8 @@ def test_sizes_that_do_not_are_an_error(form: str, body: str, sizes: list[int]) 
 
 
 def test_constant_sizes_of_a_known_axis_are_not_asked_again() -> None:
-    built = ir.from_proto(onnx.parser.parse_model(model(BODIES["one row"], "c").replace("[T,", "[7,")))
+    built = ir.from_proto(
+        onnx.parser.parse_model(model(BODIES["one row"], "c").replace("[T,", "[7,"))
+    )
     FuseSequenceMapPass()(built)
     assert not any(n.op_type == "Abs" for g in all_graphs(built) for n in g)

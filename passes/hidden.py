@@ -24,9 +24,11 @@ def hide_type(builder: Builder, sequence: ir.Value, dtype: ir.DataType | None) -
     Args:
         builder: Writes the graph that the sequence is read in.
         sequence: The sequence.
-        dtype: The type of its elements.
+        dtype: The type of its elements; None where nothing is declared of them, so that nothing
+            has to be hidden.
     """
-    assert dtype is not None  # what a map is over has a type
+    if dtype is None:
+        return sequence
     rank = [1] * _NO_RANK
     is_text = dtype == ir.DataType.STRING
     other = np.full(rank, "", object) if is_text else np.zeros(rank, dtype.numpy())

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value
+from passes.runtimes.axes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -36,9 +37,9 @@ def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Val
     """The axes as they count from the front."""
     data, axes = node.inputs[0], _axes(node)
     rank = None if data is None else types.rank(data)
-    if axes is None or rank is None:
+    front = None if axes is None or rank is None else from_front(axes, rank)
+    if front is None:
         return None
-    front = [int(axis) % rank for axis in axes]
     attributes = dict(node.attributes)
     inputs = list(node.inputs)
     if len(inputs) > 1:

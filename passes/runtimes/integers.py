@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
+from passes.runtimes.axes import from_front
 from passes.runtimes.types import Types
 
 __all__ = ["clipped", "compared", "extremum", "is_at_risk", "signs"]
@@ -160,7 +161,7 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
         return None
     if axes is None or not len(axes):
         return [] if node.attributes.get_int("noop_with_empty_axes", 0) else list(range(rank))
-    return [int(axis) % rank for axis in np.asarray(axes)]
+    return from_front(axes, rank)
 
 
 def _is_single(value: ir.Value) -> bool:

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value
+from passes.runtimes.axes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -27,7 +28,8 @@ def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
     rank = None if data is None else types.rank(data)
     if data is None or rank is None or types.dtype(data) != ir.DataType.STRING:
         return False
-    return (node.attributes.get_int("axis", 0) or 0) % rank < rank - 1
+    front = from_front([node.attributes.get_int("axis", 0) or 0], rank)
+    return front is not None and front[0] < rank - 1
 
 
 def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -66,11 +68,12 @@ def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
     """The numbers of all axes in the place of those of a few."""
     data, axes = node.inputs[0], _named_axes(node)
     rank = None if data is None else types.rank(data)
-    if rank is None or axes is None:
+    front = None if rank is None or axes is None else from_front(axes, rank)
+    if rank is None or front is None:
         return None
     if node.op_type == "Pad":
-        return padded_along_all(node, [axis % rank for axis in axes], rank, builder)
-    return shaped_along_all(node, [axis % rank for axis in axes], builder)
+        return padded_along_all(node, front, rank, builder)
+    return shaped_along_all(node, front, builder)
 
 
 def _named_axes(node: ir.Node) -> list[int] | None:

@@ -150,9 +150,22 @@ def _all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
 
 
 def _value_type(proto: onnx.TypeProto) -> ValueType:
-    if proto.HasField("sequence_type") and not proto.sequence_type.elem_type.WhichOneof("value"):
-        return UNKNOWN  # inference failed in the body of the map that yields the sequence
+    if not _has_element_type(proto):
+        return UNKNOWN  # inference failed in the body of the map that yields the value
     return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
+
+
+def _has_element_type(proto: onnx.TypeProto) -> bool:
+    match proto.WhichOneof("value"):
+        case None:
+            return False
+        case "tensor_type":
+            return proto.tensor_type.elem_type != onnx.TensorProto.UNDEFINED
+        case "sequence_type":
+            return _has_element_type(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _has_element_type(proto.optional_type.elem_type)
+    return True
 
 
 def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:

@@ -6,9 +6,12 @@ from typing import Any, get_args
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from passes.fuse import FuseSequenceMapPass
+from passes.graphs import all_graphs
 from rewriter.backends import BackendError, open_session
 from rewriter.compare import compare
 from rewriter.options import Strategy
@@ -158,3 +161,19 @@ def test_onnxruntime_compares_only_the_sizes_of_what_a_loop_collects() -> None:
     )
     feeds = {"x": np.ones((2, 3), np.float32), "sizes": np.array([[2, 3], [3, 2]])}
     assert session.run(None, feeds)[0].shape == (2, 2, 3)
+
+
+@pytest.mark.parametrize("element", ["float[2,3]", "float[N,3]"])
+def test_a_sequence_of_no_known_type_is_read_as_it_is(element: str) -> None:
+    """Nothing is declared of its elements that would have to be hidden from onnxruntime."""
+    model = ir.from_proto(
+        onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["": 18, "own": 1]>
+        g (float[T] t) => (float[P,Q] out) {{
+          xs = own.Parts (t)
+          ys = SequenceMap (xs) <body = f ({element} x) => ({element} y) {{ y = Neg (x) }}>
+          out = ConcatFromSequence <axis = 0> (ys) }}""")
+    )
+    fuse = FuseSequenceMapPass()
+    fuse(model)
+    assert fuse.decisions
+    assert not any(n.op_type == "SequenceErase" for g in all_graphs(model) for n in g)

@@ -69,3 +69,15 @@ def test_initializer_that_contradicts_its_declared_type() -> None:
     model.graph.initializers["w"].shape = ir.Shape([2, 2])
     with pytest.raises(RewriteError, match="types that the model declares contradict each other"):
         type_values(model)
+
+
+def test_a_result_whose_inference_failed_has_no_type() -> None:
+    """ONNX's inference leaves a type without an element type behind, which no node could have."""
+    model = load(
+        f"""{HEADER}g (seq(float[N,3]) xs) => (ys) <int64[1] axes = {{-4}}> {{
+          ys = SequenceMap (xs) <body = b (x) => (y) {{ y = Squeeze (x, axes) }}> }}"""
+    )
+    typing = type_values(model)
+    assert typing.dtype(values(model)["ys"]) is None
+    body = next(n for n in model.graph if n.op_type == "SequenceMap").attributes["body"]
+    assert typing.dtype(body.as_graph().outputs[0]) is None

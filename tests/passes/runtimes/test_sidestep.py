@@ -39,6 +39,15 @@ STAYS = {
     "a cast that rounds": """d = Cast <to = 10> (x) e = Cast <to = 1> (d) r = If (p)
         <then_branch = t () => (int64[B] a) { a = Shape(e) },
         else_branch = f () => (int64[C] b) { b = Shape(e) }>""",
+    "a reduction along an axis that is not there": """k = Constant <value_ints = [-3]> ()
+        y = ReduceSum <keepdims = 0> (x, k) r = Shape(y)""",
+    "a largest integer along an axis that is not there": """k = Constant <value_ints = [3]> ()
+        i = Cast <to = 7> (x) r = ReduceMax <keepdims = 0> (i, k)""",
+    "a Pad of an axis that is not there": """k = Constant <value_ints = [-3]> ()
+        t = Transpose <perm = [1, 0]> (x) z = Constant <value_float = 0.0> ()
+        y = Pad(t, v, z, k) r = Shape(y)""",
+    "rows of text of an axis that is not there": """t = Cast <to = 8> (x)
+        y = Gather <axis = -4> (t, v) r = Shape(y)""",
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",
 }

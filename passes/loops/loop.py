@@ -11,11 +11,13 @@ Three forms, by what is known of the shape of an output:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
 from passes.builder import Builder, drop_uses
+from passes.graphs import subgraphs, walk_nodes
 from passes.hidden import hide_type
 from passes.loops.blocks import BlockLoopWriter
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
@@ -49,8 +51,11 @@ def write_loop(
     Returns:
         What each of these outputs has become.
     """
+    shared = _shared_symbols(body, typings)
     sources = [
-        prepare_source(builder, _hidden(builder, source, typings), typings.declared.dtype(inner))
+        prepare_source(
+            builder, _hidden(builder, source, typings, shared), typings.declared.dtype(inner)
+        )
         for inner, source in body.elements
     ]
     if count is None:
@@ -67,16 +72,55 @@ def write_loop(
     return held
 
 
-def _hidden(builder: Builder, source: ElementSource, typings: Typings) -> ElementSource:
-    """Return a source that tells onnxruntime no number which is only declared of its elements."""
+def _hidden(
+    builder: Builder, source: ElementSource, typings: Typings, shared: Collection[str]
+) -> ElementSource:
+    """Return a source that tells onnxruntime nothing which is only declared of its elements.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        source: The source.
+        typings: Both typings of the model.
+        shared: Symbols that are declared more than once.
+    """
     if not isinstance(source, SequenceSource):
         return source
     declared, proven = (t.dims(source.sequence) for t in (typings.declared, typings.proven))
-    numbers = [(axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int)]
-    if set(numbers) <= set(enumerate(proven or ())):
+    told = [
+        (axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int) or d in shared
+    ]
+    if set(told) <= set(enumerate(proven or ())):
         return source
     dtype = typings.declared.dtype(source.sequence)
     return SequenceSource(hide_type(builder, source.sequence, dtype))
+
+
+def _shared_symbols(body: LoopBody, typings: Typings) -> set[str]:
+    """Return the symbols of elements that are declared of something else in the body too.
+
+    One symbol of two sequences says nothing of their elements, but onnxruntime gives one value
+    the memory of another if both have the same symbols.
+    """
+    sequences = [s.sequence for _, s in body.elements if isinstance(s, SequenceSource)]
+    symbols = Counter(
+        dim
+        for value in dict.fromkeys([*sequences, *_read_from_outside(body)])
+        for dim in typings.declared.dims(value) or ()
+        if isinstance(dim, str)
+    )
+    return {symbol for symbol, times in symbols.items() if times > 1}
+
+
+def _read_from_outside(body: LoopBody) -> list[ir.Value]:
+    """Return the values that are one for all samples: shared ones and captured ones."""
+    nodes = list(walk_nodes(body.nodes))
+    inside = {value for node in nodes for value in node.outputs}
+    inside.update(inner for inner, _ in body.elements)
+    inside.update(
+        value for node in nodes for _, graph in subgraphs(node) for value in graph.inputs
+    )
+    read = (value for node in nodes for value in node.inputs if value is not None)
+    return [body.shared.get(value, value) for value in read if value not in inside]
 
 
 def _enter_types(typings: Typings, plan: OutputPlan, held: Held) -> None:

@@ -197,8 +197,9 @@ class _Turn:
         """Fuse a Map together with those that read what it appends, if that is possible."""
         site, members, plan = self._read(node), [node], None
         while (reader := find_reader(site, members)) is not None:
-            attached = set(walk_nodes(self._model.graph))
-            merged = merge_sites(site, self._read(reader), attached)
+            originals = [_original(member) for member in (*members, reader)]
+            gone = set(walk_nodes(node for one in originals for node, _ in one.nodes))
+            merged = merge_sites(site, self._read(reader), gone)
             if merged is None:
                 break
             self._type(merged)
@@ -208,6 +209,7 @@ class _Turn:
                 break
             if plan is not None:
                 plan.discard()
+                discard_body(site)
             site, plan = merged, longer
             members.append(reader)
         if plan is None:

@@ -61,7 +61,7 @@ def register_schema() -> None:
     schema: Any = onnx.defs.OpSchema
     parameter = schema.FormalParameter
     kind, attribute = schema.AttrType, schema.Attribute
-    variadic = parameter_option(schema)
+    variadic = schema.FormalParameterOption.Variadic
     types = sorted({t for s in ("Identity", "Optional") for t in _types_of(s)})
     made = schema(
         OP_TYPE,
@@ -80,11 +80,6 @@ def register_schema() -> None:
     )
     made.set_type_and_shape_inference_function(_infer)
     onnx.defs.register_schema(made)
-
-
-def parameter_option(schema: Any) -> Any:
-    """Return the option of a parameter that stands for any number of values."""
-    return schema.FormalParameterOption.Variadic
 
 
 def _types_of(op_type: str) -> list[str]:

@@ -23,7 +23,7 @@ def find_reader(site: MapSite, members: Collection[ir.Node]) -> ir.Node | None:
         site: A map.
         members: The Maps that it consists of.
     """
-    own = {result.value for result in site.results if result.kind == "sequence"}
+    own = [result.value for result in site.results if result.kind == "sequence"]
     for value in own:
         for user, _ in value.uses():
             is_other = is_map(user) and user.graph is site.graph and user not in members
@@ -32,7 +32,7 @@ def find_reader(site: MapSite, members: Collection[ir.Node]) -> ir.Node | None:
     return None
 
 
-def _depends(reader: ir.Node, sequences: set[ir.Value], site: MapSite) -> bool:
+def _depends(reader: ir.Node, sequences: Collection[ir.Value], site: MapSite) -> bool:
     """Whether a Map reads something of another map by way of another node, or of another kind."""
     results = {result.value for result in site.results}
     body = reader.attributes["body"].as_graph()
@@ -53,7 +53,7 @@ def _depends(reader: ir.Node, sequences: set[ir.Value], site: MapSite) -> bool:
     return False
 
 
-def merge_sites(first: MapSite, second: MapSite, attached: Collection[ir.Node]) -> MapSite | None:
+def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> MapSite | None:
     """Return one map that yields what two yield; the second reads a sequence of the first.
 
     The bodies are copied, and stand in no model. A result of the first that nothing but the
@@ -62,7 +62,7 @@ def merge_sites(first: MapSite, second: MapSite, attached: Collection[ir.Node]) 
     Args:
         first: A map.
         second: A map that `find_reader` found for it.
-        attached: All nodes of the model.
+        gone: All nodes, at any depth, of the Loops that become this map.
 
     Returns:
         The map; None if the two need not have one number of samples.
@@ -98,7 +98,7 @@ def merge_sites(first: MapSite, second: MapSite, attached: Collection[ir.Node]) 
         dataclasses.replace(r, output=r.output + len(first.body.outputs)) for r in second.results
     ]
     inputs = [*(own for own, _ in elements), *(own for own, _ in shared)]
-    kept = [r for r in first.results if not _vanishes(r.value, second.node, attached)]
+    kept = [r for r in first.results if not _vanishes(r.value, second.node, gone)]
     return dataclasses.replace(
         second,
         elements=elements,
@@ -121,14 +121,17 @@ def _has_as_many(second: MapSite, sequences: Collection[ir.Value]) -> bool:
     return isinstance(source, SequenceSource) and source.sequence in sequences
 
 
-def _vanishes(value: ir.Value, reader: ir.Node, attached: Collection[ir.Node]) -> bool:
-    """Whether nothing needs a value any more once a Map that reads it is gone."""
+def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bool:
+    """Whether nothing needs a value any more once a Map that reads it, and Loops, are gone.
+
+    A Loop that another Map was raised from needs what it reads: it may come back.
+    """
     pending, seen = [value], {reader}
     while pending:
         one = pending.pop()
         if one.is_graph_output():
             return False
-        users = {user for user, _ in one.uses() if user in attached} - seen
+        users = {user for user, _ in one.uses() if user not in gone} - seen
         seen |= users
         if any(not user.outputs or user.graph is not reader.graph for user in users):
             return False

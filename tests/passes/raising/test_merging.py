@@ -60,6 +60,30 @@ def test_a_chain_of_equal_shapes_ends_without_a_loop(length: int, opset: int) ->
     assert "SplitToSequence" not in kinds(after)
 
 
+def test_nothing_is_left_of_the_loops_that_were_merged() -> None:
+    after = check(chain(5), uniform=["xs"])
+    model = ir.from_proto(after)
+    unread = [
+        node.op_type
+        for node in walk_nodes(model.graph)
+        if not any(out.uses() or out.is_graph_output() for out in node.outputs)
+    ]
+    assert unread == []
+
+
+def test_what_a_loop_that_comes_back_reads_is_still_there() -> None:
+    between = """n9 = SequenceLength (s0)
+      e9 = SequenceEmpty <dtype = 1> ()
+      s9 = Loop <body = step9 (int64 i9, bool c9, seq(float[]) a9)
+          => (bool go9, seq(float[]) b9) {
+        r9 = RandomNormal <shape = [2]> ()
+        b9 = SequenceInsert (a9, r9)
+        go9 = Identity (c9)
+      }> (n9, t, e9)
+      f = SequenceLength (s9)"""
+    check(chain(2, between, "float[M,a,b] y, int64 f"), uniform=["xs"])
+
+
 def test_the_report_says_what_became_of_each() -> None:
     report = rewriter.explain(onnx.parser.parse_model(chain(2)), uniform=["xs"])
     first, second = report.decisions

@@ -54,8 +54,8 @@ __all__ = ["ReadLoopsPass"]
 class ReadLoopsPass(ir.passes.InPlacePass):
     """Fuse the Loops and Scans that are maps over independent samples, and only as a whole.
 
-    All of them are raised to Maps. One of which something would have to stay in a loop is given
-    back exactly as it was. The loops that a rewrite wrote itself stay. A model-local function is
+    All of them are raised to Maps. A Loop that could be fused only in part is given back exactly
+    as it was. The loops that a rewrite wrote itself stay. A model-local function is
     inlined where one of its Loops is fused there.
 
     Attributes:
@@ -363,10 +363,17 @@ def _restore(
 ) -> None:
     """Give a model the functions that are called, and the imports that are needed, no others."""
     called = {node.op_identifier() for graph in all_graphs(model) for node in graph}
-    while missing := (called & functions.keys()) - model.functions.keys():
-        for identifier in missing:
-            model.functions[identifier] = functions[identifier]
-            called |= {node.op_identifier() for node in walk_nodes(functions[identifier])}
+    needed = called & functions.keys()
+    while (
+        found := {inner.op_identifier() for one in needed for inner in walk_nodes(functions[one])}
+        & functions.keys() - needed
+    ):
+        needed |= found
+    if not needed <= model.functions.keys():
+        kept = {i: f for i, f in functions.items() if i in needed or i in model.functions}
+        model.functions.clear()
+        model.functions.update(kept)
+    called.update(n.op_identifier() for one in needed for n in walk_nodes(functions[one]))
     domains = {identifier[0] for identifier in called}
     for domain in model.opset_imports.keys() - imports.keys() - domains:
         del model.opset_imports[domain]

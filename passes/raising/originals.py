@@ -12,15 +12,26 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.builder import drop_uses
-from passes.graphs import captured_values, subgraphs
+from passes.graphs import captured_values, subgraphs, walk_nodes
 from passes.maps.operator import DOMAIN, is_map
 from passes.raising.readings import Reading
 from passes.site import MapSite
 from passes.splice import remove_dead
 
-__all__ = ["GiveBackPass", "Original", "forget", "give_back", "original_of", "replace_by_map"]
+__all__ = [
+    "IMPORTS_KEY",
+    "GiveBackPass",
+    "Original",
+    "forget",
+    "give_back",
+    "original_of",
+    "replace_by_map",
+]
 
 _KEY = "seqmap.original"
+
+IMPORTS_KEY = "seqmap.imports"
+"""Note on a model, which no file holds: the domains that it imported before it was raised."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +118,8 @@ class GiveBackPass(ir.passes.InPlacePass):
 
     1. The nodes stand where they stood, under the names that they had.
     2. What was written for the Map goes with it, its initializers included.
-    3. No import of the domain of the Map is left.
+    3. No import is left of the domain of the Map, nor one that came with raising and that no node
+       needs.
     """
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -120,7 +132,20 @@ class GiveBackPass(ir.passes.InPlacePass):
                 modified = True
             pending.extend(inner for node in graph for _, inner in subgraphs(node))
         modified |= model.opset_imports.pop(DOMAIN, None) is not None
+        modified |= _drop_imports(model)
         return ir.passes.PassResult(model, modified)
+
+
+def _drop_imports(model: ir.Model) -> bool:
+    """Drop the imports that raising added, where no node of the graphs needs them."""
+    before = model.meta.pop(IMPORTS_KEY, None)
+    if before is None:
+        return False
+    needed = {node.domain for node in walk_nodes(model.graph)}
+    added = [domain for domain in model.opset_imports if domain not in before | needed]
+    for domain in added:
+        del model.opset_imports[domain]
+    return bool(added)
 
 
 def give_back(node: ir.Node) -> ir.Node:

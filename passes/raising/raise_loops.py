@@ -26,7 +26,7 @@ from passes.names import keep_names, name_apart
 from passes.opset_check import find_misfit
 from passes.opset_forms import to_opset_form
 from passes.promises import Promises
-from passes.raising.originals import replace_by_map
+from passes.raising.originals import IMPORTS_KEY, replace_by_map
 from passes.raising.readings import Reading
 from passes.raising.results import type_results
 from passes.reading.facts import NotAMapError
@@ -70,11 +70,14 @@ class RaiseLoopsPass(ir.passes.InPlacePass):
         self.raised, self.decisions = {}, []
         if not any(map(is_given, walk_nodes(model.graph))):
             return ir.passes.PassResult(model, False)
+        imports = set(model.opset_imports)
         with keep_names(model):
             typings = type_both_ways(model, self._promises)
             raiser = Raiser(model, typings, node_paths(model), is_given)
             raiser.raise_loops()
         name_apart(model, raiser.written)
+        if raiser.raised:
+            model.meta[IMPORTS_KEY] = imports
         self.raised = {site.path: site.dialect for site in raiser.raised.values()}
         self.decisions = list(raiser.kept.values())
         return ir.passes.PassResult(model, bool(self.raised))

@@ -137,6 +137,23 @@ def test_a_loop_inside_of_a_raised_one_is_raised_there() -> None:
     assert list(raised) == ["Loop_6", "Loop_6/body/Loop_1"]
 
 
+IN_FUNCTIONS = """<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
+main (float[N,4] x) => (float[N,4] y) {
+  z = Constant <value = int64 {0}> ()
+  t = Constant <value = bool {1}> ()
+  s = Shape (x)
+  n = Gather (s, z)
+  y = Loop <body = step (int64 i, bool c) => (bool go, float[4] r) { e = Gather (x, i) r = f.a (e) go = Identity (c) }> (n, t)
+}
+<domain: "f", opset_import: ["" : 17, "g" : 1]> a (v) => (w) { u = g.b (v) w = Neg (u) }
+<domain: "g", opset_import: ["" : 17]> b (v) => (w) { w = Relu (v) }
+"""
+
+
+def test_imports_that_opened_functions_need_go_again() -> None:
+    assert raised_and_given_back(onnx.parser.parse_model(IN_FUNCTIONS))
+
+
 def test_a_given_back_loop_follows_what_it_reads() -> None:
     model = ir.from_proto(onnx.parser.parse_model(NESTED))
     RaiseLoopsPass()(model)

@@ -316,7 +316,7 @@ def _apply(plan: FusionPlan, facts: FusionFacts, bodies: Sequence[ir.Graph]) -> 
     Args:
         plan: What the map becomes.
         facts: What holds for all maps.
-        bodies: Further graphs of which it may read initializers.
+        bodies: Further graphs; it may read their initializers.
     """
     site = plan.site
     builder, pairs = record_fusion(plan, facts)

@@ -11,7 +11,7 @@ from passes.graphs import constant_value, is_default_domain
 __all__ = ["CARRIES_SEQUENCES", "to_opset_form"]
 
 CARRIES_SEQUENCES = 13
-"""The first opset of which Loop and If have sequences among their values."""
+"""The first opset in which Loop and If take and yield sequences."""
 
 _ATTRIBUTE_UNTIL_12 = {
     "Split": "split",

@@ -172,7 +172,7 @@ def behind_first(builder: Builder, row: ir.Value) -> ir.Value:
 
 
 def all_true(builder: Builder, flags: ir.Value) -> ir.Value:
-    """Record whether all flags are true, of which there is at least one: a boolean scalar."""
+    """Record whether all flags are true: a boolean scalar; there is at least one flag."""
     numbers = builder.op("Cast", [flags], {"to": int(_INT32)})
     least = builder.op("ReduceMin", [numbers], {"keepdims": 0})
     return builder.op("Cast", [least], {"to": int(_BOOL)})

@@ -58,7 +58,7 @@ class RaiseLoopsPass(ir.passes.InPlacePass):
         """Set up the pass.
 
         Args:
-            promises: Shapes of inputs that the caller vouches for.
+            promises: Shapes of inputs that the caller promises.
         """
         super().__init__()
         self._promises = promises

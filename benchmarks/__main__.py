@@ -18,6 +18,7 @@ import onnxruntime
 from benchmarks.cases import CASES, FAMILIES, SWEEPS
 from benchmarks.forms import forms_table
 from benchmarks.measure import Refused, Times, expand_with_onnx, measure, ratio
+from benchmarks.pictures import write_pictures
 from benchmarks.small_batches import speed_table
 from benchmarks.workload import Case, Sweep
 from rewriter.pipeline import Strategy, rewrite
@@ -29,6 +30,9 @@ RESULTS = pathlib.Path(__file__).with_name("RESULTS.md")
 
 def main() -> None:
     args = _arguments()
+    if args.pictures:
+        write_pictures()
+        return
     lines = []
     for line in itertools.chain(_head(args), _cases(args), _small(args), _sweeps(args)):
         print(line, flush=True)
@@ -42,6 +46,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--strategy", nargs="+", default=["expand", "auto"], help="default: both")
     parser.add_argument("--only", help="cases and sweeps whose name holds this; writes nothing")
     parser.add_argument("--dry", action="store_true", help="do not write RESULTS.md")
+    parser.add_argument(
+        "--pictures", action="store_true", help="write the pictures of the docs, and stop"
+    )
     parser.add_argument("--rounds", type=int, default=31, help="runs of each model")
     parser.add_argument("--seconds", type=float, default=10.0, help="most seconds for one model")
     return parser.parse_args()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx
 
-from benchmarks import exported, ragged
+from benchmarks import carried, exported, ragged
 from benchmarks.workload import Case, Family, Sweep, draw, model
 
 __all__ = ["CASES", "FAMILIES", "SWEEPS"]
@@ -235,6 +235,15 @@ CASES: tuple[Callable[[], Case], ...] = (
     functools.partial(exported.scripted_rows, 16384),
     functools.partial(exported.map_fn, 1024),
     functools.partial(exported.nearest_neighbours, 1024),
+    functools.partial(carried.row_sum, 1024),
+    functools.partial(carried.masks, 100, 160),
+    functools.partial(carried.index_add, 1024),
+    functools.partial(carried.prefix_sum, 1024),
+    functools.partial(carried.filtered_rows, 1024),
+    functools.partial(carried.padded_clips, 256),
+    functools.partial(carried.projected_gru, 64, 256),
+    functools.partial(carried.tagged_path, 256, 24),
+    functools.partial(carried.best_boxes, 64, 300),
 )
 FAMILIES: Mapping[str, Family] = {
     "two-layer perceptron on rows of 64": _perceptron,

@@ -16,11 +16,11 @@ import onnxruntime
 from benchmarks.bodies import BODIES
 from benchmarks.measure import open_session, own_feeds
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.guard_choice import Choice
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.guard_choice import FormChoice
 from passes.fusing.guarded_walks import Behind
 from passes.loops.plan import LoopPlan
-from passes.site import MapSite
+from passes.site import GuardCheck, MapSite
 from rewriter.pipeline import rewrite
 
 __all__ = ["FORMS", "forced", "forms_of", "forms_table"]
@@ -51,22 +51,22 @@ def forced(form: str) -> Iterator[list[bool]]:
         loop: LoopPlan,
         plain: FusedBody,
         behind: Behind,
-    ) -> Choice:
+    ) -> FormChoice:
         found = behind.found
-        shapes = found.get(Check.SHAPES)
-        by_rows = {c: body for c, body in found.items() if c is not Check.SHAPES}
+        shapes = found.get(GuardCheck.SHAPES)
+        by_rows = {c: body for c, body in found.items() if c is not GuardCheck.SHAPES}
         rows = max(by_rows, key=lambda c: by_rows[c].walk.fused, default=None)
         batched = {c for c, body in found.items() if body.walk.fused > plain.walk.fused}
-        forms: dict[str, dict[Check | None, FusedBody]] = {"without a guard": {None: plain}}
-        if shapes is not None and Check.SHAPES in batched:
-            forms["equal shapes"] = {Check.SHAPES: shapes}
+        forms: dict[str, dict[GuardCheck | None, FusedBody]] = {"without a guard": {None: plain}}
+        if shapes is not None and GuardCheck.SHAPES in batched:
+            forms["equal shapes"] = {GuardCheck.SHAPES: shapes}
         if rows is not None and rows in batched:
             forms["equal rows"] = {rows: by_rows[rows]}
         if len(forms) == 3 and shapes is not None and rows is not None:
-            forms["both"] = {Check.SHAPES: shapes, rows: by_rows[rows]}
+            forms["both"] = {GuardCheck.SHAPES: shapes, rows: by_rows[rows]}
         had.append(form in forms and (form != "without a guard" or plain.walk.fused > 0))
         rest = plain if plain.walk.fused else None
-        return Choice(
+        return FormChoice(
             forms.get(form, {}),
             rest=rest if form != "without a guard" else None,
             relied=behind.relied,

@@ -15,7 +15,8 @@ from typing import Any
 
 import onnx
 
-from benchmarks.cases import CASES, Case
+from benchmarks.cases import CASES
+from benchmarks.workload import Case
 from rewriter.backends import BackendError, Session, open_session, placement
 from rewriter.backends.onnxruntime import provider_of
 from rewriter.compare import compare

@@ -27,6 +27,7 @@ from passes.errors import RewriteError
 from rewriter import models, pipeline, protos
 from rewriter.backends import BACKENDS, BackendError, open_session
 from rewriter.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.targets import TargetError
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("PORTABILITY.md")
@@ -186,14 +187,14 @@ def _row(path: pathlib.Path) -> Row | None:
     if feeds is None:
         return None
     right = []
-    loops = pipeline.rewrite(before, "expand").model
+    loops = pipeline.rewrite(before, strategy="expand").model
     for judge, model in (("reference", before), ("onnxruntime", loops)):
         try:
             right.append(open_session(model, judge).run(feeds))
         except BackendError:
             continue
-    data = [protos.to_proto(model).SerializeToString() for model in (before, after)]
-    return Row(path.name, form, *data, feeds, right, why) if right else None
+    given, new = (protos.to_proto(model).SerializeToString() for model in (before, after))
+    return Row(path.name, form, given, new, feeds, right, why) if right else None
 
 
 def _rewritten(before: ir.Model) -> tuple[ir.Model, str, str]:
@@ -209,7 +210,7 @@ def _rewritten(before: ir.Model) -> tuple[ir.Model, str, str]:
     for form, options in tries:
         try:
             result = pipeline.rewrite(before, **options)
-        except pipeline.TargetError as error:
+        except TargetError as error:
             why = why or error.report.unreached[0].reason
             continue
         assert isinstance(result.model, ir.Model)

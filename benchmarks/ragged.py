@@ -58,9 +58,9 @@ def position_wise(samples: int, *, sequences: bool) -> Case:
     hand = f"""
     hand (float[T, 32] x, int64[B] lengths) => (float[T, 32] y) {{ {_BLOCK.format(x="x", y="y")} }}
     """
-    feeds = {"x": draw(0, sum(rows), 32), "lengths": np.array(rows, np.int64)}
+    packed = {"x": draw(0, sum(rows), 32), "lengths": np.array(rows, np.int64)}
     name = f"position-wise block, {samples:,} ragged samples, tensor in and out"
-    return Case(name, model(given, weights), model(hand, weights), feeds)
+    return Case(name, model(given, weights), model(hand, weights), packed)
 
 
 def cumulative_products(groups: int, most: int = 199) -> Case:

@@ -98,11 +98,11 @@ def speedup(
     """
     sessions = (before, after)
     fed = [own_feeds(session, feeds) for session in sessions]
-    outputs = [
+    expected, actual = (
         dict(zip((o.name for o in s.get_outputs()), s.run(None, own), strict=True))
         for s, own in zip(sessions, fed, strict=True)
-    ]
-    difference = compare(*outputs)
+    )
+    difference = compare(expected, actual)
     assert difference.equal, difference.message
     once = min(_seconds(before, fed[0], 1) for _ in range(3))
     runs = max(1, round(_TURN / once))

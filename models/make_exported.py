@@ -140,6 +140,23 @@ class SplitMapCat(nn.Module):
         return torch.cat(ys)
 
 
+class SemSegPostprocess(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Conv2d(4, 5, 1)
+
+    def forward(self, x: Tensor, sizes: Tensor) -> list[Tensor]:
+        logits = self.head(x)
+        maps: list[Tensor] = []
+        for i in range(logits.shape[0]):
+            size = [int(sizes[i][0]), int(sizes[i][1])]
+            y = nn.functional.interpolate(
+                logits[i].unsqueeze(0), size=size, mode="bilinear", align_corners=False
+            )
+            maps.append(y[0].argmax(0))
+        return maps
+
+
 class ZipMatMul(nn.Module):
     def forward(self, a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
         return [torch.matmul(x, y) for x, y in zip(a, b)]  # noqa: B905 -- TorchScript knows no strict
@@ -233,6 +250,15 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
         SplitMapCat(),
         (torch.randn(95),),
         {"input_names": ["x"], "output_names": ["y"], "dynamic_axes": {"x": {0: "N"}}},
+    ),
+    "ts_semseg_postprocess": (
+        SemSegPostprocess(),
+        (torch.randn(3, 4, 12, 12), torch.tensor([[9, 7], [20, 5], [12, 12]])),
+        {
+            "input_names": ["x", "sizes"],
+            "output_names": ["maps"],
+            "dynamic_axes": {"x": {0: "n"}, "sizes": {0: "n"}},
+        },
     ),
     "ts_zip_matmul_badshapes": (
         ZipMatMul(),

@@ -1,42 +1,96 @@
-"""Passes over ONNX models: graph in, graph out, each one an `onnx_ir` pass that works alone."""
+"""Passes over ONNX models: graph in, graph out, each one an `onnx_ir` pass that works alone.
+
+Each name is imported when it is first used.
+"""
 
 from __future__ import annotations
 
-from passes.decisions import Code, Decision, Decline, Reason, Verdict
-from passes.eliminate import EliminateSequencesPass
-from passes.errors import RewriteError
-from passes.expand import ExpandSequenceMapPass
-from passes.fuse import FuseSequenceMapPass
-from passes.fuse_loops import ReadLoopsPass
-from passes.inline import InlineMapFunctionsPass
-from passes.promises import Promises
-from passes.raising import GiveBackPass, RaiseLoopsPass
-from passes.runtimes import SidestepDefectsPass
-from passes.select_branches import SelectBranchesPass
-from passes.simplify import SimplifyBodiesPass
-from passes.typing import TypeValuesPass
-from passes.unroll import UnrollSequenceMapPass
-from passes.unroll_loops import UnrollLoopsPass
+from typing import TYPE_CHECKING, Any
+
+from passes.lazy import load_attribute
+
+if TYPE_CHECKING:
+    from passes.batching.context import Context, Operand, Output
+    from passes.batching.elementwise import broadcasting, elementwise
+    from passes.batching.registration import register
+    from passes.decisions import Code, Decision, Decline, Reason, Verdict
+    from passes.eliminate import EliminateSequencesPass
+    from passes.errors import RewriteError
+    from passes.expand import ExpandSequenceMapPass
+    from passes.fold_branches import FoldBranchesPass
+    from passes.fuse import FuseSequenceMapPass
+    from passes.fuse_options import FuseOptions
+    from passes.inline import InlineMapFunctionsPass
+    from passes.promises import Promises
+    from passes.raising import GiveBackPass, RaiseLoopsPass
+    from passes.runtimes import SidestepDefectsPass
+    from passes.select_branches import SelectBranchesPass
+    from passes.simplify import SimplifyBodiesPass
+    from passes.typing import TypeValuesPass
+    from passes.unroll import UnrollSequenceMapPass
 
 __all__ = [
     "Code",
+    "Context",
     "Decision",
     "Decline",
     "EliminateSequencesPass",
     "ExpandSequenceMapPass",
+    "FoldBranchesPass",
+    "FuseOptions",
     "FuseSequenceMapPass",
     "GiveBackPass",
     "InlineMapFunctionsPass",
+    "Operand",
+    "Output",
     "Promises",
     "RaiseLoopsPass",
-    "ReadLoopsPass",
     "Reason",
     "RewriteError",
     "SelectBranchesPass",
     "SidestepDefectsPass",
     "SimplifyBodiesPass",
     "TypeValuesPass",
-    "UnrollLoopsPass",
     "UnrollSequenceMapPass",
     "Verdict",
+    "broadcasting",
+    "elementwise",
+    "register",
 ]
+
+_MODULES = {
+    "Code": "passes.decisions",
+    "Context": "passes.batching.context",
+    "Decision": "passes.decisions",
+    "Decline": "passes.decisions",
+    "EliminateSequencesPass": "passes.eliminate",
+    "ExpandSequenceMapPass": "passes.expand",
+    "FoldBranchesPass": "passes.fold_branches",
+    "FuseOptions": "passes.fuse_options",
+    "FuseSequenceMapPass": "passes.fuse",
+    "GiveBackPass": "passes.raising",
+    "InlineMapFunctionsPass": "passes.inline",
+    "Operand": "passes.batching.context",
+    "Output": "passes.batching.context",
+    "Promises": "passes.promises",
+    "RaiseLoopsPass": "passes.raising",
+    "Reason": "passes.decisions",
+    "RewriteError": "passes.errors",
+    "SelectBranchesPass": "passes.select_branches",
+    "SidestepDefectsPass": "passes.runtimes",
+    "SimplifyBodiesPass": "passes.simplify",
+    "TypeValuesPass": "passes.typing",
+    "UnrollSequenceMapPass": "passes.unroll",
+    "Verdict": "passes.decisions",
+    "broadcasting": "passes.batching.elementwise",
+    "elementwise": "passes.batching.elementwise",
+    "register": "passes.batching.registration",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return load_attribute(__name__, name, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return __all__

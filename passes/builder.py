@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir import AttributeType
 
-__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "Builder", "drop_uses", "tensor_value"]
+from passes.drafts import Memo, drop_uses, note
+from passes.graphs import reads_of
+
+__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "Builder", "needed_nodes", "tensor_value"]
 
 ORIGIN_KEY = "seqmap.origin"
 """Metadata of a new node: path of the node that it stands for."""
@@ -36,14 +39,16 @@ def _tensor(array: np.ndarray) -> ir.TensorProtocol:
     return ir.StringTensor(strings, shape=ir.Shape(array.shape))
 
 
-def drop_uses(nodes: Sequence[ir.Node]) -> None:
-    """Make nodes that no graph holds read nothing, so that values do not count them as users."""
-    for node in nodes:
-        for attribute in node.attributes.values():
-            if attribute.type == AttributeType.GRAPH and not attribute.is_ref():
-                drop_uses(list(attribute.as_graph()))
-        for index in range(len(node.inputs)):
-            node.replace_input_with(index, None)
+def needed_nodes(nodes: Iterable[ir.Node], outputs: Iterable[ir.Value]) -> set[ir.Node]:
+    """Return the nodes that some values depend on."""
+    among, needed, pending = set(nodes), set[ir.Node](), list(outputs)
+    while pending:
+        node = pending.pop().producer()
+        if node is None or node in needed or node not in among:
+            continue
+        needed.add(node)
+        pending += reads_of(node)
+    return needed
 
 
 class Builder:
@@ -52,12 +57,14 @@ class Builder:
     Attributes:
         nodes: What was recorded.
         origin: Path of the node that the new nodes stand for, kept in their metadata.
+        opset: Version of ONNX's operators, None if nothing that is recorded depends on it.
     """
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, opset: int | None = None) -> None:
         self.nodes: list[ir.Node] = []
         self.origin = origin
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self.opset = opset
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = Memo()
 
     def node(
         self,
@@ -99,6 +106,7 @@ class Builder:
         for output in node.outputs:
             output.name = f"{base}/{op_type}_out"
         self.nodes.append(node)
+        note(node, self.nodes)
         return node
 
     def op(
@@ -136,37 +144,21 @@ class Builder:
         return self.constant(np.array(value, np.bool_))
 
     def prune(self, outputs: Collection[ir.Value]) -> None:
-        """Forget the nodes that nothing reads and that yield none of ``outputs``."""
-        kept = []
-        for node in reversed(self.nodes):
-            if any(out.uses() or out in outputs for out in node.outputs):
-                kept.append(node)
-            else:
-                drop_uses([node])
-        self.nodes = kept[::-1]
+        """Forget the nodes that none of ``outputs`` depends on."""
+        needed = needed_nodes(self.nodes, outputs)
+        drop_uses(node for node in self.nodes if node not in needed)
+        self.nodes[:] = [node for node in self.nodes if node in needed]
 
-    def mark(self) -> tuple[int, dict[Any, ir.Value]]:
-        """Return a point that `rollback` can return to."""
-        return len(self.nodes), dict(self._constants)
-
-    def rollback(self, mark: tuple[int, dict[Any, ir.Value]]) -> set[ir.Node]:
-        """Forget what was recorded since a mark; values of the graph lose these uses.
-
-        Returns:
-            The nodes that are forgotten.
-        """
-        count, self._constants = mark
-        forgotten = self.nodes[count:]
-        drop_uses(forgotten)
-        del self.nodes[count:]
-        return set(forgotten)
-
-    def document(self, mark: tuple[int, dict[Any, ir.Value]], node: ir.Node) -> None:
-        """Give what was recorded since a mark the documentation of the node that it stands for.
+    def document(self, start: int, node: ir.Node) -> None:
+        """Give what was recorded the documentation of the node that it stands for.
 
         Metadata goes to every new node, the doc string to those of the node's own operator.
+
+        Args:
+            start: How many nodes were recorded before.
+            node: The node that the others stand for.
         """
-        for new in self.nodes[mark[0] :]:
+        for new in self.nodes[start:]:
             new.metadata_props.update(node.metadata_props)
             if new.op_identifier() == node.op_identifier():
                 new.doc_string = new.doc_string or node.doc_string
@@ -185,15 +177,33 @@ class Builder:
             write: Records the nodes and returns the outputs. An output that the graph does not
                 compute itself, or that stands twice, goes through Identity.
         """
-        inner = Builder(self.origin)
-        outputs = list(write(inner))
-        own = {out for node in inner.nodes for out in node.outputs}
-        seen: set[ir.Value] = set()
-        for i, value in enumerate(outputs):
-            if value not in own or value in seen:
-                copied = inner.op("Identity", [value])
-                copied.type, copied.shape = value.type, value.shape
-                outputs[i] = copied
-            seen.add(outputs[i])
-        inner.prune(seen)
-        return ir.Graph(inputs, outputs, nodes=inner.nodes, name=name)
+        inner = Builder(self.origin, self.opset)
+        return inner.close(name, inputs, write(inner))
+
+    def close(
+        self,
+        name: str,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
+        *,
+        is_typed: bool = True,
+    ) -> ir.Graph:
+        """Make a graph of what was recorded and is needed; see `subgraph`.
+
+        Args:
+            name: Name of the graph.
+            inputs: Its inputs.
+            outputs: Its outputs.
+            is_typed: Whether a copy of an output takes over its type.
+        """
+        own = {out for node in self.nodes for out in node.outputs}
+        made: dict[ir.Value, None] = {}
+        for value in outputs:
+            new = value
+            if value not in own or value in made:
+                new = self.op("Identity", [value])
+                if is_typed:
+                    new.type, new.shape = value.type, value.shape
+            made[new] = None
+        self.prune(made)
+        return ir.Graph(inputs, list(made), nodes=self.nodes, name=name)

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.branches import chosen_branch, fold_branches
+from passes.builder import Builder
+from passes.decisions import Decision, Verdict
+from passes.fold_branches import chosen_branch, fold_branches
 from passes.folding import Folder
 from passes.graphs import is_default_domain, subgraphs
 from passes.names import make_names_unique
-from passes.splice import remove_dead
-from passes.typing import type_values
+from passes.splice import remove_dead, splice
+from passes.typing import Typing, type_values
 
-__all__ = ["counted", "settle", "weight_of"]
+__all__ = ["Copies", "settle", "weight_of"]
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with what it counts, in words."""
+@dataclasses.dataclass(frozen=True)
+class Copies:
+    """A map or a loop as copies of its body: recorded, not yet put into its graph.
+
+    Attributes:
+        node: What they take the place of.
+        path: Its path, for messages.
+        builder: The copies.
+        results: Each value of the node that is read, and the one that stands for it.
+        count: How many copies there are.
+        weight: How many nodes they are in all.
+    """
+
+    node: ir.Node
+    path: str
+    builder: Builder
+    results: Sequence[tuple[ir.Value, ir.Value]]
+    count: int
+    weight: int
+
+    def put(self, typing: Typing) -> Decision:
+        """Put the copies into the place of the node; return what was done."""
+        typing.copy(splice(self.builder, self.node, self.results))
+        form = (
+            f"{_counted(self.count, 'copy', 'copies')}, {_counted(self.weight, 'node', 'nodes')}"
+        )
+        return Decision(self.path, self.node.op_type, Verdict.UNROLLED, form)
+
+
+def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 

@@ -87,12 +87,13 @@ class Code(enum.StrEnum):
     OPSET = (
         "opset",
         "the batched form needs an operator version that the model's opset lacks",
-        "convert the model to a newer opset first",
+        "--opset N converts the model to a newer opset first",
     )
     EXACT = (
         "exact",
-        "a discrete operator is fed by an operator that rounds differently when batched",
-        "leave --exact out to accept a flip at a tie",
+        "a discrete operator is fed by an operator that rounds differently when batched, or a "
+        "carried total of floats would be added up in another order",
+        "leave --exact out to accept a flip at a tie, or another rounding of the total",
     )
     COST = (
         "cost",

@@ -1,13 +1,15 @@
-"""Replaces sequences of which enough is known by the tensors that they hold."""
+"""Replaces sequences by the tensors that they hold, where enough is known of them."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.builder import Builder, drop_uses
+from passes.body_copies import rank_alone
+from passes.builder import Builder, needed_nodes
+from passes.drafts import drafting
 from passes.folding import Folder
 from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths, subgraphs
 from passes.inline import InlineMapFunctionsPass
@@ -110,9 +112,12 @@ def _eliminate(model: ir.Model, *, required: bool) -> bool:
     known = KnownSequences(typing, Folder(typing))
     opset = default_opset(model)
     reader = SequenceReader(typing, known, opset)
-    reads = _plan_reads(model, reader)
+    with drafting() as draft:
+        reads = _plan_reads(model, reader)
+        _apply(reads, reader, opset, set(model.graph.outputs))
+        draft.keep_placed()
     if reads:
-        _apply(reads, reader, opset)
+        remove_dead([read.node for read in reads])
         _remove_unread(model)
         return True
     return yield_tensors(model, typing, known, opset, required=required) or removed
@@ -136,40 +141,42 @@ def _plan_reads(model: ir.Model, reader: SequenceReader) -> list[_Read]:
                 continue
             builder = Builder(paths[node])
             value = reader.read(builder, node)
-            if value is None:
-                drop_uses(builder.nodes)
-            else:
+            if value is not None:
                 reads.append(_Read(node, builder, value))
     return reads
 
 
-def _apply(reads: list[_Read], reader: SequenceReader, opset: int) -> None:
+def _apply(
+    reads: list[_Read], reader: SequenceReader, opset: int, declared: Collection[ir.Value]
+) -> None:
     """Put recorded reads into their graphs.
 
     An element may itself be the output of a node that is replaced.
+
+    Args:
+        reads: The reads.
+        reader: Has recorded what several of them share.
+        opset: Version of ONNX's operators in the model.
+        declared: The outputs of the main graph, whose dimensions stay as they are.
     """
-    read_values = {read.value for read in reads}
-    for read in reads:
-        graph = read.node.graph
-        assert graph is not None
-        to_opset_form(read.builder.nodes, opset)
-        read.builder.prune(read_values)
-        graph.insert_before(read.node, read.builder.nodes)
-    for node, builder in reader.slices.builders().items():
+    builders = [(read.node, read.builder) for read in reads]
+    builders += reader.slices.builders().items()
+    for _, builder in builders:
         to_opset_form(builder.nodes, opset)
-        builder.prune(read_values)
+    nodes = [node for _, builder in builders for node in builder.nodes]
+    needed = needed_nodes(nodes, [read.value for read in reads])
+    for node, builder in builders:
         assert node.graph is not None
-        node.graph.insert_before(node, builder.nodes)
+        node.graph.insert_before(node, [one for one in builder.nodes if one in needed])
     instead = {read.node.outputs[0]: read.value for read in reads}
     for read in reads:
         value = read.value
         while value in instead:
             value = instead[value]
-        _replace(read, value)
-    remove_dead([read.node for read in reads])
+        _replace(read, value, declared)
 
 
-def _replace(read: _Read, new: ir.Value) -> None:
+def _replace(read: _Read, new: ir.Value, declared: Collection[ir.Value]) -> None:
     old, graph = read.node.outputs[0], read.node.graph
     assert graph is not None
     node = new.producer()
@@ -183,7 +190,7 @@ def _replace(read: _Read, new: ir.Value) -> None:
         new.type, new.doc_string = old.type or new.type, old.doc_string
         new.metadata_props.update(old.metadata_props)
         if old.is_graph_output():
-            new.shape = old.shape
+            new.shape = old.shape if old in declared else rank_alone(old.shape)
     old.replace_all_uses_with(new, replace_graph_outputs=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 __all__ = ["RewriteError"]
 
 
@@ -10,4 +12,9 @@ class RewriteError(Exception):
 
     The message is one sentence for the user: which node or file (a node by its path through
     subgraphs), why, and what to do about it.
+
+    Attributes:
+        exit_status: The status of a command that ends with it.
     """
+
+    exit_status: ClassVar[int] = 1

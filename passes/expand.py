@@ -7,10 +7,10 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from passes.branches import fold_branches
 from passes.builder import Builder
 from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fold_branches import fold_branches
 from passes.folding import Folder
 from passes.graphs import node_paths, walk_nodes
 from passes.loops.few_samples import write_by_count
@@ -20,7 +20,6 @@ from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import MapSite
-from passes.sources import lengths_are_equal
 from passes.splice import splice
 from passes.typing import Typings, type_both_ways, type_values
 
@@ -117,7 +116,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         paths = node_paths(model)
         # A loop does not show any more that its results are as many as its samples.
         equal_lengths = {
-            node: lengths_are_equal(self._read(node, graph, paths, typings), typings.proven)
+            node: self._read(node, graph, paths, typings).lengths_are_equal(typings.proven)
             for graph, node in maps
         }
         for graph, node in maps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -119,7 +119,7 @@ class Folder:
         operands = [self._operand(node, i) for i in range(len(node.inputs))]
         first = operands[0] if operands else None
         if first is None:
-            return None
+            return self._picked_dims(node, operands) if node.op_type == "Gather" else None
         if node.op_type in _UNARY:
             return np.asarray(_UNARY[node.op_type](first))
         if node.op_type in ("Cast", "CastLike"):
@@ -140,6 +140,26 @@ class Folder:
         if node.op_type in ("Squeeze", "Unsqueeze") and len(known) == 2:
             return self._with_axes(node, first, known[1])
         return None
+
+    def _picked_dims(self, node: ir.Node, operands: Sequence[Array | None]) -> Array | None:
+        """Pick known dimensions from a shape that has unknown ones too."""
+        shape = None if node.inputs[0] is None else node.inputs[0].producer()
+        places = operands[1] if len(operands) == 2 else None
+        if shape is None or shape.op_type != "Shape" or places is None:
+            return None
+        dims = None if shape.inputs[0] is None else self._typing.dims(shape.inputs[0])
+        if dims is None or not is_default_domain(shape):
+            return None
+        dims = dims[
+            shape.attributes.get_int("start", 0) : shape.attributes.get_int("end", len(dims))
+        ]
+        if (places < -len(dims)).any() or (places >= len(dims)).any():
+            return None
+        picked = [dims[place] for place in places.reshape(-1)]
+        numbers = [d for d in picked if isinstance(d, int)]
+        if len(numbers) < len(picked):
+            return None
+        return np.array(numbers, np.int64).reshape(places.shape)
 
     def _shape(self, node: ir.Node) -> Array | None:
         dims = None if node.inputs[0] is None else self._typing.static_dims(node.inputs[0])

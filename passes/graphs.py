@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from passes.drafts import note
+
 __all__ = [
     "PATH_KEY",
     "all_graphs",
@@ -20,6 +22,7 @@ __all__ = [
     "default_opset",
     "forget_paths",
     "graphs_inside",
+    "graphs_with_nodes",
     "is_default_domain",
     "local_name",
     "node_paths",
@@ -45,7 +48,8 @@ def is_default_domain(node: ir.Node) -> bool:
 def subgraphs(node: ir.Node) -> list[tuple[str, ir.Graph]]:
     """Return the graphs that a node owns, each with the name of its attribute."""
     found: list[tuple[str, ir.Graph]] = []
-    for name, attribute in node.attributes.items():
+    # The dictionary itself: every pass asks every node.
+    for name, attribute in node.attributes.data.items():
         if attribute.type not in _GRAPH_TYPES or attribute.is_ref():
             continue
         if attribute.type == ir.AttributeType.GRAPH:
@@ -71,23 +75,37 @@ def graphs_inside(node: ir.Node) -> Iterator[ir.Graph]:
 
 def with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:
     """Yield a graph and every graph inside of it, at any depth."""
-    yield graph
-    for node in graph:
-        for _, inner in subgraphs(node):
-            yield from with_subgraphs(inner)
+    for one, _ in _with_nodes(graph):
+        yield one
+
+
+def _with_nodes(graph: ir.Graph) -> Iterator[tuple[ir.Graph, list[ir.Node]]]:
+    """Yield a graph and every graph inside of it, each with its nodes, by one walk."""
+    nodes = list(graph)
+    yield graph, nodes
+    for node in nodes:
+        if node.attributes:
+            for _, inner in subgraphs(node):
+                yield from _with_nodes(inner)
+
+
+def graphs_with_nodes(model: ir.Model) -> Iterator[tuple[ir.Graph, list[ir.Node]]]:
+    """Yield each graph of a model with its nodes, in the order of `all_graphs`."""
+    yield from _with_nodes(model.graph)
+    for function in model.functions.values():
+        yield from _with_nodes(function.graph)
 
 
 def all_graphs(model: ir.Model) -> Iterator[ir.Graph]:
     """Yield the main graph, the graphs of functions, and every graph inside them."""
-    yield from with_subgraphs(model.graph)
-    for function in model.functions.values():
-        yield from with_subgraphs(function.graph)
+    for graph, _ in graphs_with_nodes(model):
+        yield graph
 
 
 def all_nodes(model: ir.Model) -> Iterator[ir.Node]:
     """Yield the nodes of all graphs of a model."""
-    for graph in all_graphs(model):
-        yield from graph
+    for _, nodes in graphs_with_nodes(model):
+        yield from nodes
 
 
 def node_paths(model: ir.Model) -> dict[ir.Node, str]:
@@ -166,12 +184,12 @@ def _small_array(tensor: ir.TensorProtocol | None, largest: int) -> np.ndarray |
 
 
 def _constant_node(node: ir.Node, largest: int) -> np.ndarray | None:
-    for name, attribute in node.attributes.items():
+    for name, attribute in node.attributes.data.items():
         if attribute.is_ref():
             return None
         match name:
             case "value":
-                return _small_array(attribute.as_tensor(), largest)
+                return _small_array(attribute.value, largest)
             case "value_int":
                 return np.array(attribute.as_int(), np.int64)
             case "value_ints":
@@ -232,6 +250,12 @@ def copy_value(value: ir.Value) -> ir.Value:
     )
 
 
+def reads_of(node: ir.Node) -> list[ir.Value]:
+    """Return what a node reads, by its graphs too."""
+    captured = (v for _, graph in subgraphs(node) for v in captured_values(graph))
+    return [v for v in (*node.inputs, *captured) if v is not None]
+
+
 def copy_node(
     node: ir.Node,
     values: dict[ir.Value, ir.Value | None],
@@ -258,6 +282,7 @@ def copy_node(
         doc_string=node.doc_string,
         metadata_props=dict(node.metadata_props),
     )
+    note(new)
     new.meta.update(node.meta)
     for old, out in zip(node.outputs, new.outputs, strict=True):
         out.name, out.type, out.shape = old.name, old.type, old.shape

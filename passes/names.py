@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import onnx_ir as ir
 
-from passes.graphs import PATH_KEY, all_graphs, subgraphs, walk_nodes
+from passes.graphs import (
+    PATH_KEY,
+    all_graphs,
+    captured_values,
+    graphs_with_nodes,
+    subgraphs,
+    walk_nodes,
+    with_subgraphs,
+)
 from passes.outer_outputs import connect_outer_outputs
 
-__all__ = ["keep_names", "make_names_unique", "name_apart"]
+__all__ = ["keep_names", "make_names_unique", "name_apart", "name_values_apart"]
+
+_Nodes: TypeAlias = tuple[ir.Graph, Sequence[ir.Node]]
 
 _Named = TypeVar("_Named", ir.Value, ir.Node)
 
@@ -52,53 +62,67 @@ def make_names_unique(model: ir.Model) -> bool:
         only.
     """
     changed = connect_outer_outputs(model)
-    graphs = list(all_graphs(model))
+    graphs = list(graphs_with_nodes(model))
+    nodes = [node for _, inner in graphs for node in inner]
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
-    renamed = [*_rename_values(graphs, fixed), *_rename_nodes(graphs)]
-    _tell_copies_apart(graphs)
+    renamed = [*_rename_values(graphs, fixed), *_rename_nodes(nodes)]
+    _tell_copies_apart(nodes)
     return changed or bool(renamed)
 
 
-def _rename_values(graphs: Sequence[ir.Graph], fixed: Set[ir.Value]) -> list[ir.Value]:
+def name_values_apart(body: ir.Graph) -> None:
+    """Give each value of a body a name of its own; what the body captures keeps its name."""
+    graphs = [(graph, list(graph)) for graph in with_subgraphs(body)]
+    _rename_values(graphs, set(captured_values(body)))
+
+
+def _rename_values(graphs: Sequence[_Nodes], fixed: Set[ir.Value]) -> list[ir.Value]:
     seen = {value.name for value in fixed}
     doubled = []
-    for graph in graphs:
-        for value in _values_of(graph):
+    for graph, nodes in graphs:
+        values = [*graph.inputs, *graph.initializers.values()]
+        values += [out for node in nodes for out in node.outputs]
+        for value in values:
             if value.name and value.name not in seen:
                 seen.add(value.name)
             elif value not in fixed and (value.name != "" or value.uses()):
                 doubled.append(value)
     if doubled:
-        taken = {value.name for graph in graphs for value in _values_of(graph) if value.name}
-        fresh = _Fresh(taken)
+        fresh = _Fresh({name for name in seen if name})
         for value in doubled:
             value.name = fresh.name(value.name or "value")
     return doubled
 
 
-def _rename_nodes(graphs: Sequence[ir.Graph]) -> list[ir.Node]:
+def _rename_nodes(nodes: Sequence[ir.Node]) -> list[ir.Node]:
     seen: set[str] = set()
     doubled = []
-    for graph in graphs:
-        for node in graph:
-            if node.name in seen:
-                doubled.append(node)
-            elif node.name:
-                seen.add(node.name)
+    for node in nodes:
+        name = node.name
+        if name in seen:
+            doubled.append(node)
+        elif name:
+            seen.add(name)
     fresh = _Fresh(seen)
     for node in doubled:
         node.name = fresh.name(node.name or node.op_type)
     return doubled
 
 
-def _tell_copies_apart(graphs: Sequence[ir.Graph]) -> None:
+def _tell_copies_apart(nodes: Iterable[ir.Node]) -> None:
     """Give each copy of a node a recorded path of its own; the first keeps the node's."""
-    nodes = [node for graph in graphs for node in graph if PATH_KEY in node.meta]
-    first = {path: node for node in reversed(nodes) if (path := node.meta[PATH_KEY])}
-    fresh = _Fresh(set(first))
+    paths: set[str] = set()
+    copies: list[tuple[ir.Node, str]] = []
     for node in nodes:
-        if first[node.meta[PATH_KEY]] is not node:
-            node.meta[PATH_KEY] = fresh.name(node.meta[PATH_KEY])
+        path = node.meta.get(PATH_KEY)
+        if path is None:
+            continue
+        if path in paths:
+            copies.append((node, path))
+        paths.add(path)
+    fresh = _Fresh(paths)
+    for node, path in copies:
+        node.meta[PATH_KEY] = fresh.name(path)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import is_default_domain, walk_nodes
+from passes.schemas import schema_of
 
 __all__ = ["find_misfit"]
 
@@ -29,9 +30,8 @@ def find_misfit(nodes: Iterable[ir.Node], opset: int) -> str | None:
 
 
 def _misfit(node: ir.Node, opset: int) -> str | None:
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opset, "")
-    except onnx.defs.SchemaError:
+    schema = schema_of(node.op_type, opset)
+    if schema is None:
         return f"{node.op_type} is no operator of opset {opset}"
     if len(node.inputs) > schema.max_input:
         return f"{node.op_type} has at most {schema.max_input} inputs at opset {opset}"

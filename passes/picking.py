@@ -50,7 +50,7 @@ def pick(
         condition: Where ``one`` is taken, a boolean tensor.
         one: A value of the same shape.
         other: Another one.
-        dtype: Their element type, of which `can_pick` holds.
+        dtype: Their element type, for which `can_pick` holds.
     """
     if dtype == ir.DataType.BOOL:
         first = builder.op("And", [condition, one])

@@ -30,6 +30,8 @@ def prepare(model: ir.Model, *, opens: bool = False) -> bool:
     """
     changed = InlineMapFunctionsPass()(model).modified
     maps = [node for node in walk_nodes(model.graph) if is_sequence_map(node)]
+    if not maps:
+        return changed
     bodies = [body for node in maps for _, body in subgraphs(node)]
     changed |= opens and open_functions(model, bodies)
     changed |= make_names_unique(model)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.site import Result
+from passes.site import MapResult
 from passes.typing import Typings
 
 __all__ = ["dims_of_samples"]
 
 
 def dims_of_samples(
-    value: ir.Value, results: Iterable[Result], typings: Typings
+    value: ir.Value, results: Iterable[MapResult], typings: Typings
 ) -> tuple[int | str | None, ...] | None:
     """Return the declared dimensions of an output of a body; its rank by a result otherwise.
 

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from passes.anywhere import runs_anywhere
 from passes.batching.table import may_draw
 from passes.body_copies import copy_body
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.graphs import (
     default_opset,
     graphs_inside,
@@ -141,10 +141,7 @@ def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
         _chosen(builder, flag, one, other, typing) for one, other in zip(*made, strict=True)
     ]
     to_opset_form(builder.nodes, default_opset(model))
-    graphs = _branches(node)
     splice(builder, node, zip(node.outputs, results, strict=True))
-    for graph in graphs:
-        drop_uses(list(graph))
 
 
 Pair = tuple[ir.Value, ir.Value]

@@ -6,12 +6,12 @@ import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
 from passes.body_copies import forget_dims, rank_alone
-from passes.branches import fold_branches
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
+from passes.fold_branches import fold_branches
 from passes.folding import Folder
 from passes.graphs import default_opset, is_default_domain, node_paths, subgraphs, walk_nodes
-from passes.merge import merge_maps
+from passes.merge import merge_sequence_maps
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps
@@ -35,8 +35,14 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         decisions: What was done with each map that is gone.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_views: bool = False) -> None:
+        """Set up the pass.
+
+        Args:
+            keeps_views: Leave alone the maps that only say how flat samples lie.
+        """
         super().__init__()
+        self._keeps_views = keeps_views
         self.decisions: list[Decision] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -58,7 +64,7 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         paths = node_paths(model)
         self.decisions = [
             Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
-            for first, second in merge_maps(model)
+            for first, second in merge_sequence_maps(model, keeps_views=self._keeps_views)
         ]
         modified |= bool(self.decisions)
         for graph, node in _simple_maps(model):

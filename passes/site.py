@@ -3,84 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Literal
+import enum
+from collections.abc import Sequence
+from typing import Literal, Protocol
 
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.reading.even import Even
+from passes.decisions import Reason
+from passes.maps.element_source import ElementSource
+from passes.typing import Typing
 
 __all__ = [
-    "ElementSource",
-    "IndexSource",
+    "Alternative",
+    "Condition",
+    "GuardCheck",
+    "MapResult",
     "MapSite",
-    "Result",
-    "SequenceSource",
-    "TensorSource",
+    "Original",
+    "Rest",
 ]
 
 
 @dataclasses.dataclass(frozen=True)
-class SequenceSource:
-    """Sample ``k`` reads element ``k`` of a sequence.
-
-    Attributes:
-        sequence: The sequence value.
-    """
-
-    sequence: ir.Value
-
-
-@dataclasses.dataclass(frozen=True)
-class TensorSource:
-    """Sample ``k`` reads a slice of a tensor along an axis, as SplitToSequence cuts it.
-
-    Attributes:
-        tensor: The tensor that is cut.
-        axis: Where it is cut; negative counts from the back.
-        keepdims: Without ``split``: whether the axis stays, with size 1.
-        split: None for slices of size 1; a scalar for the size of each slice (the last may be
-            smaller); a 1-D value for the sizes one by one.
-        split_is_scalar: Which of the two ``split`` is.
-        is_reversed: Without ``split``: whether sample 0 reads the last slice.
-        is_whole: With ``split``: whether the sizes are made to add up to the axis.
-    """
-
-    tensor: ir.Value
-    axis: int
-    keepdims: bool
-    split: ir.Value | None = None
-    split_is_scalar: bool = False
-    is_reversed: bool = False
-    is_whole: bool = False
-
-    @classmethod
-    def of_stacked(cls, tensor: ir.Value) -> TensorSource:
-        """Return the rows of a stacked tensor."""
-        return cls(tensor, 0, keepdims=False)
-
-
-@dataclasses.dataclass(frozen=True)
-class IndexSource:
-    """Sample ``k`` reads its own number ``k``.
-
-    Attributes:
-        write_count: Records the number of samples, int64 ``[1]``.
-        number: The same, if it is a constant.
-        like: A source that has as many elements by proof, if there is one.
-    """
-
-    write_count: Callable[[Builder], ir.Value]
-    number: int | None = None
-    like: SequenceSource | TensorSource | None = None
-
-
-ElementSource = SequenceSource | TensorSource | IndexSource
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
+class MapResult:
     """One way in which an output of the body leaves the map.
 
     Attributes:
@@ -98,6 +44,100 @@ class Result:
     is_reversed: bool = False
 
 
+class GuardCheck(enum.StrEnum):
+    """What a guard asks before the fused body runs: of elements, or of tensors cut alike."""
+
+    SHAPES = "equal shapes"
+    ROWS = "equal rows"
+    LENGTHS = "equal rows and lengths"
+    SIZES = "equally long tensors"
+    SLICES = "equally long slices"
+
+    @property
+    def is_of_reading(self) -> bool:
+        """Whether a map is read in another way where it holds."""
+        return self in (GuardCheck.SIZES, GuardCheck.SLICES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Condition:
+    """What must hold at run time for a map to be what it was read as.
+
+    Attributes:
+        builder: What computes it, outside of the body.
+        holds: Whether it holds: a boolean scalar.
+    """
+
+    builder: Builder
+    holds: ir.Value
+
+
+class Alternative(Protocol):
+    """Another reading of a Loop or Scan, which is right where a condition holds."""
+
+    check: GuardCheck
+
+    def site(self, like: MapSite) -> MapSite:
+        """Return the map, where ``like`` is the one that needs no condition."""
+
+    @property
+    def nodes(self) -> list[ir.Node]:
+        """What reads the model's values for it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Rest:
+    """What is left of a Loop that was split: a recurrence.
+
+    Attributes:
+        node: The new Loop or Scan.
+        reason: Why it is no map.
+        moved: How many nodes left its body.
+        rounds: Whether one of them rounds otherwise than in the Loop.
+    """
+
+    node: ir.Node
+    reason: Reason
+    moved: int
+    rounds: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Original:
+    """The Loop or Scan that a Map took the place of, and what a node cannot say of it.
+
+    Attributes:
+        nodes: The Loop or Scan, then the ConcatFromSequences behind it; each with the node that
+            stood before it.
+        written: The nodes that came into their place.
+        values: Pairs of a value of theirs and the one that is read in its place.
+        path: The path of the Loop or Scan.
+        dialect: How it spells a map.
+        assumptions: What reading it relied on without proof.
+        alternatives: Further readings.
+        patterns: What it carries, and operators behind the Map compute.
+        grows: Whether it copies in every iteration what it has appended so far: a loop that
+            collects is better than it.
+        rest: What is left of it beside the Maps, if it was split.
+    """
+
+    nodes: Sequence[tuple[ir.Node, ir.Node | None]]
+    written: Sequence[ir.Node]
+    values: Sequence[tuple[ir.Value, ir.Value]]
+    path: str
+    dialect: str
+    assumptions: Sequence[str]
+    alternatives: Sequence[Alternative]
+    patterns: Sequence[str] = ()
+    grows: bool = False
+    rest: Rest | None = None
+
+    @property
+    def node(self) -> ir.Node:
+        """The Loop or Scan."""
+        return self.nodes[0][0]
+
+
 @dataclasses.dataclass
 class MapSite:
     """A map: the body is applied once to each sample.
@@ -111,16 +151,9 @@ class MapSite:
         shared: Each input of the body that is one value for all samples, and that value.
         body: The graph that is applied; it may capture values.
         results: What is made of its outputs. An output without a result is unused.
-        finals: Of a Loop or Scan: each value that it yields beside the results, and what records
-            that value outside of it.
-        dialect: Of a Loop or Scan: how it spells a map.
-        loop: Of a Loop or Scan: the node itself, which may stand in no graph.
-        given: Of a Loop or Scan: for each result the value that the node's graph had for it.
-        assumptions: Of a Loop or Scan: what reading it relied on without proof.
-        as_long: Of a Loop or Scan: pairs of tensors that must have equally many rows, without
-            proof.
-        even: Of a Loop or Scan whose body relies on slices of one length: what tells whether
-            they have it.
+        originals: The Loops and Scans that it was raised from; several where Maps were merged.
+            What has an original is fused as a whole, or given back.
+        condition: What must hold for this reading of it to be right; None if it always is.
     """
 
     node: ir.Node
@@ -129,22 +162,30 @@ class MapSite:
     elements: list[tuple[ir.Value, ElementSource]]
     shared: list[tuple[ir.Value, ir.Value]]
     body: ir.Graph
-    results: list[Result]
-    finals: Mapping[ir.Value, Callable[[Builder], ir.Value]] = dataclasses.field(
-        default_factory=dict
-    )
-    dialect: str = ""
-    loop: ir.Node | None = None
-    given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
-    assumptions: list[str] = dataclasses.field(default_factory=list)
-    as_long: list[tuple[ir.Value, ir.Value]] = dataclasses.field(default_factory=list)
-    even: Even | None = None
+    results: list[MapResult]
+    originals: Sequence[Original] = ()
+    condition: Condition | None = None
 
     @property
-    def was_loop(self) -> bool:
-        """Whether the map was read from a Loop or Scan; its body then stands in no model."""
-        return bool(self.dialect)
+    def op_type(self) -> str:
+        """The operator that the model as given has for the map."""
+        return self.originals[-1].node.op_type if self.originals else self.node.op_type
 
     def used_outputs(self) -> list[int]:
         """Return the positions of the body outputs that have a result, ascending."""
         return sorted({result.output for result in self.results})
+
+    @property
+    def sequences(self) -> list[tuple[ir.Value, ir.Value]]:
+        """Each input of the body that reads the elements of a sequence, and that sequence."""
+        read = ((inner, source.as_sequence) for inner, source in self.elements)
+        return [(inner, sequence) for inner, sequence in read if sequence is not None]
+
+    def lengths_are_equal(self, typing: Typing) -> bool:
+        """Whether all sources have one number of elements, by proof.
+
+        They do if they are one value, slices along one axis of one tensor, slices along
+        dimensions that are one number (proven typing), cut by one ``split``, constructed of as
+        many tensors, or results of maps over such.
+        """
+        return len({source.length_key(typing) for _, source in self.elements}) == 1

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.body_copies import rank_alone
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
+from passes.drafts import drop_uses
 from passes.graphs import captured_values, subgraphs
 
 __all__ = ["remove_dead", "splice"]

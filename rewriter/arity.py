@@ -10,9 +10,10 @@ from typing import cast
 import onnx
 import onnx.defs
 
+from passes.schemas import schema_of
 from rewriter.errors import ModelError
 
-__all__ = ["Arity", "Body", "check_arity"]
+__all__ = ["Arity", "BodyArity", "check_arity"]
 
 _Option = onnx.defs.OpSchema.FormalParameterOption
 _TYPES = onnx.AttributeProto.AttributeType
@@ -20,7 +21,7 @@ _MEND = "mend the model where it is made"
 
 
 @dataclasses.dataclass(frozen=True)
-class Body:
+class BodyArity:
     """How many values a body takes and yields.
 
     Attributes:
@@ -56,7 +57,7 @@ class Arity:
     inputs: Sequence[bool]
     outputs: Sequence[bool]
     attributes: Mapping[str, int | None]
-    bodies: Mapping[str, Body]
+    bodies: Mapping[str, BodyArity]
 
 
 def check_arity(node: Arity) -> None:
@@ -114,12 +115,8 @@ class _Signature:
 
 @functools.cache
 def _signature(op_type: str, opset: int, domain: str) -> _Signature | None:
-    domain = "" if domain == "ai.onnx" else domain
-    try:
-        schema = onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
-        return None
-    if schema.deprecated:
+    schema = schema_of(op_type, opset, domain)
+    if schema is None or schema.deprecated:
         return None
     attributes = schema.attributes
     return _Signature(
@@ -167,7 +164,7 @@ def _check_given(node: Arity, side: str, given: Sequence[bool], needed: Mapping[
             )
 
 
-def _check_body(node: Arity, name: str, body: Body, since: int) -> None:
+def _check_body(node: Arity, name: str, body: BodyArity, since: int) -> None:
     wanted = _WANTED.get(node.op_type)
     if wanted is None or node.domain not in ("", "ai.onnx"):
         return

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
+from passes.graphs import default_opset
 from rewriter.options import Dims, Options
 from rewriter.remedies import Candidate
 
-__all__ = ["candidates"]
+__all__ = ["candidates", "newer_opset"]
+
+_NEWER = 18
+"""The opset that is tried: from it on, most rules have all operators that they write."""
 
 _RANKS = (1, 2, 3)
 """The ranks that are tried for elements of unknown rank."""
@@ -23,26 +27,43 @@ _STAND_IN = {True: 32, False: 4}
 _TENSORS = Candidate("--tensor-io", {"tensor_io": True})
 
 
-def candidates(options: Options, model: ir.Model, *, guards: bool) -> Iterator[Candidate]:
+def newer_opset(options: Options, model: ir.Model) -> int | None:
+    """Return the opset that a model may be converted to, None if it is new enough.
+
+    Args:
+        options: The options as given.
+        model: The model as given.
+    """
+    newest = min(_NEWER, options.row.highest_opset or _NEWER)
+    return newest if options.opset is None and default_opset(model) < newest else None
+
+
+def candidates(
+    options: Options, model: ir.Model, *, guards: bool, opset: int | None = None
+) -> Iterator[Candidate]:
     """Yield changes of options that are not given yet; what asks less of the user comes first.
 
     Args:
         options: The options as given.
         model: The model as given.
         guards: Whether a guard would be better than what some map is now.
+        opset: What to convert the model to, None if it is new enough.
     """
     if options.strategy == "expand":
         auto = Candidate("--strategy auto", {"strategy": "auto"})
         yield auto
         if not options.tensor_io and _passes_sequences(model):
             yield _TENSORS
-        rest = candidates(dataclasses.replace(options, strategy="auto"), model, guards=False)
+        asked = dataclasses.replace(options, strategy="auto")
+        rest = candidates(asked, model, guards=False, opset=opset)
         yield from (_both(auto, one) for one in rest)
         return
     if options.exact:
         yield Candidate("leave out --exact", {"exact": False})
     if guards and options.strategy == "auto":
         yield Candidate("--strategy fuse", {"strategy": "fuse"})
+    if opset is not None:
+        yield Candidate(f"--opset {opset}", {"opset": opset})
     uniform = [name for name in _sequences(model) if not _is_uniform(options, name)]
     every = _uniform(options, uniform) if uniform else None
     yield from (_uniform(options, [name]) for name in uniform)

@@ -34,6 +34,10 @@ class Check:
     shape_remedy: str = ""
     bodies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """Return the result in one sentence."""
+        return self.summary
+
     @property
     def verified(self) -> int:
         """How many feeds proved something.

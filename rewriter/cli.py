@@ -7,36 +7,47 @@ could be verified; 4 the target, or what ``--require`` asks for, is not reached.
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.metadata
 import json
 import sys
 import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from passes.errors import RewriteError
-from rewriter.commands import bench, demo, explain, ops, optimize, run, validate
 from rewriter.commands.console import Console
-from rewriter.commands.options import add_output_options
-from rewriter.models import ModelWarning
-from rewriter.targets import TargetError
+from rewriter.commands.output import add_output_options
+from rewriter.commands.spelling import with_suggestion
+from rewriter.errors import ModelWarning
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "MODEL_SUFFIXES", "execute", "load_command", "main"]
 
-COMMANDS: dict[str, ModuleType] = {
-    "optimize": optimize,
-    "explain": explain,
-    "validate": validate,
-    "run": run,
-    "bench": bench,
-    "ops": ops,
-    "demo": demo,
+MODEL_SUFFIXES = (".onnx", ".onnxtxt")
+
+COMMANDS = {
+    "optimize": "rewrite a model so that no SequenceMap is left, verify it, and write it",
+    "explain": "say what optimize would do with every map, and why; changes nothing",
+    "scan": "say which models of a folder hold maps, and what would become of them",
+    "validate": "compare two models on inputs drawn from the types of the first, or on given ones",
+    "run": "run a model on given inputs, or on inputs drawn from its types",
+    "bench": "time a model as given and rewritten, over numbers of samples",
+    "apply": "run a model over the samples of a file or folder, and write a folder of results",
+    "ops": "list what becomes of each operator in the body of a map",
+    "explain-code": "say what a code in a report means, and what can be done about it",
+    "view": "show the report of a model as a page in the browser",
+    "doctor": "say what is installed here, and what is wrong with it",
+    "demo": "rewrite, verify and run four models; onnxruntime refuses most of them as they are",
 }
+"""Each command and what it does. Its module, of the same name, is imported when it is used."""
 _STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
 _REPEATED = (
-    "of an option given twice the last counts, but --uniform, --input-shape and --require add up"
+    "if an option is repeated the last value wins; --uniform, --input-shape, --require, --rules "
+    "accumulate"
 )
 
 
@@ -52,38 +63,59 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
-    words = sys.argv[1:] if arguments is None else arguments
+    words = _with_command(sys.argv[1:] if arguments is None else arguments)
     try:
-        args = _parser().parse_args(words)
+        args = _parser(words).parse_args(words)
     except _UsageError as error:
         _say_usage(words, str(error))
         raise SystemExit(2) from None
     console = Console(
-        words, args.command, as_json=args.json, quiet=args.quiet, verbose=args.verbose
+        words,
+        args.command,
+        as_json=args.json,
+        quiet=args.quiet,
+        verbose=args.verbose,
+        stdout_is_taken=getattr(args, "output", None) == Path("-"),
     )
     started = time.perf_counter()
     with console.logging(), warnings.catch_warnings():
         warnings.simplefilter("always", ModelWarning)
         warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
-        status = _execute(args, console)
+        status = execute(args, console)
     return console.finish(status, time.perf_counter() - started)
 
 
-def _execute(args: argparse.Namespace, console: Console) -> int:
+def load_command(name: str) -> ModuleType:
+    """Import the module of a command."""
+    return importlib.import_module(f"rewriter.commands.{name.replace('-', '_')}")
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Run a command; what it raises becomes a line and a status.
+
+    Args:
+        args: The options of the command.
+        console: Where it writes.
+
+    Returns:
+        The exit status.
+    """
     try:
-        return int(COMMANDS[args.command].execute(args, console))
-    except TargetError as error:
-        console.error(str(error))
-        return 4
+        if getattr(args, "rules", ()):
+            importlib.import_module("rewriter.rule_files").load_rules(*args.rules)
+        return int(load_command(args.command).execute(args, console))
     except RewriteError as error:
         console.error(str(error))
-        return 1
+        return error.exit_status
     except KeyboardInterrupt:
         console.error("interrupted")
         return 130
     except Exception:
         traceback.print_exc()
-        console.error("this is a bug in seqmap, please report it with the lines above")
+        console.error(
+            "this is a bug in seqmap, please report it with the lines above and what seqmap "
+            "doctor prints"
+        )
         return 1
 
 
@@ -95,7 +127,18 @@ class _Parser(argparse.ArgumentParser):
     """A parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
+        commands = (a.choices for a in self._actions if isinstance(a.choices, dict))
+        inner = next(commands, {}).values()
+        options = [option for one in (self, *inner) for option in one._option_string_actions]
+        message = with_suggestion(message, options)
         raise _UsageError(f"{self.prog}: error: {message}; {self.prog} --help lists the options")
+
+
+def _with_command(words: Sequence[str]) -> Sequence[str]:
+    """Return the words with ``optimize`` in front where they begin with a model."""
+    first = next((word for word in words if not word.startswith("-") or word == "-"), "")
+    is_model = first == "-" or Path(first).suffix in MODEL_SUFFIXES
+    return ["optimize", *words] if is_model and not COMMANDS.keys() & set(words) else words
 
 
 def _say_usage(words: Sequence[str], line: str) -> None:
@@ -106,28 +149,68 @@ def _say_usage(words: Sequence[str], line: str) -> None:
         sys.stdout.write(json.dumps(record, indent=2) + "\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentParser:
+    """Return the parser of all commands.
+
+    Args:
+        words: The command line; only the command in use knows its options.
+        every: Let all of them know theirs.
+    """
+    used = next((word for word in words if not word.startswith("-")), None)
     parser = _Parser(
         prog="seqmap",
         description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
         epilog=f"{_STATUSES}; {_REPEATED}",
         formatter_class=_OneLineHelp,
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    parser.add_argument(
+        "--print-completion",
+        action=_Completion,
+        metavar="SHELL",
+        help="print what completes words in bash, zsh or tcsh; needs shtab",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, module in COMMANDS.items():
+    for name, summary in COMMANDS.items():
+        module = load_command(name) if every or name == used else None
         command = commands.add_parser(
             name,
-            help=module.SUMMARY,
-            description=module.SUMMARY,
-            usage=f"seqmap {name} {module.USAGE}[options]",
+            help=summary,
+            description=summary,
+            usage=None if module is None else f"seqmap {name} {module.USAGE}[options]",
             epilog=_STATUSES,
             formatter_class=_OneLineHelp,
             add_help=False,
             allow_abbrev=False,
         )
-        module.add_options(command)
+        if module is not None:
+            module.add_options(command)
         add_output_options(command)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the version of the installed package."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        sys.stdout.write(f"seqmap {importlib.metadata.version('seqmap')}\n")
+        parser.exit()
+
+
+class _Completion(argparse.Action):
+    """Prints a script that completes commands, options and files in a shell."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, shell: Any, *__: object
+    ) -> None:
+        try:
+            shtab = importlib.import_module("shtab")
+        except ImportError:
+            parser.error("completion needs shtab: pip install 'seqmap[completion]'")
+        if shell not in shtab.SUPPORTED_SHELLS:
+            parser.error(f"there is completion for {', '.join(shtab.SUPPORTED_SHELLS)}")
+        sys.stdout.write(shtab.complete(_parser((), every=True), shell) + "\n")
+        parser.exit()
 
 
 class _OneLineHelp(argparse.HelpFormatter):

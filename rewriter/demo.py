@@ -19,7 +19,7 @@ from rewriter.pipeline import rewrite
 from rewriter.report import OperatorCounts
 from rewriter.validation import Check, validate
 
-__all__ = ["Outcome", "demo", "image_feeds", "model_files", "show"]
+__all__ = ["DemoOutcome", "demo", "image_feeds", "model_files", "show"]
 
 _MODELS = {
     "dy_hstack.onnx": "torch.hstack, as PyTorch's exporter writes it: SequenceMap on a list",
@@ -40,7 +40,7 @@ _RUNS = 7
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """What became of one model; a time is None where onnxruntime refuses the model."""
 
     name: str
@@ -100,7 +100,7 @@ def demo(out: TextIO | None = None) -> int:
     return 0 if all(outcome.passed for outcome in show(out or sys.stdout)) else 3
 
 
-def show(out: TextIO) -> list[Outcome]:
+def show(out: TextIO) -> list[DemoOutcome]:
     """Do what ``demo`` does, and return what became of each model."""
     missing = BACKENDS["onnxruntime"].missing()
     if missing:
@@ -131,7 +131,7 @@ def image_feeds() -> dict[str, Any]:
     return {"images": [rng.integers(0, 256, (*size, 3), np.uint8) for size in _SIZES]}
 
 
-def _show(name: str, path: Traversable, out: TextIO) -> Outcome:
+def _show(name: str, path: Traversable, out: TextIO) -> DemoOutcome:
     """Take one model through all of it, with a line for each step."""
     out.write(f"{name}: {_MODELS[name]}\n")
     before = _read(path)
@@ -142,7 +142,7 @@ def _show(name: str, path: Traversable, out: TextIO) -> Outcome:
     check = validate(before, result.model, inputs=[feeds, _shorter(feeds)])
     out.write(f"  {check.summary}\n")
     counts = (result.report.before, result.report.after)
-    return Outcome(name, *counts, seconds_before, seconds_after, check)
+    return DemoOutcome(name, *counts, seconds_before, seconds_after, check)
 
 
 def _read(path: Traversable) -> onnx.ModelProto:

@@ -1,10 +1,10 @@
-"""Errors and warnings of reading and writing models."""
+"""Errors and warnings of reading, writing and running models."""
 
 from __future__ import annotations
 
 from passes.errors import RewriteError
 
-__all__ = ["ModelError", "ModelWarning"]
+__all__ = ["BackendError", "ModelError", "ModelWarning"]
 
 
 class ModelError(RewriteError):
@@ -13,3 +13,15 @@ class ModelError(RewriteError):
 
 class ModelWarning(UserWarning):
     """A model is usable here, but other tools will refuse it."""
+
+
+class BackendError(RewriteError):
+    """A backend cannot load a model, or fails while running it.
+
+    Attributes:
+        is_limit: The backend lacks something that the model needs; the inputs are not to blame.
+    """
+
+    def __init__(self, message: str, is_limit: bool = False) -> None:
+        super().__init__(message)
+        self.is_limit = is_limit

@@ -15,7 +15,7 @@ from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.tensor_io import check_elements, feeds_as_lists
 
-__all__ = ["as_feeds", "check_feeds"]
+__all__ = ["InputCheck", "as_feeds", "check_feeds"]
 
 
 def as_feeds(inputs: object) -> dict[str, Any]:
@@ -49,22 +49,37 @@ def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None 
         RewriteError: A name is unknown, an input is missing, is no tensor or no sequence as
             declared, has another element type, or breaks a promise.
     """
-    model = models.take(model).model
-    promises = Promises.read(model) if promises is None else promises
-    io = TensorIo.read(model)
-    feeds = feeds_as_lists(io, feeds)
-    declared = {spec.name: spec for spec in input_specs(model, Promises())}
-    for name in feeds:
-        if name not in declared:
-            known = ", ".join(map(repr, declared)) or "none"
-            raise RewriteError(f"the model has no input {name!r}; its inputs are: {known}")
-    for name, spec in declared.items():
-        if name in feeds:
-            _check_value(spec, feeds[name], promises)
-            if name in io.inputs:
-                check_elements(name, io.inputs[name], [np.shape(item) for item in feeds[name]])
-        elif spec.is_required:
-            raise RewriteError(f"input {name!r} is missing; give {_wanted(spec)}")
+    InputCheck(models.take(model).model, promises)(feeds)
+
+
+class InputCheck:
+    """What the inputs of one model must be, read once."""
+
+    def __init__(self, model: ir.Model, promises: Promises | None = None) -> None:
+        """Read the types of the inputs.
+
+        Args:
+            model: The model.
+            promises: As for `check_feeds`.
+        """
+        self._promises = Promises.read(model) if promises is None else promises
+        self._io = TensorIo.read(model)
+        self._declared = {spec.name: spec for spec in input_specs(model, Promises())}
+
+    def __call__(self, feeds: Mapping[str, Any]) -> None:
+        """Refuse inputs that the model cannot take; see `check_feeds`."""
+        feeds = feeds_as_lists(self._io, feeds)
+        for name in feeds:
+            if name not in self._declared:
+                known = ", ".join(map(repr, self._declared)) or "none"
+                raise RewriteError(f"the model has no input {name!r}; its inputs are: {known}")
+        for name, spec in self._declared.items():
+            if name in feeds:
+                _check_value(spec, feeds[name], self._promises)
+                if passed := self._io.inputs.get(name):
+                    check_elements(name, passed, [np.shape(item) for item in feeds[name]])
+            elif spec.is_required:
+                raise RewriteError(f"input {name!r} is missing; give {_wanted(spec)}")
 
 
 def _wanted(spec: InputSpec) -> str:

@@ -17,12 +17,21 @@ Spread = Literal["equal", "ragged", "ragged with an empty element", "of mixed ra
 
 @dataclasses.dataclass(frozen=True)
 class FeedKind:
-    """What a feed is meant to try: how many elements, and how they differ."""
+    """What a feed is meant to try: how many elements, and how they differ.
+
+    Attributes:
+        description: What the feed is like.
+        length: The number of elements of sequences.
+        spread: How elements differ.
+        number: Which of several feeds this is.
+        sized: The name of a dimension that has the size ``length``; empty for none.
+    """
 
     description: str
     length: int
     spread: Spread
     number: int
+    sized: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +80,8 @@ class FeedSizes:
         dim = dims[axis]
         if isinstance(dim, int):
             return dim
+        if dim is not None and dim == self._kind.sized:
+            return self._kind.length
         key = self._key(spec, dim, axis)
         if self._recipe.is_long and axis < len(dims) - 1:
             return 1

@@ -70,6 +70,8 @@ _DROP_EMPTY = {"StringNormalizer"}
 # So many kinds of feeds go through every try before it is clear that the model accepts none.
 _PATIENCE = 3
 _REDRAWS = 10
+_LENGTH = 5
+"""The length of sequences where it is another dimension that has a size."""
 
 
 class FeedMaker:
@@ -132,6 +134,31 @@ class FeedMaker:
             for rest in [wanted[i % len(wanted)]]
         ]
 
+    @property
+    def has_sizes(self) -> bool:
+        """Whether inputs of several sizes can be drawn."""
+        return any(spec.is_sequence or spec.is_open for spec in self._specs)
+
+    def sized(self, size: int, dimension: str = "") -> FeedKind:
+        """Return a feed of so many samples.
+
+        Args:
+            size: The length of sequences; without them the first axis of tensors.
+            dimension: The name of the dimension that has this size instead.
+
+        Raises:
+            RewriteError: No input has a dimension of that name.
+        """
+        symbols = {dim for spec in self._specs for dim in spec.dims or () if isinstance(dim, str)}
+        if dimension and dimension not in symbols:
+            known = ", ".join(sorted(symbols)) or "none"
+            raise RewriteError(f"no input has a dimension {dimension!r}; those named are: {known}")
+        sequences = [spec for spec in self._specs if spec.is_sequence]
+        spread: Spread = "ragged" if any(spec.may_be_ragged for spec in sequences) else "equal"
+        if dimension:
+            return FeedKind(f"{dimension} = {size}", size, "equal", 0, dimension)
+        return FeedKind(self._describe(size, spread, bool(sequences)), size, spread, 0)
+
     def attempts(self, kind: FeedKind, worked: int | None) -> list[int]:
         """Return the tries worth making for a feed, the most telling first.
 
@@ -158,7 +185,9 @@ class FeedMaker:
             if spec.is_optional and (kind.number + attempt) % 3 == 2:
                 values[spec.name] = None
                 continue
-            count = kind.length if spec.is_sequence else 1
+            count = 1
+            if spec.is_sequence:
+                count = _LENGTH if kind.sized else kind.length
             if spec.is_sequence and kind.spread == "longer" and not first:
                 count += 1
             first = first and not spec.is_sequence

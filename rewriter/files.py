@@ -16,7 +16,7 @@ from rewriter.errors import ModelError
 from rewriter.protos import one_line
 from rewriter.text import parse, to_text
 
-__all__ = ["copy_file", "encode", "read", "refuse_link", "write"]
+__all__ = ["copy_file", "decode", "encode", "read", "refuse_link", "write"]
 
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
 _LFS = b"version https://git-lfs"
@@ -57,6 +57,21 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
     if path.suffix == ".onnxtxt":
         return parse(data, str(path))
     return _decode(data, str(path))
+
+
+def decode(data: bytes, name: str) -> onnx.ModelProto:
+    """Read a model whose form its first byte tells: text begins with ``<`` or ``#``.
+
+    Args:
+        data: The bytes.
+        name: What errors call them.
+
+    Raises:
+        ModelError: They are no model.
+    """
+    if not data:
+        raise ModelError(f"{name} is empty: export the model again")
+    return parse(data, name) if data.lstrip().startswith((b"<", b"#")) else _decode(data, name)
 
 
 def encode(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> bytes:

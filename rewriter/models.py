@@ -8,6 +8,7 @@ import dataclasses
 import enum
 import os
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -21,11 +22,12 @@ from rewriter.sequence_types import mend_sequences
 
 __all__ = [
     "AnyModel",
-    "Kind",
     "ModelError",
+    "ModelKind",
     "ModelWarning",
     "Taken",
     "folder_of",
+    "from_message",
     "give",
     "load",
     "save",
@@ -37,13 +39,14 @@ __all__ = [
 AnyModel = str | os.PathLike[str] | onnx.ModelProto | ir.Model | object
 
 
-class Kind(enum.Enum):
+class ModelKind(enum.Enum):
     """What a caller handed in as a model, and so gets back."""
 
     PATH = "path"
     PROTO = "proto"
     IR = "ir"
     GRAPHSURGEON = "graphsurgeon"
+    PROGRAM = "program"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Taken:
     """
 
     model: ir.Model
-    kind: Kind
+    kind: ModelKind
     folder: Path | None
     original: AnyModel
 
@@ -67,8 +70,9 @@ def take(model: AnyModel) -> Taken:
     """Make a working copy of a model of any kind.
 
     Args:
-        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or an
-            ``onnx_graphsurgeon.Graph``; it is never changed.
+        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an
+            ``onnx_graphsurgeon.Graph``, an ``ONNXProgram`` of ``torch.onnx.export``, or a function
+            of onnxscript; it is never changed.
 
     Returns:
         The copy. The weights of an ``onnx_ir.Model`` are shared with it, not copied; external
@@ -78,37 +82,51 @@ def take(model: AnyModel) -> Taken:
         ModelError: If it is none of these, or cannot be read.
     """
     if isinstance(model, str | os.PathLike):
-        return Taken(load(model), Kind.PATH, Path(model).absolute().parent, model)
+        return Taken(load(model), ModelKind.PATH, Path(model).absolute().parent, model)
     if isinstance(model, onnx.ModelProto):
         proto = onnx.ModelProto()
         proto.CopyFrom(model)  # renaming an initializer of the IR writes into its message
         _check_message(proto)
-        return Taken(protos.from_proto(proto), Kind.PROTO, None, model)
+        return Taken(protos.from_proto(proto), ModelKind.PROTO, None, model)
     if isinstance(model, ir.Model):
         for tensor in weights.external_tensors(model):
             external_data.check_tensor(tensor)
-        return Taken(_clone(model), Kind.IR, folder_of(model), model)
+        return Taken(_clone(model), ModelKind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
         _check_message(proto)
-        return Taken(protos.from_proto(proto), Kind.GRAPHSURGEON, None, model)
+        return Taken(protos.from_proto(proto), ModelKind.GRAPHSURGEON, None, model)
+    inner = getattr(model, "model", None)
+    if isinstance(inner, ir.Model) and hasattr(model, "model_proto"):
+        taken = take(inner)
+        return dataclasses.replace(taken, kind=ModelKind.PROGRAM, original=model)
+    to_proto = getattr(model, "to_model_proto", None)
+    if callable(to_proto):
+        return take(to_proto())
     raise ModelError(
-        "a model is a path, an onnx.ModelProto, an onnx_ir.Model or an onnx_graphsurgeon.Graph, "
-        f"not a {type(model).__name__}"
+        "a model is a path, an onnx.ModelProto, an onnx_ir.Model, an onnx_graphsurgeon.Graph, an "
+        "ONNXProgram of torch.onnx.export or a function of onnxscript; this is of type "
+        f"{type(model).__name__}"
     )
 
 
 def give(taken: Taken, model: ir.Model) -> AnyModel:
-    """Return a rewritten model as the kind that was taken; a path gives an ``onnx.ModelProto``.
+    """Return a rewritten model as the kind that was taken.
+
+    A path and a function of onnxscript give an ``onnx.ModelProto``.
 
     Args:
         taken: What the rewrite started from.
         model: The result, usually ``taken.model`` after the passes.
     """
-    if taken.kind is Kind.IR:
+    if taken.kind is ModelKind.IR:
         return model
+    if taken.kind is ModelKind.PROGRAM:
+        program: Any = copy.copy(taken.original)
+        program.model = model
+        return program
     proto = protos.to_proto(model)
-    if taken.kind is Kind.GRAPHSURGEON:
+    if taken.kind is ModelKind.GRAPHSURGEON:
         return graphsurgeon.from_proto(proto, taken.original)
     return proto
 
@@ -126,9 +144,22 @@ def load(path: str | os.PathLike[str]) -> ir.Model:
         ModelError: If there is no such file, it does not hold a model, or its weights are said
             to lie outside of its folder or behind the end of their file.
     """
-    proto, folder = files.read(path), Path(path).absolute().parent
-    _check_message(proto, folder, os.fspath(path))
-    model = protos.from_proto(proto, os.fspath(path))
+    return from_message(files.read(path), Path(path).absolute().parent, os.fspath(path))
+
+
+def from_message(proto: onnx.ModelProto, folder: Path, name: str = "the model") -> ir.Model:
+    """Make a model of a message that was read from a file.
+
+    Args:
+        proto: The message.
+        folder: Where its weights lie.
+        name: What errors call it.
+
+    Raises:
+        ModelError: As for `load`.
+    """
+    _check_message(proto, folder, name)
+    model = protos.from_proto(proto, name)
     weights.settle(model, folder)
     return model
 

@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.fusion_facts import Check
 from passes.graphs import default_opset, subgraphs
 from passes.select_branches import hindrance
+from passes.site import GuardCheck
 from passes.typing import type_values
 from rewriter.target_table import TARGETS, Target
 
@@ -72,7 +72,7 @@ class Obstacles:
             if origin != decision.path and not origin.startswith(f"{decision.path}/"):
                 continue
             if decision.verdict is Verdict.GUARDED:
-                remedy = _AS_LONG if Check.SIZES.value in decision.form else _UNIFORM
+                remedy = _AS_LONG if GuardCheck.SIZES.value in decision.form else _UNIFORM
                 return f"it is the guard of '{decision.path}' or its other branch", remedy
             reasons = [r for r in decision.reasons if r.code is not Code.SURPLUS_IGNORED]
             if node.op_type == "If" and not reasons and not self._row.branch:

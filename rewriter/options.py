@@ -5,32 +5,62 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import operator
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, SupportsIndex, cast, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import (
+    Any,
+    Literal,
+    SupportsIndex,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+)
 
 import onnx_ir as ir
 
 from passes.errors import RewriteError
+from passes.fuse_options import FuseOptions
 from passes.promises import Promises
 from rewriter.target_table import Target, find_target
 from rewriter.targets import REQUIREMENTS
 
-__all__ = ["LARGEST_DIM", "STRATEGIES", "Dims", "Options", "Strategy", "sequence_inputs"]
+__all__ = [
+    "LARGEST_DIM",
+    "STRATEGIES",
+    "Dims",
+    "Options",
+    "RewriteOptions",
+    "Strategy",
+    "sequence_inputs",
+    "takes_options",
+]
 
 Strategy = Literal["auto", "fuse", "expand"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
 Dims = Sequence[int | str | None]
+F = TypeVar("F", bound=Callable[..., Any])
 LARGEST_DIM = 2**63 - 1
 """ONNX counts in int64."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    """The options of `rewriter.rewrite`, which describes each of them.
+class RewriteOptions(TypedDict, total=False):
+    """The keyword arguments that `rewriter.optimize`, `rewrite` and `explain` share.
 
-    Raises:
-        RewriteError: There is no such strategy, target or requirement, or a promise is none.
+    Attributes:
+        strategy: ``auto`` fuses where it is proven and pays, ``fuse`` wherever a rule exists,
+            ``expand`` makes loops.
+        target: Name of the consumer of the new model, see `rewriter.targets`.
+        uniform: Names of sequences whose elements have one shape; a promise.
+        input_shapes: Shapes of inputs (of the elements, for a sequence), None or a string for
+            an unknown dimension; a promise.
+        trust_types: Promise that all numbers in declared sequence types hold.
+        tensor_io: Turn sequence inputs and outputs into tensors.
+        exact: Keep per-sample what batching could change by rounding before a discrete operator.
+        require: ``sequence-free``, ``loop-free``, or both.
+        opset: Convert the model to this newer version of ONNX's operators first.
     """
 
     strategy: Strategy
@@ -41,14 +71,36 @@ class Options:
     tensor_io: bool
     exact: bool
     require: str | Iterable[str]
+    opset: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The same as one checked record, with the defaults.
+
+    Raises:
+        RewriteError: There is no such strategy, target or requirement, or a promise is none.
+    """
+
+    strategy: Strategy = "auto"
+    target: str = "onnxruntime"
+    uniform: str | Iterable[str] = ()
+    input_shapes: Mapping[str, Dims] | None = None
+    trust_types: bool = False
+    tensor_io: bool = False
+    exact: bool = False
+    require: str | Iterable[str] = ()
+    opset: int | None = None
 
     def __post_init__(self) -> None:
         for field in ("uniform", "require"):
             object.__setattr__(self, field, _names(field, getattr(self, field)))
         object.__setattr__(self, "input_shapes", _shapes(self.input_shapes))
-        find_target(self.target)
+        object.__setattr__(self, "target", find_target(self.target).name)
         _check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
         _check_known("requirement", "choose among", self.require, REQUIREMENTS)
+        if self.opset is not None and (type(self.opset) is not int or self.opset < 1):
+            raise RewriteError(f"opset is {self.opset!r}: give the number of an opset, such as 18")
 
     @functools.cached_property
     def promises(self) -> Promises:
@@ -76,6 +128,10 @@ class Options:
         if self.sequence_free:
             lacks.add("SequenceInsert")
         return frozenset(lacks | ({"Loop", "Scan"} if "loop-free" in self.require else set()))
+
+    def fusing(self, promises: Promises) -> FuseOptions:
+        """Return what the passes that fuse have to know, with the promises that hold there."""
+        return FuseOptions(promises, self.exact, self.strategy == "auto", self.lacks)
 
     def spent(self, model: ir.Model) -> tuple[str, ...]:
         """Return the options of the command line that can do nothing more for a model.
@@ -109,6 +165,31 @@ class Options:
                     f"{name!r} is promised to be uniform, but is no sequence input of the model: "
                     f"its sequence inputs are {', '.join(sorted(sequences)) or 'none'}."
                 )
+
+
+def takes_options(function: F) -> F:
+    """Show the options and their defaults in the signature of a function that takes them."""
+    shown = inspect.signature(function)
+    own = [one for one in shown.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    types = get_type_hints(RewriteOptions)
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=types[field.name],
+        )
+        for field in dataclasses.fields(Options)
+    ]
+    signature = shown.replace(parameters=[own[0], *options, *own[1:]])
+
+    @functools.wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        signature.bind(*given, **named)
+        return function(*given, **named)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(F, checked)
 
 
 def sequence_inputs(model: ir.Model) -> set[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from passes.convert_opset import ConvertOpsetPass
 from passes.decisions import Code, Reason
 from passes.eliminate import EliminateSequencesPass
 from passes.expand import ExpandSequenceMapPass
+from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_loops import ReadLoopsPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
@@ -19,7 +20,6 @@ from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
-from passes.unroll_loops import UnrollLoopsPass
 from rewriter.options import Options, sequence_inputs
 
 __all__ = ["passes_for"]
@@ -39,17 +39,23 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OldFormsPass())
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}
-    return [*passes, SidestepDefectsPass(runtimes, Authored(model))]
+    converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
+    return [*converting, *passes, SidestepDefectsPass(runtimes, Authored(model))]
 
 
 def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
     # What is promised of the elements of a sequence does not hold of the tensor in its place.
     rest = options.promises.without_shapes(sequence_inputs(model))
     passes = _for_maps(options, rest)
+    # Around what fuses and expands SequenceMaps; Loops and Scans were fused before.
     maps = [i for i, one in enumerate(passes) if isinstance(one, _MAP_PASSES)]
+    start, end = maps[-2:][0], maps[-1]
     first = TensorOutputsPass(rest, is_first=True)
-    passes.insert(maps[-1] + 1, TensorOutputsPass(rest, first=first))
-    passes.insert(maps[0], first)
+    # What maps yield as rows and sizes is a sequence only until the map of it is expanded.
+    passes.insert(end, TensorOutputsPass(rest, is_first=True, first=first))
+    end += 1
+    passes.insert(end + 1, TensorOutputsPass(rest, first=first))
+    passes.insert(start, first)
     return [passes[0], TensorInputsPass(options.promises), *passes[1:], FinishTensorIoPass()]
 
 
@@ -60,16 +66,15 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
             InlineMapFunctionsPass(),
             ExpandSequenceMapPass(reason=reason, lacks=options.lacks),
         ]
-    auto = options.strategy == "auto"
-    lacks = options.lacks
+    lacks, fusing = options.lacks, options.fusing(promises)
     return [
         InlineMapFunctionsPass(),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto, lacks=lacks),
-        UnrollLoopsPass(lacks, promises),
-        SimplifyBodiesPass(),
+        FoldBranchesPass(),
+        FuseSequenceMapPass(fusing, loops=True),
+        *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
+        SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
         UnrollSequenceMapPass(),
-        FuseSequenceMapPass(promises, exact=options.exact, auto=auto, lacks=lacks),
-        ReadLoopsPass(promises, exact=options.exact, auto=auto, again=True, lacks=lacks),
+        FuseSequenceMapPass(fusing),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),
         EliminateSequencesPass(required=options.sequence_free),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, Unpack, overload
 
+import onnx
 import onnx_ir as ir
 
 from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
@@ -18,12 +21,16 @@ from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
 from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check, require_valid
+from rewriter.left_loops import with_left_loops
+from rewriter.model_facts import model_facts
 from rewriter.models import AnyModel, ModelError, Taken, give, share, take
-from rewriter.options import STRATEGIES, Dims, Options, Strategy
+from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
+from rewriter.pictures import pictures, regions_given
 from rewriter.proving import prove
 from rewriter.report import OperatorCounts, Report, Unreached, count_operators
 from rewriter.result import Result
+from rewriter.rule_files import load_plugins
 from rewriter.targets import TargetError, check_target, version_warnings
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.uniform_inputs import sequence_sources, with_named_inputs
@@ -32,67 +39,62 @@ __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
 logger = logging.getLogger(__name__)
 
+M = TypeVar("M")
+OnPass = Callable[[str, ir.Model], None]
 
+
+@overload
 def optimize(
-    model: AnyModel,
-    strategy: Strategy = "auto",
-    target: str = "onnxruntime",
-    uniform: str | Iterable[str] = (),
-    input_shapes: Mapping[str, Dims] | None = None,
-    trust_types: bool = False,
-    tensor_io: bool = False,
-    exact: bool = False,
-    require: str | Iterable[str] = (),
-    verify: bool = False,
-) -> AnyModel:
+    model: str | os.PathLike[str], *, verify: bool = False, **options: Unpack[RewriteOptions]
+) -> onnx.ModelProto: ...
+@overload
+def optimize(model: M, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> M: ...
+@takes_options
+def optimize(model: Any, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> Any:
     """Return a model without SequenceMap that computes the same; see `rewrite`."""
-    return rewrite(
-        model,
-        strategy,
-        target,
-        uniform,
-        input_shapes,
-        trust_types,
-        tensor_io,
-        exact,
-        require,
-        verify=verify,
-    ).model
+    return rewrite(model, verify=verify, **options).model
 
 
+@overload
 def rewrite(
-    model: AnyModel,
-    strategy: Strategy = "auto",
-    target: str = "onnxruntime",
-    uniform: str | Iterable[str] = (),
-    input_shapes: Mapping[str, Dims] | None = None,
-    trust_types: bool = False,
-    tensor_io: bool = False,
-    exact: bool = False,
-    require: str | Iterable[str] = (),
-    on_pass: Callable[[str, ir.Model], None] | None = None,
+    model: str | os.PathLike[str],
+    *,
+    on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
     verify: bool = False,
-) -> Result:
+    **options: Unpack[RewriteOptions],
+) -> Result[onnx.ModelProto]: ...
+@overload
+def rewrite(
+    model: M,
+    *,
+    on_pass: OnPass | None = None,
+    ceilings: Mapping[str, Ceiling] | None = None,
+    verify: bool = False,
+    **options: Unpack[RewriteOptions],
+) -> Result[M]: ...
+@takes_options
+def rewrite(
+    model: Any,
+    *,
+    on_pass: OnPass | None = None,
+    ceilings: Mapping[str, Ceiling] | None = None,
+    verify: bool = False,
+    **options: Unpack[RewriteOptions],
+) -> Result[Any]:
     """Remove every SequenceMap from a model and say what was done.
 
     Args:
-        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model`` or an
-            ``onnx_graphsurgeon.Graph``. It is never changed.
-        strategy: ``auto`` fuses where it is proven and pays, ``fuse`` wherever a rule exists,
-            ``expand`` makes loops.
-        target: Name of the consumer of the new model, see `rewriter.targets`.
-        uniform: Names of sequences whose elements have one shape; a promise.
-        input_shapes: Shapes of inputs (of the elements, for a sequence), None or a string for
-            an unknown dimension; a promise.
-        trust_types: Promise that all numbers in declared sequence types hold.
-        tensor_io: Turn sequence inputs and outputs into tensors.
-        exact: Keep per-sample what batching could change by rounding before a discrete operator.
-        require: ``sequence-free``, ``loop-free``, or both.
+        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an
+            ``onnx_graphsurgeon.Graph``, an ``ONNXProgram`` of ``torch.onnx.export`` or a function
+            of onnxscript. It is never changed.
         on_pass: Called with the name of each pass and the model after it.
         ceilings: The furthest form that a map may take, by its path in ``model``.
         verify: Compare the new model with ``model`` on drawn inputs, see `rewriter.validate`. A
             map that is written wrongly takes a safer form; the report says which and why.
+        options: ``strategy``, ``target``, ``uniform``, ``input_shapes``, ``trust_types``,
+            ``tensor_io``, ``exact``, ``require`` and ``opset``; see
+            `rewriter.options.RewriteOptions`.
 
     Raises:
         TargetError: The target or a requirement is not reached; it holds the report.
@@ -100,13 +102,11 @@ def rewrite(
             verified; it holds the report and the comparison.
         RewriteError: An option is not known, or the model cannot be rewritten.
     """
-    options = Options(
-        strategy, target, uniform, input_shapes, trust_types, tensor_io, exact, require
-    )
+    asked = Options(**options)
 
-    def written(limits: Mapping[str, Ceiling]) -> Result:
+    def written(limits: Mapping[str, Ceiling]) -> Result[Any]:
         taken = take(model)
-        report = _run(taken, options, on_pass, limits)
+        report = _run(taken, asked, on_pass, limits)
         if not report.reached:
             raise TargetError(report)
         return Result(give(taken, taken.model), report)
@@ -115,40 +115,33 @@ def rewrite(
     return prove(model, result, written) if verify else result
 
 
-def explain(
-    model: AnyModel,
-    strategy: Strategy = "auto",
-    target: str = "onnxruntime",
-    uniform: str | Iterable[str] = (),
-    input_shapes: Mapping[str, Dims] | None = None,
-    trust_types: bool = False,
-    tensor_io: bool = False,
-    exact: bool = False,
-    require: str | Iterable[str] = (),
-) -> Report:
+@takes_options
+def explain(model: AnyModel, **options: Unpack[RewriteOptions]) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
-    options = Options(
-        strategy, target, uniform, input_shapes, trust_types, tensor_io, exact, require
-    )
-    return _run(take(model), options)
+    return _run(take(model), Options(**options))
 
 
 def _run(
     taken: Taken,
     options: Options,
-    on_pass: Callable[[str, ir.Model], None] | None = None,
+    on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
 ) -> Report:
+    load_plugins()
     model = taken.model
     mark_ceilings(model, ceilings or {})
     options.check_promises(model)
-    before, spent = count_operators(model), options.spent(model)
+    before, spent, facts = count_operators(model), options.spent(model), model_facts(model)
+    regions = regions_given(model)
     given = _copy_to_try(model, before.total)
     work = _rewrite(model, options, lambda: take(taken.original).model, on_pass)
     return Report(
         decisions=tuple(work.decisions),
         before=before,
         after=count_operators(model),
+        given=facts,
+        new=model_facts(model),
+        pictures=pictures(regions, model, work.decisions),
         promises=options.promises,
         target=options.target,
         require=tuple(options.require),
@@ -185,7 +178,7 @@ def _rewrite(
     model: ir.Model,
     options: Options,
     given: Callable[[], ir.Model],
-    on_pass: Callable[[str, ir.Model], None] | None = None,
+    on_pass: OnPass | None = None,
     level: int = logging.INFO,
 ) -> _Work:
     """Run the passes that the options ask for.
@@ -225,6 +218,7 @@ def _rewrite(
     make_names_unique(model)
     drop_initializers(model, unread)
     decisions = with_built_sequences(_final(work.decisions, model), model)
+    decisions = with_left_loops(decisions, model, options.strategy)
     work.decisions = with_named_inputs(decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)

@@ -17,6 +17,7 @@ def proof_record(check: Check, repairs: Iterable[Repair] = ()) -> dict[str, Any]
     """Return what a comparison showed as plain dicts, lists, strings and numbers, fit for JSON."""
     return {
         "ok": check.ok,
+        "differs": check.mismatch is not None,
         "verified": check.verified,
         "skipped": sum(case.verdict == "skipped" for case in check.cases),
         "max_abs_error": _finite(check.max_abs_error),

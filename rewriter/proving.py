@@ -44,7 +44,9 @@ class VerificationError(RewriteError):
         return type(self), (self.report, self.check)
 
 
-def prove(before: AnyModel, result: Result, write: Callable[[Ceilings], Result]) -> Result:
+def prove(
+    before: AnyModel, result: Result[Any], write: Callable[[Ceilings], Result[Any]]
+) -> Result[Any]:
     """Verify a rewrite on drawn inputs, and repair it if need be.
 
     Args:
@@ -73,8 +75,8 @@ def prove(before: AnyModel, result: Result, write: Callable[[Ceilings], Result])
 def repaired(
     before: AnyModel,
     check: Check,
-    write: Callable[[Ceilings], Result],
-    compare: Callable[[Result, Budget], Check],
+    write: Callable[[Ceilings], Result[Any]],
+    compare: Callable[[Result[Any], Budget], Check],
     **tolerances: Any,
 ) -> Repaired | None:
     """Repair a rewrite that a comparison refutes; None where nothing is wrong, or no repair helps.
@@ -97,12 +99,12 @@ def repaired(
 
     allowance = Allowance(check.budget)
 
-    def agrees(result: Result, case: Case) -> bool:
+    def agrees(result: Result[Any], case: Case) -> bool:
         allowance.start_feed()
         judge = Judge(before, result.model, allowance=allowance, **tolerances)
         return judge.case(Feed(case.description, case.feed)).verdict == "equal"
 
-    def rewrite(ceilings: Ceilings) -> Result:
+    def rewrite(ceilings: Ceilings) -> Result[Any]:
         with allowance.paused():
             return write(ceilings)
 
@@ -125,8 +127,8 @@ def refuse_invalid(before: AnyModel) -> None:
 
 
 def with_proof(
-    result: Result, check: Check, repairs: tuple[Repair, ...] = (), folder: str = ""
-) -> Result:
+    result: Result[Any], check: Check, repairs: tuple[Repair, ...] = (), folder: str = ""
+) -> Result[Any]:
     """Return a rewrite with its verification in the report, and a warning for each repair.
 
     Args:

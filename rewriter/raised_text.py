@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx.printer
 
+from passes.convert_opset import ConvertOpsetPass
 from passes.raising import RaiseLoopsPass
 from rewriter.models import AnyModel, take
 from rewriter.options import Options
@@ -30,6 +31,8 @@ def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
     """
     options, taken = Options(**asked), take(model).model
     options.check_promises(taken)
+    if options.opset is not None:
+        ConvertOpsetPass(options.opset)(taken)
     raising = RaiseLoopsPass(options.promises)
     raising(taken)
     proto = to_proto(taken)

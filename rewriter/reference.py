@@ -24,7 +24,7 @@ from rewriter.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.reference_types import typed_graph
 from rewriter.run_watch import watched
 
-__all__ = ["EvaluationError", "ReferenceEvaluator"]
+__all__ = ["EvaluationError", "ReferenceEvaluator", "add_operators"]
 
 # Under this name results go that a node leaves out; no value can have it.
 _OMITTED = "\0"
@@ -75,7 +75,7 @@ class ReferenceEvaluator(OnnxEvaluator):
             source, opsets, functions = typed_graph(proto), _opsets(proto), proto.functions
             self._weights = [*proto.graph.initializer, *proto.graph.sparse_initializer]
         self._functions = {(f.domain, f.name, f.overload): f for f in functions or ()}
-        super().__init__(source, opsets, None, verbose, [*(new_ops or ()), *_OPERATORS])
+        super().__init__(source, opsets, None, verbose, [*(new_ops or ()), *_added, *_OPERATORS])
         self.proto_ = proto
 
     def retrieve_external_data(self, initializer: onnx.TensorProto) -> np.ndarray:
@@ -168,6 +168,14 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *LOOP_OPERATORS,
     Map,
 )
+
+
+_added: list[type[OpRun]] = []
+
+
+def add_operators(operators: Iterable[type[OpRun]]) -> None:
+    """Teach every evaluator that is made from now on further operators."""
+    _added[:0] = operators
 
 
 def _message(model: Any) -> Any:

@@ -104,7 +104,10 @@ class Map(ControlFlow):
             return values
         if type_ is not None:
             if kind == "concatenated":
-                raise self.error("the sequence is empty, so the result has no shape")
+                stack = nothing(self, type_, 0)  # what stands behind the Map may add to no rows
+                shape = list(stack.shape[1:])
+                shape[axis] = 0
+                return np.empty(shape, stack.dtype)
             return nothing(self, type_, axis)
         if kind == "stacked":
             return stacked(self, values[::-1] if self.result_reverses[at] else values, axis)

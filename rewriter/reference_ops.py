@@ -155,6 +155,17 @@ class Equal(Operator):
         return (np.asarray(np.equal(a, b)),)
 
 
+class Expand(Operator):
+    """A tensor as large as a shape asks; onnx's own multiplies, which no text can be."""
+
+    def _run(self, data: np.ndarray, shape: np.ndarray) -> tuple[Value, ...]:
+        try:
+            dims = np.broadcast_shapes(data.shape, tuple(shape.tolist()))
+        except ValueError as error:
+            raise self.error(f"shape {data.shape} does not expand to {shape.tolist()}") from error
+        return (np.broadcast_to(data, dims).copy(),)
+
+
 class GatherElements(Operator):
     """Elements by position; one out of range is an error, where ONNX's own counts around."""
 
@@ -226,6 +237,7 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     OptionalGetElement,
     Identity,
     Equal,
+    Expand,
     Flatten,
     GatherElements,
     If,

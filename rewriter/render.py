@@ -1,57 +1,62 @@
-"""A report as text, Markdown and HTML, from its plain record (``Report.to_dict``).
+"""A report as text and Markdown, from its plain record (``Report.to_dict``).
 
 The record is first laid out as blocks (a heading with paragraphs, a list, or a table), then each
-format writes the blocks its own way, so that all three say the same.
+format writes the blocks its own way, so that both say the same.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.model_facts import bytes_text
 from rewriter.printable import printable
 from rewriter.remedies import told
 from rewriter.render_proof import feed_rows, proof_lines
 
-__all__ = ["to_html", "to_markdown", "to_text"]
+__all__ = ["Block", "Item", "later_blocks", "operator_rows", "to_markdown", "to_text"]
 
 Record = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Item:
+class Item:
     """One line, and the lines that belong to it."""
 
     line: str
     details: Sequence[str] = ()
 
-    def printable(self) -> _Item:
+    def printable(self) -> Item:
         """Return the item with the control characters of names escaped, line ends included."""
-        return _Item(printable(self.line), [printable(detail) for detail in self.details])
+        return Item(printable(self.line), [printable(detail) for detail in self.details])
 
 
 @dataclasses.dataclass(frozen=True)
-class _Block:
+class Block:
     """A heading and what stands under it: items, then rows of a table (the first: titles)."""
 
     heading: str
-    items: Sequence[_Item] = ()
+    items: Sequence[Item] = ()
     rows: Sequence[Sequence[str]] = ()
 
-    def printable(self) -> _Block:
+    def printable(self) -> Block:
         """Return the block with the control characters of names escaped."""
         items = [item.printable() for item in self.items]
         rows = [[printable(cell) for cell in row] for row in self.rows]
-        return _Block(printable(self.heading), items, rows)
+        return Block(printable(self.heading), items, rows)
 
 
-def to_text(record: Record) -> str:
-    """Return the report for a terminal, one line for a map and its reasons indented below."""
-    lines: list[str] = []
-    for block in _blocks(record):
+def to_text(record: Record, *, verbose: bool = True) -> str:
+    """Return the report for a terminal: the answer, then one line for a map, its reasons below.
+
+    Args:
+        record: The report.
+        verbose: Whether assumptions, sizes and operators are told too.
+    """
+    lines = [printable(record["headline"])]
+    for block in _blocks(record, verbose=verbose):
         below = ":" if block.items or block.rows else ""
         lines.append(f"{block.heading}{below}")
         for item in block.items:
@@ -72,7 +77,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def to_markdown(record: Record) -> str:
     """Return the report as Markdown."""
-    lines = ["# seqmap report", ""]
+    lines = ["# seqmap report", "", _markdown(printable(record["headline"])), ""]
     for block in _blocks(record):
         lines += [f"## {_markdown(block.heading)}", ""]
         for item in block.items:
@@ -86,43 +91,6 @@ def to_markdown(record: Record) -> str:
     return "\n".join(lines)
 
 
-def to_html(record: Record) -> str:
-    """Return the report as one HTML page that needs no other file."""
-    parts = [_HTML_HEAD]
-    for block in _blocks(record):
-        parts.append(f"<h2>{html.escape(block.heading)}</h2>")
-        if block.items:
-            parts.append("<ul>")
-            for item in block.items:
-                nested = "".join(f"<li>{html.escape(detail)}</li>" for detail in item.details)
-                below = f"<ul>{nested}</ul>" if nested else ""
-                parts.append(f"<li>{html.escape(item.line)}{below}</li>")
-            parts.append("</ul>")
-        if block.rows:
-            parts.append("<table>")
-            for number, row in enumerate(block.rows):
-                tag = "th" if number == 0 else "td"
-                cells = "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row)
-                parts.append(f"<tr>{cells}</tr>")
-            parts.append("</table>")
-    return "\n".join([*parts, "</body>", "</html>", ""])
-
-
-_HTML_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>seqmap report</title>
-<style>
-body { font: 15px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
-table { border-collapse: collapse; }
-th, td { border: 1px solid #999; padding: 0.1em 0.6em; text-align: right; }
-th:first-child, td:first-child { text-align: left; }
-</style>
-</head>
-<body>
-<h1>seqmap report</h1>"""
-
 _MARKDOWN_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|"})
 
 
@@ -130,24 +98,48 @@ def _markdown(text: str) -> str:
     return text.translate(_MARKDOWN_ESCAPES)
 
 
-def _blocks(record: Record) -> list[_Block]:
-    maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
-    blocks = [_Block(_maps_heading(record), maps)]
+def later_blocks(record: Record) -> list[Block]:
+    """Return what stands behind the maps: promises, assumptions, warnings, the target."""
+    blocks = []
     if promises := _promise_items(record["promises"]):
-        blocks.append(_Block("promises", promises))
+        blocks.append(Block("promises", promises))
     if passed := _tensor_items(record["tensor_io"]):
-        blocks.append(_Block("sequences as tensors", passed))
+        blocks.append(Block("sequences as tensors", passed))
     blocks += [
-        _Block(title, [_Item(line) for line in record[title]])
+        Block(title, [Item(line) for line in record[title]])
         for title in ("assumptions", "warnings")
         if record[title]
     ]
-    blocks.append(_Block("operators", rows=_operator_rows(record["operators"])))
-    blocks.append(_target_block(record))
-    if proof := record["verification"]:
-        items = [_Item(line) for line in proof_lines(proof)]
-        blocks.append(_Block("verification", items, feed_rows(proof)))
-    return [block.printable() for block in blocks]
+    return [block.printable() for block in [*blocks, _target_block(record)]]
+
+
+def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
+    maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
+    blocks = [Block(_maps_heading(record), maps).printable()] if maps or verbose else []
+    *later, target = later_blocks(record)
+    blocks += [block for block in later if verbose or block.heading != "assumptions"]
+    if verbose:
+        blocks.append(Block("model", rows=_model_rows(record)).printable())
+        blocks.append(Block("operators", rows=operator_rows(record["operators"])).printable())
+    loading = record["loading"]
+    is_plain = loading is None or (loading["outcome"] == "loaded" and not loading["reason"])
+    if verbose or not record["reached"] or not is_plain:
+        blocks.append(target)
+    if verbose and (proof := record["verification"]):
+        items = [Item(line) for line in proof_lines(proof)]
+        blocks.append(Block("verification", items, feed_rows(proof)).printable())
+    if verbose and (bench := record["bench"]):
+        blocks.append(Block("timings", rows=_bench_rows(bench)))
+    return blocks
+
+
+def _bench_rows(bench: Record) -> list[Sequence[str]]:
+    rows: list[Sequence[str]] = [(bench["axis"], "as given, ms", "rewritten, ms", "faster by")]
+    for row in bench["rows"]:
+        given = "refused" if row["before_ms"] is None else f"{row['before_ms']:.3g}"
+        speed = "" if row["speedup"] is None else f"{row['speedup']:.1f}x"
+        rows.append((str(row["size"]), given, f"{row['after_ms']:.3g}", speed))
+    return rows
 
 
 def _maps_heading(record: Record) -> str:
@@ -156,11 +148,11 @@ def _maps_heading(record: Record) -> str:
     return f"{heading}, nothing to do" if record["nothing_to_do"] else heading
 
 
-def _map_item(entry: Record, *, tried: bool) -> _Item:
+def _map_item(entry: Record, *, tried: bool) -> Item:
     verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
     details = [_reason_line(reason, tried=tried) for reason in entry["reasons"]]
     details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
-    return _Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
+    return Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
 
 
 def _reason_line(reason: Record, *, tried: bool) -> str:
@@ -176,17 +168,17 @@ def _remedy_line(remedy: Record) -> str:
     return f"remedy: {remedy['text']} (tried: {remedy['effect']})"
 
 
-def _promise_items(promises: Record) -> list[_Item]:
-    items = [_Item(f"uniform: {name}") for name in promises["uniform"]]
+def _promise_items(promises: Record) -> list[Item]:
+    items = [Item(f"uniform: {name}") for name in promises["uniform"]]
     for name, dims in promises["input_shapes"].items():
         shown = ", ".join("?" if dim is None else str(dim) for dim in dims)
-        items.append(_Item(f"shape of {name}: [{shown}]"))
+        items.append(Item(f"shape of {name}: [{shown}]"))
     if promises["trust_types"]:
-        items.append(_Item("declared dimensions of sequence elements hold"))
+        items.append(Item("declared dimensions of sequence elements hold"))
     return items
 
 
-def _tensor_items(tensor_io: Record) -> list[_Item]:
+def _tensor_items(tensor_io: Record) -> list[Item]:
     items = []
     for side in ("input", "output"):
         for name, passed in tensor_io[f"{side}s"].items():
@@ -195,13 +187,34 @@ def _tensor_items(tensor_io: Record) -> list[_Item]:
             first = "B"
             if passed["form"] == "packed":
                 first, shown = "sum of lengths", (shown or [])[1:]
+            if passed["form"] == "flat":
+                ragged = [axis for axis, d in enumerate(dims) if not isinstance(d, int)]
+                first, shown = "P", (shown or [])[ragged[-1] + 1 :]
             shape = ", ".join([first, *(["..."] if shown is None else shown)])
-            beside = f", lengths in {passed['lengths']}" if "lengths" in passed else ""
-            items.append(_Item(f"{side} {name}: {passed['form']} [{shape}]{beside}"))
+            kinds = [kind for kind in ("lengths", "sizes") if kind in passed]
+            beside = "".join(f", {kind} in {passed[kind]}" for kind in kinds)
+            items.append(Item(f"{side} {name}: {passed['form']} [{shape}]{beside}"))
     return items
 
 
-def _operator_rows(operators: Record) -> list[Sequence[str]]:
+def _model_rows(record: Record) -> list[Sequence[str]]:
+    """Return the label of the model before and after, and its inputs and outputs."""
+    before, after = record["given"], record["new"]
+    rows: list[Sequence[str]] = [("model", "before", "after")]
+    counts = record["operators"]
+    rows.append(("nodes", *(str(counts[side]["total"]) for side in ("before", "after"))))
+    rows.append(("weights", *(bytes_text(side["weight_bytes"]) for side in (before, after))))
+    for title, key in {"opset": "opset", "IR version": "ir_version"}.items():
+        rows.append((title, str(before[key]), str(after[key])))
+    for title, key in {"IN": "inputs", "OUT": "outputs"}.items():
+        for name in {**before[key], **after[key]}:
+            types = (side[key].get(name, "") for side in (before, after))
+            rows.append((f"{title} {name}", *types))
+    return rows
+
+
+def operator_rows(operators: Record) -> list[Sequence[str]]:
+    """Return how often each operator occurs before and after, titles first and sums last."""
     before, after = operators["before"], operators["after"]
     rows: list[Sequence[str]] = [("operator", "before", "after")]
     for op_type in sorted(before["by_type"].keys() | after["by_type"].keys()):
@@ -213,10 +226,10 @@ def _operator_rows(operators: Record) -> list[Sequence[str]]:
     return rows
 
 
-def _target_block(record: Record) -> _Block:
+def _target_block(record: Record) -> Block:
     wanted = " and ".join([f"target {record['target']}", *record["require"]])
     if record["reached"]:
-        return _Block(f"{wanted}: {_how_reached(record['loading'])}")
+        return Block(f"{wanted}: {_how_reached(record['loading'])}")
     items = []
     for first, *others in _by_cause(record["unreached"]):
         node = f"{first['node']} ({first['op_type']}): " if first["node"] else ""
@@ -225,8 +238,8 @@ def _target_block(record: Record) -> _Block:
             counts = collections.Counter(left["op_type"] for left in others)
             named = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
             details.insert(0, f"and {len(others)} more for this reason: {named}")
-        items.append(_Item(f"{node}{first['reason']}", list(filter(None, details))))
-    return _Block(f"{wanted}: not reached, left", items)
+        items.append(Item(f"{node}{first['reason']}", list(filter(None, details))))
+    return Block(f"{wanted}: not reached, left", items)
 
 
 def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:

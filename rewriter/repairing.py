@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from passes.ceilings import Ceiling, safer_forms
 from passes.decisions import Code, Verdict
@@ -59,7 +60,7 @@ _IN_WORDS = {
 class Repaired:
     """A rewrite after its repair, and what showed that it is right now."""
 
-    result: Result
+    result: Result[Any]
     check: Check
     repairs: tuple[Repair, ...]
 
@@ -67,9 +68,9 @@ class Repaired:
 def repair(
     before: AnyModel,
     check: Check,
-    write: Callable[[Ceilings], Result],
-    compare: Callable[[Result], Check],
-    judge: Callable[[Result, Case], bool],
+    write: Callable[[Ceilings], Result[Any]],
+    compare: Callable[[Result[Any]], Check],
+    judge: Callable[[Result[Any], Case], bool],
 ) -> Repaired | None:
     """Write a model again so that it agrees with the model before.
 
@@ -87,7 +88,7 @@ def repair(
     forms = safer_forms(models.take(before).model)
     ceilings: dict[str, Ceiling] = {}
     repairs: dict[str, Repair] = {}
-    result: Result | None = None
+    result: Result[Any] | None = None
     for _ in range(_ROUNDS):
         shown = check.mismatch
         if shown is None:
@@ -108,7 +109,7 @@ def repair(
     return Repaired(result, check, tuple(repairs.values()))
 
 
-def _is_guarded(path: str, result: Result) -> bool:
+def _is_guarded(path: str, result: Result[Any]) -> bool:
     """Whether a map of the model as given is guarded now; a function's stands elsewhere."""
     name = path.rpartition("/")[2]
     return any(
@@ -123,11 +124,11 @@ def _is_guarded(path: str, result: Result) -> bool:
 class _Search:
     """Looks for the map that makes a difference on one feed."""
 
-    write: Callable[[Ceilings], Result]
-    judge: Callable[[Result, Case], bool]
+    write: Callable[[Ceilings], Result[Any]]
+    judge: Callable[[Result[Any], Case], bool]
     shown: Case
 
-    def right(self, ceilings: Ceilings) -> Result | None:
+    def right(self, ceilings: Ceilings) -> Result[Any] | None:
         """Rewrite with ceilings; return the result if it agrees on the feed."""
         try:
             result = self.write(ceilings)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import html
+import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,8 +15,12 @@ from passes.decisions import Decision, Verdict
 from passes.promises import Promises
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
-from rewriter import render
+from rewriter import render, render_html
+from rewriter.bench_record import Bench
+from rewriter.headline import headline
 from rewriter.loading import Loading
+from rewriter.model_facts import ModelFacts
+from rewriter.pictures import Picture
 from rewriter.printable import json_text
 from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
 
@@ -111,9 +117,15 @@ class Report:
         spent: Options of the command line that can do nothing more; no remedy names them.
         loading: What became of the model at the runtime of its target; None where it was not
             handed to it, as in ``explain`` and from Python.
+        given: What the model as given declares.
+        given_loading: What became of the model as given at the runtime of the target; None where
+            it was not handed to it.
+        new: What the rewritten model declares.
         trials: Tries remedies when they are read; None where nothing can be tried.
         verification: What a comparison with the model as given showed, see
             `rewriter.proof_record`; None where there was none.
+        pictures: What stands around each map, before and after.
+        bench: Times over sizes; None where none were taken.
     """
 
     decisions: Sequence[Decision]
@@ -128,8 +140,13 @@ class Report:
     tensor_io: TensorIo = dataclasses.field(default_factory=TensorIo)
     spent: Sequence[str] = ()
     loading: Loading | None = None
+    given: ModelFacts = dataclasses.field(default_factory=ModelFacts)
+    given_loading: Loading | None = None
+    new: ModelFacts = dataclasses.field(default_factory=ModelFacts)
     trials: HasRemedies | None = dataclasses.field(default=None, compare=False, repr=False)
     verification: Mapping[str, Any] | None = None
+    pictures: Sequence[Picture] = dataclasses.field(default=(), compare=False, repr=False)
+    bench: Bench | None = None
 
     @property
     def reached(self) -> bool:
@@ -178,7 +195,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain dicts, lists, strings and numbers, fit for JSON."""
-        return {
+        record = {
+            "headline": "",
             "strategy": self.strategy,
             "target": self.target,
             "require": list(self.require),
@@ -186,31 +204,66 @@ class Report:
             "nothing_to_do": self.nothing_to_do,
             "remedies_tried": self.remedies.tried,
             "maps": [_decision_dict(d, self.spent, self.remedies) for d in self.decisions],
+            "given": self.given.to_dict() | {"loading": _loading_dict(self.given_loading)},
+            "new": self.new.to_dict(),
             "assumptions": list(self.assumptions),
             "promises": _promises_dict(self.promises),
             "tensor_io": self.tensor_io.to_dict(),
             "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
-            "loading": self.loading.to_dict() if self.loading else None,
+            "loading": _loading_dict(self.loading),
             "verification": self.verification,
+            "bench": None if self.bench is None else self.bench.to_dict(),
         }
+        return record | {"headline": headline(record)}
+
+    @property
+    def headline(self) -> str:
+        """What the model was, what it is now, and what proves it, in one sentence."""
+        return str(self.to_dict()["headline"])
 
     def to_json(self) -> str:
         """Return the report as an indented JSON object."""
         return json_text(self.to_dict()) + "\n"
 
-    def to_text(self) -> str:
-        """Return the report for a terminal: one line for a map, its reasons indented below."""
-        return render.to_text(self.to_dict())
+    def to_text(self, *, verbose: bool = False) -> str:
+        """Return the report for a terminal: the answer first, then a line for each map.
+
+        Args:
+            verbose: Add the assumptions, the sizes and the operators.
+        """
+        return render.to_text(self.to_dict(), verbose=verbose)
+
+    def __str__(self) -> str:
+        """Return what `to_text` returns."""
+        return self.to_text()
 
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         return render.to_markdown(self.to_dict())
 
-    def to_html(self) -> str:
-        """Return the report as one HTML page that needs no other file."""
-        return render.to_html(self.to_dict())
+    def to_html(self, *, command: str = "", date: str = "") -> str:
+        """Return the report as one HTML page that needs no other file.
+
+        Args:
+            command: The command line that made it.
+            date: When it was made.
+        """
+        return render_html.to_html(
+            self.to_dict(),
+            self.pictures,
+            self.bench,
+            version=importlib.metadata.version("seqmap"),
+            command=command,
+            date=date,
+        )
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for notebooks."""
+        page = html.escape(self.to_html())
+        style = "width:100%;height:40rem;border:1px solid #ccc"
+        return f'<iframe title="seqmap report" style="{style}" srcdoc="{page}"></iframe>'
 
 
 def _with_tried(left: Unreached, remedies: Remedies) -> Unreached:
@@ -245,6 +298,10 @@ def _decision_dict(decision: Decision, spent: Sequence[str], remedies: Remedies)
         "assumptions": list(decision.assumptions),
         "notes": list(decision.notes),
     }
+
+
+def _loading_dict(loading: Loading | None) -> dict[str, Any] | None:
+    return None if loading is None else loading.to_dict()
 
 
 def _promises_dict(promises: Promises) -> dict[str, Any]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Generic, TypeVar
 
-from rewriter.models import AnyModel
 from rewriter.report import Report
 
 __all__ = ["Result"]
 
+M = TypeVar("M")
+
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class Result(Generic[M]):
     """A rewritten model and what was done to it.
 
     Attributes:
@@ -21,5 +23,12 @@ class Result:
             there was one.
     """
 
-    model: AnyModel
+    model: M
     report: Report
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()

@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from passes.schemas import schema_of
+
 __all__ = ["least_result_bytes"]
 
 # Inference knows the values of inputs of at most so many elements: shapes, repeats, pads.
@@ -50,9 +52,12 @@ def least_result_bytes(
 def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> int:
     named = dict(zip(node.input, inputs, strict=False))
     arrays = {name: v for name, v in named.items() if name and isinstance(v, np.ndarray)}
+    schema = schema_of(node.op_type, opset)
+    if schema is None:
+        return 0
     try:
         types = infer_node_outputs(
-            onnx.defs.get_schema(node.op_type, opset, ""),
+            schema,
             node,
             {name: _type(array) for name, array in arrays.items()},
             {
@@ -62,7 +67,7 @@ def _inferred_bytes(node: onnx.NodeProto, opset: int, inputs: Sequence[Any]) -> 
             },
             opset_imports=[onnx.helper.make_opsetid("", opset)],
         )
-    except (InferenceError, onnx.defs.SchemaError, RuntimeError, ValueError, KeyError):
+    except (InferenceError, RuntimeError, ValueError, KeyError):
         return 0  # the node says itself what is wrong with its inputs
     return sum(_bytes(type_) for type_ in types.values())
 

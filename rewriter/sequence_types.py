@@ -3,7 +3,8 @@
 It writes ``sequence_type {}`` for what a Loop carries, and SequenceEmpty without ``dtype``, which
 is a sequence of floats whatever is inserted into it. The type follows from what is inserted, or
 from what is read: with ``q = SequenceEmpty ()`` and ``SequenceInsert (q, x)`` of an int64 ``x``,
-``dtype`` becomes int64.
+``dtype`` becomes int64. So do the floats that the exporter's own inference took from such a
+SequenceEmpty, where no input or output of the model has them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import all_graphs, constant_value, default_opset, is_default_domain, subgraphs
+from passes.schemas import schema_of
 from rewriter.errors import ModelError
 
 __all__ = ["forget_open_sequences", "mend_sequences"]
@@ -54,19 +56,21 @@ def mend_sequences(model: ir.Model, untyped: Collection[str] = ()) -> None:
     empties = [n for n in nodes if n.op_type == "SequenceEmpty" and "dtype" not in n.attributes]
     if not empties and not untyped:
         return
-    sequences = _Sequences(default_opset(model))
+    interface = (*model.graph.inputs, *model.graph.outputs)
+    sequences = _Sequences(default_opset(model), interface)
     for node in nodes:
         sequences.read(node)
     for node in empties:
         dtype = sequences.dtype(node.outputs[0])
-        if dtype not in (None, ir.DataType.FLOAT):
-            node.attributes["dtype"] = ir.AttrInt64("dtype", int(dtype or 0))
+        if dtype is not None and dtype != ir.DataType.FLOAT:
+            node.attributes["dtype"] = ir.AttrInt64("dtype", int(dtype))
+            sequences.retype(node.outputs[0], dtype)
     for graph in all_graphs(model):
         for value in (*graph.inputs, *graph.outputs):
             dtype = sequences.dtype(value) if value.type is None else None
             if dtype is not None:
                 value.type = ir.SequenceType(ir.TensorType(dtype))
-    for value in (*model.graph.inputs, *model.graph.outputs):
+    for value in interface:
         if value.type is None and value.name in untyped:
             raise ModelError(
                 f"nothing tells the element type of the sequence {value.name!r}: declare it"
@@ -76,11 +80,14 @@ def mend_sequences(model: ir.Model, untyped: Collection[str] = ()) -> None:
 class _Sequences:
     """Which values are one sequence that grows, and what the elements of each are."""
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, interface: Collection[ir.Value]) -> None:
         self._opset = opset
+        self._interface = frozenset(interface)
         self._same: dict[ir.Value, ir.Value] = {}
-        self._elements: list[tuple[ir.Value, ir.Value]] = []
+        self._inserted: list[tuple[ir.Value, ir.Value]] = []
+        self._taken: list[tuple[ir.Value, ir.Value]] = []
         self._begun: list[ir.Value] = []
+        self._asked: set[ir.Value] = set()
 
     def read(self, node: ir.Node) -> None:
         """Enter what a node says of sequences."""
@@ -97,9 +104,11 @@ class _Sequences:
             case "SplitToSequence":
                 self._hold(outputs[0], inputs[0])
             case "SequenceAt" | "ConcatFromSequence":
-                self._hold(inputs[0], outputs[0])
+                if inputs[0] is not None:
+                    self._taken.append((inputs[0], outputs[0]))
             case "SequenceEmpty":
-                self._begun.append(outputs[0])
+                if "dtype" not in node.attributes:
+                    self._begun.append(outputs[0])
             case "If":
                 for _, branch in subgraphs(node):
                     for inner, outer in zip(branch.outputs, outputs, strict=False):
@@ -118,14 +127,52 @@ class _Sequences:
     def dtype(self, value: ir.Value) -> ir.DataType | None:
         """Return the element type of a sequence, None if nothing tells it or it is none."""
         first = self._first(value)
-        members = [v for v in self._same if self._first(v) is first]
-        held = [v for sequence, v in self._elements if self._first(sequence) is first]
-        known = {v.type.dtype for v in members if isinstance(v.type, ir.SequenceType)}
-        known |= {dtype for v in held if (dtype := self._of_tensor(v)) is not None}
+        if first in self._asked:
+            return None
+        self._asked.add(first)
+        try:
+            return self._dtype(first)
+        finally:
+            self._asked.remove(first)
+
+    def _dtype(self, first: ir.Value) -> ir.DataType | None:
+        members = self._members(first)
+        inserted = self._told(self._inserted, first)
+        others = self._told(self._taken, first)
+        others |= {v.type.dtype for v in members if isinstance(v.type, ir.SequenceType)}
         begun = any(self._first(v) is first for v in self._begun)
+        if begun and inserted and not self._is_float_outside(members):
+            others.discard(ir.DataType.FLOAT)
+        known = inserted | others
         if not known and begun:
             return ir.DataType.FLOAT
-        return known.pop() if len(known) == 1 and (held or begun) else None
+        holds = begun or any(self._first(s) is first for s, _ in self._inserted + self._taken)
+        return known.pop() if len(known) == 1 and holds else None
+
+    def retype(self, value: ir.Value, dtype: ir.DataType) -> None:
+        """Replace the floats that were declared of a sequence and of what is read from it."""
+        first = self._first(value)
+        for member in self._members(first):
+            if isinstance(member.type, ir.SequenceType):
+                member.type = ir.SequenceType(ir.TensorType(dtype))
+        for sequence, element in self._taken:
+            if self._first(sequence) is first and element.type is not None:
+                element.type = ir.TensorType(dtype)
+
+    def _members(self, first: ir.Value) -> list[ir.Value]:
+        return [v for v in self._same if self._first(v) is first]
+
+    def _told(
+        self, elements: Iterable[tuple[ir.Value, ir.Value]], first: ir.Value
+    ) -> set[ir.DataType]:
+        """Return the known element types of what goes into a sequence, or comes out of it."""
+        tensors = [v for sequence, v in elements if self._first(sequence) is first]
+        return {dtype for v in tensors if (dtype := self._of_tensor(v)) is not None}
+
+    def _is_float_outside(self, members: Iterable[ir.Value]) -> bool:
+        """Whether an input or output of the model is declared to be a sequence of floats."""
+        types = (v.type for v in members if v in self._interface)
+        return any(t is not None and t.dtype == ir.DataType.FLOAT for t in types)
 
     def _join(self, one: ir.Value | None, other: ir.Value | None) -> None:
         if one is not None and other is not None:
@@ -134,7 +181,7 @@ class _Sequences:
 
     def _hold(self, sequence: ir.Value | None, element: ir.Value | None) -> None:
         if sequence is not None and element is not None:
-            self._elements.append((sequence, element))
+            self._inserted.append((sequence, element))
 
     def _first(self, value: ir.Value) -> ir.Value:
         while (other := self._same.setdefault(value, value)) is not value:
@@ -156,7 +203,16 @@ class _Sequences:
             dtype = _told_by(node)
             if dtype is not None:
                 return dtype
-            said = self._type_of_output(node, value.index() or 0)
+            index = value.index() or 0
+            inner = next((graph for _, graph in subgraphs(node)), None)
+            said: ir.DataType | ir.Value | None
+            if node.op_type in ("SequenceAt", "ConcatFromSequence"):
+                said = None if node.inputs[0] is None else self.dtype(node.inputs[0])
+            elif inner is not None:
+                yielded = inner.outputs[1:] if node.op_type == "Loop" else inner.outputs
+                said = yielded[index] if index < len(yielded) else None
+            else:
+                said = self._type_of_output(node, index)
             if isinstance(said, ir.DataType):
                 return said
             value = said
@@ -164,9 +220,8 @@ class _Sequences:
 
     def _type_of_output(self, node: ir.Node, position: int) -> ir.DataType | ir.Value | None:
         """Return the element type of an output, or an operand that has the same."""
-        try:
-            schema = onnx.defs.get_schema(node.op_type, self._opset, "")
-        except onnx.defs.SchemaError:
+        schema = schema_of(node.op_type, self._opset)
+        if schema is None:
             return None
         formal = schema.outputs[min(position, len(schema.outputs) - 1)].type_str
         for constraint in schema.type_constraints:

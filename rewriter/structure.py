@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graphs import node_paths, subgraphs
-from rewriter.arity import Arity, Body, check_arity
+from rewriter.arity import Arity, BodyArity, check_arity
 from rewriter.errors import ModelError
 from rewriter.sorting import sort_nodes
 from rewriter.tensor_bytes import check_bytes
@@ -40,10 +40,10 @@ def check_message(proto: onnx.ModelProto, name: str) -> None:
         raise ModelError(f"{name} {missing}: export the model again")
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
     try:
-        _Walk(_imports(proto.opset_import), functions).graph(proto.graph, "", ())
+        _StructureCheck(_imports(proto.opset_import), functions).graph(proto.graph, "", ())
         for function in proto.functions:
             where = f"{function.domain}.{function.name}/".removeprefix(".")
-            _Walk(_imports(function.opset_import), functions).function(function, where)
+            _StructureCheck(_imports(function.opset_import), functions).function(function, where)
     except ModelError as error:
         raise ModelError(f"{name} is not a valid ONNX model: {error}") from None
 
@@ -75,7 +75,7 @@ def _arity(node: ir.Node, label: str, imports: _Imports) -> Arity:
         _written([value.name != "" for value in node.outputs]),
         {a.name: None if a.is_ref() else a.type.value for a in node.attributes.values()},
         {
-            name: Body(
+            name: BodyArity(
                 len(body.inputs),
                 sum(value.name not in body.initializers for value in body.inputs),
                 len(body.outputs),
@@ -100,7 +100,7 @@ def _version(imports: _Imports, domain: str) -> int | None:
     return imports.get("" if domain == "ai.onnx" else domain)
 
 
-class _Walk:
+class _StructureCheck:
     """One walk over a graph or a function and everything inside."""
 
     def __init__(
@@ -193,7 +193,9 @@ class _Walk:
             self._check_arity(node, label, bodies)
         return reads
 
-    def _check_arity(self, node: onnx.NodeProto, label: str, bodies: Mapping[str, Body]) -> None:
+    def _check_arity(
+        self, node: onnx.NodeProto, label: str, bodies: Mapping[str, BodyArity]
+    ) -> None:
         check_arity(
             Arity(
                 label,
@@ -222,10 +224,10 @@ def _tensors(attribute: onnx.AttributeProto) -> list[onnx.TensorProto]:
     return [attribute.t] if attribute.HasField("t") else list(attribute.tensors)
 
 
-def _counts(body: onnx.GraphProto) -> Body:
+def _counts(body: onnx.GraphProto) -> BodyArity:
     defaults = {tensor.name for tensor in body.initializer}
     required = sum(value.name not in defaults for value in body.input)
-    return Body(len(body.input), required, len(body.output))
+    return BodyArity(len(body.input), required, len(body.output))
 
 
 def _check_call(node: onnx.NodeProto, function: onnx.FunctionProto, label: str) -> None:

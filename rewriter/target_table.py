@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from passes.errors import RewriteError
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
-__all__ = ["TARGETS", "Target", "find_target"]
+__all__ = ["ALIASES", "TARGETS", "Target", "find_target"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Target:
     """
 
     name: str
-    sequences: bool
-    loop: bool
-    branch: bool
-    scan: bool
+    sequences: bool = False
+    loop: bool = False
+    branch: bool = False
+    scan: bool = False
     highest_opset: int | None = None
     highest_ir: int | None = None
     backend: str = "onnxruntime"
@@ -51,84 +52,85 @@ class Target:
         return {"Loop": self.loop, "If": self.branch, "Scan": self.scan}.get(op_type, True)
 
 
-def _tensors_only(
-    name: str, backend: str = "", unrun: str = "", ignores: tuple[tuple[str, str], ...] = ()
-) -> Target:
-    return Target(
-        name,
-        False,
-        False,
-        False,
-        False,
-        backend=backend,
-        old_forms=True,
-        unrun=unrun,
-        ignores=ignores,
-    )
+def _onnxruntime(name: str, **other: Any) -> Target:
+    """Return a row that accepts all that onnxruntime does."""
+    return Target(name, sequences=True, loop=True, branch=True, scan=True, **other)
 
+
+# What the oldest version that `pyproject.toml` allows takes. 1.32 takes opset 28 and IR 14, but
+# computes the operators that are new in 27 only where it knows enough shapes.
+_VERSIONS = {"highest_opset": 26, "highest_ir": 13}
 
 _ROWS = (
-    # name, sequences, loop, branch, scan, highest opset, highest IR, backend, device
-    Target("onnxruntime", True, True, True, True, 26, 13),
-    Target("onnxruntime-cuda", True, True, True, True, 26, 13, device="cuda"),
+    _onnxruntime("onnxruntime", **_VERSIONS),
+    _onnxruntime("onnxruntime-cuda", device="cuda", **_VERSIONS),
     # It has no kernel for sequences or control flow: these run on the CPU, with copies.
-    Target("onnxruntime-webgpu", True, True, True, True, 26, 13, device="webgpu"),
+    _onnxruntime("onnxruntime-webgpu", device="webgpu", **_VERSIONS),
     # In the browser and on Node: the same kernels, but its API passes tensors only.
-    Target(
+    _onnxruntime(
         "onnxruntime-web",
-        True,
-        True,
-        True,
-        True,
         backend="",
         sequence_io=False,
         unrun="it runs in a browser or in Node, not in Python",
     ),
     # onnx-tensorrt lists no sequence operator; opset as documented for TensorRT 11.
-    Target("tensorrt", False, True, True, True, 25, None, device="tensorrt"),
+    Target("tensorrt", loop=True, branch=True, scan=True, highest_opset=25, device="tensorrt"),
     # OpenVINO lowers some sequences at import, but only in certain patterns.
     Target(
         "openvino",
-        False,
-        True,
-        True,
-        True,
+        loop=True,
+        branch=True,
+        scan=True,
         backend="openvino",
         ignores=(("Resize", "antialias"), ("Resize", "exclude_outside")),
     ),
     # tract imports Scan, but does not return from optimising one with a MatMul in its body.
-    Target(
-        "tract",
-        False,
-        False,
-        True,
-        False,
-        backend="tract",
-        ignores=(("Resize", "antialias"),),
-    ),
-    Target("coreml", False, False, False, False, None, None, device="coreml"),
+    Target("tract", branch=True, backend="tract", ignores=(("Resize", "antialias"),)),
+    Target("coreml", device="coreml"),
     # These refuse Loop, or Scan with an open number of steps, or get it wrong.
-    _tensors_only("iree", "iree"),
-    _tensors_only("jaxonnxruntime", "jaxonnxruntime"),
-    _tensors_only("ncnn", unrun="it runs models of its own, which its converter makes of ONNX"),
-    _tensors_only(
+    Target("iree", backend="iree", old_forms=True),
+    Target("jaxonnxruntime", backend="jaxonnxruntime", old_forms=True),
+    Target(
+        "ncnn",
+        backend="",
+        old_forms=True,
+        unrun="it runs models of its own, which its converter makes of ONNX",
+    ),
+    Target(
         "onnx2torch",
-        "onnx2torch",
+        backend="onnx2torch",
+        old_forms=True,
         ignores=(("Resize", "antialias"), ("Resize", "exclude_outside")),
     ),
-    _tensors_only("tinygrad", "tinygrad"),
-    _tensors_only("tvm", "tvm", ignores=(("Resize", "antialias"),)),
-    _tensors_only("portable", "onnxruntime"),
+    Target("tinygrad", backend="tinygrad", old_forms=True),
+    Target("tvm", backend="tvm", old_forms=True, ignores=(("Resize", "antialias"),)),
+    Target("portable", old_forms=True),
 )
 TARGETS = {row.name: row for row in _ROWS}
 
 
+ALIASES = {
+    "ort": "onnxruntime",
+    "cpu": "onnxruntime",
+    "cuda": "onnxruntime-cuda",
+    "webgpu": "onnxruntime-webgpu",
+    "web": "onnxruntime-web",
+    "trt": "tensorrt",
+    "ov": "openvino",
+    "jax": "jaxonnxruntime",
+    "torch": "onnx2torch",
+}
+"""Short names of targets, and what they stand for."""
+
+
 def find_target(name: str) -> Target:
-    """Return the row of a target.
+    """Return the row of a target, whose name may be a short one, in any case of letters.
 
     Raises:
         RewriteError: There is no target of this name.
     """
+    if name not in TARGETS and isinstance(name, str):
+        name = ALIASES.get(name.lower(), name.lower())
     if name not in TARGETS:
         raise RewriteError(f"unknown target {name!r}; choose one of {', '.join(TARGETS)}")
     return TARGETS[name]

@@ -38,6 +38,8 @@ class TargetError(RewriteError):
         report: The report of the rewrite; ``report.unreached`` lists what is left.
     """
 
+    exit_status = 4
+
     def __init__(self, report: Report) -> None:
         super().__init__()
         self.report = report
@@ -137,11 +139,14 @@ _INTERFACE = "use --tensor-io to pass it as a tensor, or make it a tensor where 
 def _versions(model: ir.Model, row: Target) -> Iterator[str]:
     opset = default_opset(model)
     if row.highest_opset is not None and opset > row.highest_opset:
-        yield f"the model declares opset {opset}, {row.name} accepts at most {row.highest_opset}"
+        yield (
+            f"the model declares opset {opset}, {row.name} is known to accept up to "
+            f"{row.highest_opset}"
+        )
     if row.highest_ir is not None and model.ir_version > row.highest_ir:
         yield (
-            f"the model declares IR version {model.ir_version}, {row.name} accepts at most "
-            f"{row.highest_ir}"
+            f"the model declares IR version {model.ir_version}, {row.name} is known to accept "
+            f"up to {row.highest_ir}"
         )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from passes.errors import RewriteError
 from passes.tensors.io import PassedSequence, TensorIo
-from rewriter.backends.session import BackendError, Session
+from rewriter.errors import BackendError
+
+if TYPE_CHECKING:
+    from rewriter.backends.session import Session
 
 __all__ = ["ListSession", "TensorSession", "check_elements", "feeds_as_lists", "outputs_as_lists"]
 
@@ -103,8 +107,13 @@ def _as_lists(
             found[name] = list(map(np.asarray, tensor))
             continue
         if one.lengths not in found:
-            raise RewriteError(f"{side} {name!r} is packed: give {one.lengths!r} too, or a list")
+            raise RewriteError(
+                f"{side} {name!r} is {one.form}: give {one.lengths!r} too, or a list"
+            )
         lengths = np.asarray(found.pop(one.lengths))
+        if one.form == "flat":
+            found[name] = _elements(name, one, tensor, lengths, side)
+            continue
         if not tensor.ndim or (lengths < 0).any() or lengths.sum() != tensor.shape[0]:
             raise RewriteError(
                 f"{side} {name!r} has shape {tensor.shape}, and {one.lengths!r} are "
@@ -114,6 +123,25 @@ def _as_lists(
     return found
 
 
+def _elements(
+    name: str, passed: PassedSequence, rows: Array, sizes: Array, side: str
+) -> list[Array]:
+    """Return the elements that lie one behind the other, by their sizes."""
+    first, behind = passed.span
+    dims = passed.dims or ()
+    lead, rest = [d for d in dims[:first] if isinstance(d, int)], dims[behind:]
+    fits = rows.ndim == 1 + len(rest) and sizes.ndim == 2 and sizes.shape[1] == behind - first
+    areas = np.prod(sizes, axis=1) * math.prod(lead) if fits else sizes
+    if not fits or (sizes < 0).any() or areas.sum() != rows.shape[0]:
+        raise RewriteError(
+            f"{side} {name!r} has shape {rows.shape}, and {passed.lengths!r} are "
+            f"{sizes.tolist()}: their products must add up to the first dimension"
+        )
+    cut = np.split(rows, np.cumsum(areas)[:-1]) if len(areas) else []
+    shapes = ([*lead, *size, *rows.shape[1:]] for size in sizes.tolist())
+    return [one.reshape(shape) for one, shape in zip(cut, shapes, strict=True)]
+
+
 def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int, ...]]) -> None:
     """Refuse elements that one tensor cannot hold.
 
@@ -121,17 +149,17 @@ def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int
         RewriteError: The elements differ where the tensor has one size, or have another one than
             the model takes.
     """
-    is_packed = passed.form == "packed"
+    first, behind = passed.span
     for number, shape in enumerate(shapes):
         known = () if passed.dims is None else passed.dims
         fits = passed.dims is None or (
             len(shape) == len(known)
             and all(
-                not isinstance(dim, int) or dim == size or (is_packed and axis == 0)
+                not isinstance(dim, int) or dim == size or first <= axis < behind
                 for axis, (dim, size) in enumerate(zip(known, shape, strict=True))
             )
         )
-        if not fits or shape[is_packed:] != shapes[0][is_packed:]:
+        if not fits or shape[behind:] != shapes[0][behind:]:
             wanted = "" if passed.dims is None else f" [{_text(passed)}]"
             raise RewriteError(
                 f"input {name!r}, element {number}, has shape {shape}: the model takes the "
@@ -142,6 +170,8 @@ def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int
 
 def _text(passed: PassedSequence) -> str:
     dims = [str(d) if isinstance(d, int) else "?" for d in passed.dims or ()]
+    if passed.form == "flat":
+        return ",".join(dims)
     return ",".join(["sum of lengths", *dims[1:]] if passed.form == "packed" else ["B", *dims])
 
 
@@ -149,14 +179,19 @@ def _tensors(
     name: str, passed: PassedSequence, items: Sequence[Array], dtype: Any
 ) -> dict[str, Array]:
     """Return the tensor, and its lengths, that stand for the elements of a list."""
-    is_packed = passed.form == "packed"
-    if items:
-        tensor = np.concatenate(items) if is_packed else np.stack(items)
+    first, behind = passed.span
+    if items and passed.form == "flat":
+        tensor = np.concatenate([item.reshape(-1, *item.shape[behind:]) for item in items])
+    elif items:
+        tensor = np.concatenate(items) if behind else np.stack(items)
     else:
         # What is not known is 1: operators may be undefined on a dimension of 0.
         dims = [d if isinstance(d, int) else 1 for d in passed.dims or ()]
-        tensor = np.empty((0, *dims[is_packed:]), dtype)
+        tensor = np.empty((0, *dims[behind:]), dtype)
     found = {name: tensor}
-    if is_packed:
+    if passed.form == "flat":
+        sizes = [item.shape[first:behind] for item in items]
+        found[passed.lengths] = np.array(sizes, np.int64).reshape(len(items), behind - first)
+    elif behind:
         found[passed.lengths] = np.array([len(item) for item in items], np.int64)
     return found

@@ -22,10 +22,14 @@ from rewriter.backends import (
     run_as_given,
 )
 from rewriter.loading import Loading
+from rewriter.model_facts import model_facts
 from rewriter.target_table import Target, find_target
 from rewriter.validation import Check
 
-__all__ = ["load_at_target"]
+__all__ = ["load_as_given", "load_at_target"]
+
+_LARGEST_GIVEN = 2**30
+"""Bytes of weights up to which the model as given is handed to a runtime too."""
 
 
 def load_at_target(model: Any, target: str, check: Check) -> Loading:
@@ -57,6 +61,32 @@ def load_at_target(model: Any, target: str, check: Check) -> Loading:
     return attempt.outcome(feed)
 
 
+def load_as_given(model: Any, target: str) -> Loading | None:
+    """Hand a model as given to the runtime of a target, to know what it does with it.
+
+    Args:
+        model: The model before the rewrite, which has run on another engine.
+        target: The name of the target.
+
+    Returns:
+        What became of it; None where the runtime is not asked: it is not here, or the weights
+        are too large to be read for that.
+    """
+    row = find_target(target)
+    backend = BACKENDS.get(row.backend)
+    taken = models.take(model).model
+    if backend is None or backend.missing() or row.device != "cpu":
+        return None
+    if model_facts(taken).weight_bytes > _LARGEST_GIVEN:
+        return None
+    runtime = f"{row.backend} {backend.version}".strip()
+    try:
+        open_session(model, row.backend, row.device)
+    except BackendError as error:
+        return Loading(runtime, "refused", _short(str(error)))
+    return Loading(runtime, "loaded")
+
+
 @dataclasses.dataclass(frozen=True)
 class _Attempt:
     """Handing one model to one runtime."""
@@ -85,6 +115,10 @@ class _Attempt:
 
     def refused(self, message: str) -> Loading:
         path, op_type = _blamed(self.graph, message)
+        if domain := self._foreign_domain(message):
+            return Loading(
+                self.runtime, "not loaded", f"operators of {domain} are not registered in it here"
+            )
         if self._is_new_only():
             return Loading(
                 self.runtime, "refused", _short(message), path, op_type, _CONVERT, by_version=True
@@ -101,6 +135,14 @@ class _Attempt:
             return [_PROMISE]
         return [f"write {op_type} with other operators where the model is made"]
 
+    def _foreign_domain(self, message: str) -> str:
+        """Return the domain of an operator that only a library of the user's makes known."""
+        foreign = {(n.domain, n.op_type) for n in node_paths(self.graph)} - {
+            (one.domain, one.name) for one in self.graph.functions.values()
+        }
+        blamed = (d for d, op_type in sorted(foreign) if f"{d}:{op_type}(" in message)
+        return next((d for d in blamed if d and not d.startswith(_RUNTIMES_OWN)), "")
+
     def _is_new_only(self) -> bool:
         """Whether the runtime takes the model once it declares a version that is known there."""
         if self.row.highest_opset is None or self.row.highest_ir is None:
@@ -116,6 +158,8 @@ class _Attempt:
         return True
 
 
+_RUNTIMES_OWN = ("ai.onnx", "com.microsoft", "com.ms.")
+"""How the domains begin whose operators come with a runtime."""
 _SHAPES = "once the shapes of its inputs are known: declare them, or set them where it is loaded"
 _CONVERT = "convert the model to an older version before it is deployed"
 _PROMISE = "promise more of the shapes with --uniform or --input-shape"

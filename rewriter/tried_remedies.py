@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Verdict
 from passes.graphs import all_nodes
-from rewriter.candidates import candidates
+from rewriter.candidates import candidates, newer_opset
 from rewriter.options import Options
 from rewriter.remedies import Candidate, Found, Remedies, Remedy
 
@@ -101,10 +101,12 @@ class Trials:
 
     @functools.cached_property
     def remedies(self) -> Remedies:
-        findings = _Findings(self._base)
+        opset = newer_opset(self._options, self._model)
+        findings = _Findings(self._base, _FINAL if opset is None else _FINAL - {Code.OPSET})
         count = sum(1 for _ in all_nodes(self._model))
         end = time.perf_counter() + _MOST_SECONDS
-        found = candidates(self._options, self._model, guards=findings.want_guards)
+        guards = findings.want_guards
+        found = candidates(self._options, self._model, guards=guards, opset=opset)
         for tries, candidate in enumerate(found, start=1):
             is_spent = tries * count > MOST_NODES or time.perf_counter() > end
             if is_spent or findings.are_complete:
@@ -124,12 +126,12 @@ class _Findings:
         nodes: What takes something out of the way to the target.
     """
 
-    def __init__(self, base: Outcome) -> None:
+    def __init__(self, base: Outcome, final: Collection[Code]) -> None:
         self.maps: dict[str, tuple[Remedy, ...]] = {}
         self.nodes: dict[tuple[str, str], tuple[Remedy, ...]] = {}
         self._blocked = base.blocked
         self._least = len(base.blocked)
-        ranks = ((path, _improvable(decision)) for path, decision in base.maps.items())
+        ranks = ((path, _improvable(decision, final)) for path, decision in base.maps.items())
         self._best = {path: rank for path, rank in ranks if rank is not None}
 
     @property
@@ -171,9 +173,9 @@ def _rank(decision: Decision) -> tuple[int, int]:
     return _RANK[decision.verdict], decision.in_loops + is_built
 
 
-def _improvable(decision: Decision) -> tuple[int, int] | None:
+def _improvable(decision: Decision, final: Collection[Code]) -> tuple[int, int] | None:
     """Return how good a verdict is, None where no option makes it better."""
     rank = _rank(decision)
     codes = {reason.code for reason in decision.reasons} - {Code.SURPLUS_IGNORED}
-    is_final = bool(codes) and codes <= _FINAL and decision.verdict is not Verdict.GUARDED
+    is_final = bool(codes) and codes <= set(final) and decision.verdict is not Verdict.GUARDED
     return None if rank == _BEST or is_final else rank

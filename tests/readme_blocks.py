@@ -1,4 +1,6 @@
-"""The parts of README.md that the program writes: ``python -m tests.readme_blocks --write``.
+"""The parts of README.md and the docs that the program writes.
+
+``python -m tests.readme_blocks --write`` writes them anew.
 
 A part stands between ``<!-- NAME -->`` and ``<!-- end -->``.
 """
@@ -15,14 +17,32 @@ from collections.abc import Callable
 
 from passes.decisions import Code
 from rewriter import cli
-from rewriter.commands.options import add_output_options
+from rewriter.commands.output import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
 
-__all__ = ["PARTS", "README", "generated", "part_of", "printed_by"]
+__all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]
 
 ROOT = pathlib.Path(__file__).parents[1]
 README = ROOT / "README.md"
+PAGES = [
+    README,
+    *(
+        page
+        for page in sorted((ROOT / "docs").rglob("*.md"))
+        if "upstream" not in page.relative_to(ROOT).parts
+    ),
+]
+"""Every page that a user reads."""
+_FRONT = {
+    "two-layer perceptron on rows, 1,024 x 64": "two-layer perceptron on 1,024 rows",
+    "attention block, 64 x 16 x 32": "attention block, 64 samples",
+    "ragged, as a sequence, 16,000 x 16": "16,000 ragged vectors",
+    "scripted loop over rows, linear layer, 16,384 rows": "scripted loop over 16,384 rows",
+    "tf.map_fn of a dense layer, 1,024 rows": "tf.map_fn of a dense layer, 1,024 rows",
+    "ResNet-50 preprocessing, 16 images": "ResNet-50 preprocessing, 16 images",
+}
+"""The rows of the benchmarks on the front page, and what they are called there."""
 EXAMPLE = "models/demo/resnet50_preprocessing.onnxtxt"
 _SECONDS = re.compile(r"in \d+\.\d s$", re.MULTILINE)
 
@@ -54,9 +74,9 @@ def _ops() -> str:
 def _options() -> str:
     """Return a table of every option, the commands that have it, and what ``--help`` says."""
     commands: dict[tuple[str, str], list[str]] = {}
-    for name, module in cli.COMMANDS.items():
+    for name in cli.COMMANDS:
         parser = argparse.ArgumentParser(add_help=False)
-        module.add_options(parser)
+        cli.load_command(name).add_options(parser)
         add_output_options(parser)
         for action in parser._actions:
             if action.option_strings:
@@ -105,13 +125,25 @@ def _tolerances() -> str:
     return _table(("element type", "relative", "absolute"), [*rows, ("all others", 0, 0)])
 
 
+def _speed() -> str:
+    head, *rows = _measured()
+    found = {row[0]: row for row in rows}
+    chosen = [(name, *found[case][1:3]) for case, name in _FRONT.items()]
+    return _table(head[:3], chosen)
+
+
 def _benchmarks() -> str:
+    head, *rows = _measured()
+    return _table(head, list(rows))
+
+
+def _measured() -> list[tuple[str, ...]]:
     text = (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8")
     lines = text.split("\n## Milliseconds\n")[1].split("\n## ")[0].strip().splitlines()
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     wanted = [head.index(name) for name in ("case", "as given", "ours, auto", "by hand")]
     titles = ("case", "as given (ms)", "seqmap (ms)", "batched by hand (ms)")
-    return _table(titles, [tuple(row[i] for i in wanted) for row in rows])
+    return [titles, *(tuple(row[i] for i in wanted) for row in rows)]
 
 
 def _portability() -> str:
@@ -123,6 +155,7 @@ def _portability() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "explain": _explain,
     "options": _options,
+    "speed": _speed,
     "benchmarks": _benchmarks,
     "portability": _portability,
     "tolerances": _tolerances,
@@ -150,9 +183,14 @@ def generated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    old = README.read_text("utf-8")
-    new = generated(old)
-    if "--write" in sys.argv[1:]:
-        README.write_text(new, "utf-8")
-    elif new != old:
-        sys.exit("README.md is not what the program says: python -m tests.readme_blocks --write")
+    stale = []
+    for page in PAGES:
+        old = page.read_text("utf-8")
+        new = generated(old)
+        if new != old:
+            stale.append(page.name)
+        if "--write" in sys.argv[1:]:
+            page.write_text(new, "utf-8")
+    if stale and "--write" not in sys.argv[1:]:
+        named = ", ".join(stale)
+        sys.exit(f"{named}: not what the program says: python -m tests.readme_blocks --write")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import collections
+import graphlib
 import subprocess
 import sys
 import tomllib
@@ -24,10 +26,14 @@ ALONE = {
     "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
     "openvino": {"rewriter/backends/openvino.py"},
     "tract": {"rewriter/backends/tract.py"},
+    "pyarrow": {f"rewriter/apply/{name}.py" for name in ("columns", "parts", "rows")},
+    "PIL": {"rewriter/apply/rows.py"},
+    "ray": {"rewriter/apply/workers.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",
         "rewriter/reference.py",
         "rewriter/reference_ops.py",
+        "rewriter/rule_files.py",
     },
 }
 
@@ -92,6 +98,12 @@ def test_importing_the_face_imports_no_runtime():
     assert not {"onnxruntime", "onnx_graphsurgeon"} & set(loaded)
 
 
+@pytest.mark.parametrize("first", ["rewriter.feed_checks", "rewriter.feeds", "rewriter.tensor_io"])
+def test_a_module_can_be_imported_first(first):
+    command = [sys.executable, "-c", f"import {first}"]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
 def test_the_linter_bans_the_same():
     root = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
     passes = tomllib.loads((ROOT / "passes/ruff.toml").read_text())["lint"]
@@ -100,3 +112,39 @@ def test_the_linter_bans_the_same():
     assert banned | {"rewriter"} == set(passes["flake8-tidy-imports"]["banned-api"])
     lifted = {k for k, v in root["per-file-ignores"].items() if "TID251" in v}
     assert {k for k in lifted if k.startswith("rewriter/")} == set().union(*ALONE.values())
+
+
+def dependencies() -> dict[str, set[str]]:
+    """Return what each module imports of ours, for type checkers alone or not."""
+    modules = {
+        ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in FILES
+    }
+    found = {}
+    for module, file in modules.items():
+        named = imports(file.read_text())
+        whole = {name for name in named if name in modules}
+        # `from package import module` names the package as well, which it does not need.
+        packages = {name.rpartition(".")[0] for name in whole}
+        found[module] = (whole - packages) - {module}
+    return found
+
+
+def test_no_module_needs_itself():
+    order = list(graphlib.TopologicalSorter(dependencies()).static_order())
+    assert len(order) == len(FILES)
+
+
+def test_a_name_stands_for_one_class():
+    found = collections.Counter(
+        node.name
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in found.items() if count > 1] == []
+
+
+def test_at_most_two_files_share_a_name():
+    found = collections.Counter(file.name for file in FILES if file.name != "__init__.py")
+    assert [name for name, count in found.items() if count > 2] == []

@@ -137,7 +137,7 @@ KNOWN = [
 
 @functools.cache
 def rewritten(path: pathlib.Path, strategy: Strategy) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    model = rewrite(load(path), strategy).model
+    model = rewrite(load(path), strategy=strategy).model
     vector = path.with_suffix(".npz")
     return model, read_feeds(vector, path) if vector.exists() else make_feeds(load(path), 3)
 

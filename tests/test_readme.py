@@ -1,4 +1,4 @@
-"""README.md and CONTRIBUTING.md: all commands and snippets run, and all tables are up to date."""
+"""README.md, CONTRIBUTING.md and docs: commands and snippets run, tables are up to date."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ import rewriter
 from passes.decisions import Verdict
 from rewriter import cli
 from rewriter.pipeline import STRATEGIES
-from tests.readme_blocks import PARTS, README, ROOT, part_of
+from tests.readme_blocks import PAGES, PARTS, README, ROOT, part_of
 
 TEXT = README.read_text("utf-8")
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text("utf-8") for page in PAGES}
 
 
 class Block(NamedTuple):
@@ -37,11 +38,11 @@ def blocks(text: str) -> list[Block]:
 
 BLOCKS = blocks(TEXT)
 SETUPS = [block for block in BLOCKS if block.marker in ("<!-- demo -->", "<!-- tests -->")]
-COMMANDS = [block.content for block in BLOCKS if block.language == "sh" and block not in SETUPS]
+EVERY = [block for text in TEXTS.values() for block in blocks(text)]
+COMMANDS = [block.content for block in EVERY if block.language == "sh" and block not in SETUPS]
 SNIPPETS = [
     block.content
-    for text in (TEXT, (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
-    for block in blocks(text)
+    for block in [*EVERY, *blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8"))]
     if block.language == "python"
 ]
 
@@ -75,11 +76,17 @@ def in_shell(command: str, place: pathlib.Path) -> subprocess.CompletedProcess[s
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     assert TEXT.count("\n```") == 2 * len(BLOCKS)
     assert {block.language for block in BLOCKS} == {"sh", "python", "text"}
-    written = [block for block in BLOCKS if block.language == "text"]
-    assert [block.marker for block in written] == ["<!-- explain -->"]
+    written = [block for block in EVERY if block.language == "text"]
+    assert {block.marker for block in written} == {"<!-- explain -->"}
+    # What is in no language cannot be run here: other programs, and parts of files.
+    assert {block.language for block in EVERY} == {"sh", "python", "text", ""}
     assert len(SETUPS) == 2
-    assert len(COMMANDS) >= 4
-    assert len(SNIPPETS) >= 6
+    assert len(COMMANDS) >= 12
+    assert len(SNIPPETS) >= 12
+
+
+def test_the_front_page_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 150
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=lambda text: text.splitlines()[0][:60])
@@ -104,34 +111,39 @@ def test_snippets(snippet: str, place: pathlib.Path) -> None:
     assert ran.stdout, "a snippet shows what it does"
 
 
-def prose() -> str:
-    """Return the README without its blocks and the parts that the program writes."""
-    text = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+def prose(text: str) -> str:
+    """Return a page without its blocks and the parts that the program writes."""
     for name in PARTS:
-        text = text.replace(part_of(TEXT, name), "")
-    return text
+        if f"<!-- {name} -->" in text:
+            text = text.replace(part_of(text, name), "")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_figures_are_only_those_of_the_benchmarks() -> None:
+@pytest.mark.parametrize("page", TEXTS)
+def test_figures_are_only_those_of_the_benchmarks(page: str) -> None:
     figure = r"\d[\d.,]*\s?(?:ms|milliseconds?|s|seconds?|x|times|MB|GB|%)\b"
-    assert re.findall(figure, prose()) == []
+    assert re.findall(figure, prose(TEXTS[page])) == []
     assert re.findall(figure, "in 3.5 ms, 20 times, 2x") == ["3.5 ms", "20 times", "2x"]
 
 
 def test_python_takes_the_options_that_are_told() -> None:
-    line = next(line for line in prose().splitlines() if "options of the command line by" in line)
+    text = prose(TEXTS["docs/reference/python.md"])
+    line = next(line for line in text.splitlines() if "options of the command line by" in line)
     told = re.findall(r"`(\w+)`", line)
     for function in (rewriter.optimize, rewriter.rewrite, rewriter.explain):
         assert function.__name__ in told
         taken = set(inspect.signature(function).parameters)
         inner = {"model", "on_pass", "ceilings", "verify"}
         assert taken - inner == set(told) - {"optimize", "rewrite", "explain"}
-    assert "`verify=True`" in prose()
+    assert "`verify=True`" in text
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_what_the_program_writes_is_up_to_date(name: str) -> None:
-    assert part_of(TEXT, name) == PARTS[name](), "run python -m tests.readme_blocks --write"
+    holding = [text for text in TEXTS.values() if f"<!-- {name} -->" in text]
+    assert holding
+    for text in holding:
+        assert part_of(text, name) == PARTS[name](), "run python -m tests.readme_blocks --write"
 
 
 def test_the_commands_for_a_fresh_machine() -> None:
@@ -160,28 +172,35 @@ def test_ci_runs_the_command_for_the_tests(tmp_path: pathlib.Path) -> None:
 
 def test_every_command_verdict_and_strategy_is_told() -> None:
     for name in cli.COMMANDS:
-        assert re.search(rf"^\| `seqmap {name}\b", TEXT, re.MULTILINE), name
-    for section, words in (("The report", list(Verdict)), ("Strategies", STRATEGIES)):
-        body = TEXT.split(f"\n## {section}\n")[1].split("\n## ")[0].split("<!-- ")[0]
-        told = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
-        assert told == [str(word) for word in words]
+        commands = TEXTS["docs/reference/cli.md"]
+        assert re.search(rf"^\| `seqmap {name}\b", commands, re.MULTILINE), name
+    for page, words in (
+        ("README.md", list(Verdict)),
+        ("docs/guide/report.md", list(Verdict)),
+        ("docs/guide/promises.md", STRATEGIES),
+    ):
+        told = re.findall(r"^\| `(\w+)` \|", TEXTS[page], re.MULTILINE)
+        assert told[: len(words)] == [str(word) for word in words]
 
 
 def test_options_exist(capsys: pytest.CaptureFixture[str]) -> None:
     helps = ""
-    for name in cli.COMMANDS:
+    for words in ([], *([name] for name in cli.COMMANDS)):
         with pytest.raises(SystemExit):
-            cli.main([name, "--help"])
+            cli.main([*words, "--help"])
         helps += capsys.readouterr().out
-    options = set(re.findall(r"(?<![\w!-])--[a-z][a-z-]+", prose()))
+    told = "".join(prose(text) for text in TEXTS.values())
+    options = set(re.findall(r"(?<![\w!-])--[a-z][a-z-]+", told))
     assert options
     assert {option for option in options if option not in helps} == set()
 
 
-@pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "models/README.md"])
+@pytest.mark.parametrize("file", [*TEXTS, "CONTRIBUTING.md", "models/README.md"])
 def test_links_lead_somewhere(file: str) -> None:
     text = (ROOT / file).read_text("utf-8")
     for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("https://"):
+            continue
         path, _, anchor = target.partition("#")
         linked = (ROOT / file).parent / path if path else ROOT / file
         assert linked.exists(), target

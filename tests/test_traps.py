@@ -12,6 +12,11 @@ import pytest
 from onnx.reference import ReferenceEvaluator as OnnxEvaluator
 from onnx_ir.passes.common import ShapeInferencePass
 
+from tests.versions import is_at_least
+
+MENDED = is_at_least("onnxruntime", "1.32")
+"""Whether the installed onnxruntime is one that mended what 1.31 got wrong."""
+
 A, B = np.float32([1, 2]), np.float32([3])
 HEADER = '<ir_version: 10, opset_import: ["": 22, "local": 1]>'
 
@@ -340,7 +345,8 @@ class TestOnnxruntimeLoops:
             k = Constant<value_ints = [{axis}]>() y = {operator}<keepdims = 1>(x, k) }}"""
         x = np.zeros((0, 5, 3), np.float32)
         assert ort(text.format(operator=operator, axis=1), x=x)[0].shape == (0, 1, 3)
-        assert ort(text.format(operator=operator, axis=-2), x=x)[0].shape == (0, 5, 3)
+        wrong = ort(text.format(operator=operator, axis=-2), x=x)[0].shape
+        assert wrong == ((0, 1, 3) if MENDED else (0, 5, 3))
 
 
 class TestOnnxruntimeOperators:
@@ -352,7 +358,8 @@ class TestOnnxruntimeOperators:
                 y = ReduceSum<keepdims = {keepdims}>(x, k) }}""",
             x=np.zeros((0, 7), np.float32),
         )
-        assert y.shape == ((1, 7) if keepdims else (7,))  # one number is right
+        wrong, right = ((1, 7), (1, 1)) if keepdims else ((7,), ())
+        assert y.shape == (right if MENDED else wrong)
 
     def test_pad_of_some_axes_between_transposes(self):
         text = """g (float[A, B, C] x) => (float[D, E, F] y) {
@@ -375,8 +382,12 @@ class TestOnnxruntimeOperators:
             t = Transpose<perm = [0, 2, 1]>(x) p = MatMul(t, w) y = Neg(p) }"""
         w = np.ones((3, 4), np.float32)
         assert ort(text, x=np.ones((1, 3, 2), np.float32), w=w)[0].shape == (1, 2, 4)
+        x = np.ones((0, 3, 2), np.float32)
+        if MENDED:
+            assert ort(text, x=x, w=w)[0].shape == (0, 2, 4)
+            return
         with pytest.raises(Exception, match="cannot broadcast"):
-            ort(text, x=np.ones((0, 3, 2), np.float32), w=w)
+            ort(text, x=x, w=w)
 
     def test_expand_to_a_constant_0(self):
         (y,) = ort(

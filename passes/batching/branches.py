@@ -13,7 +13,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.partition import partitioned
 from passes.batching.packed.some_samples import as_packed
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import walk_nodes
 from passes.picking import can_pick, pick
@@ -165,8 +165,6 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
         can_pick(pair[0].dtype) and _are_one_shape(*pair, is_equal=is_equal)
         for pair, is_equal in zip(pairs, equal, strict=True)
     ):
-        for builder in builders:
-            drop_uses(builder.nodes)
         return None
     for builder in builders:
         ctx.builder.nodes.extend(builder.nodes)

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
+from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
@@ -26,12 +28,20 @@ class Output:
     """An output of a rule: a value in any layout but per-sample."""
 
     def __init__(
-        self, value: ir.Value, layout: Layout, lengths: Lengths | None = None, axis: int = 0
+        self,
+        value: ir.Value,
+        layout: Layout,
+        lengths: Lengths | None = None,
+        axis: int = 0,
+        beside: Lengths | None = None,
+        flat: FlatSamples | None = None,
     ) -> None:
         self.value = value
         self.layout = layout
         self.lengths = lengths
         self.axis = axis
+        self.beside = beside
+        self.flat = flat
 
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
@@ -55,10 +65,12 @@ class Surroundings(Protocol):
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """See `Context.lengths_named`."""
 
-    def lengths_by(
-        self, builder: Builder, flags: ir.Value, make: Callable[[], Lengths]
-    ) -> Lengths:
+    def lengths_by(self, builder: Builder, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
         """See `Context.lengths_by`."""
+
+    @property
+    def numbers(self) -> SampleNumbers:
+        """See `Context.numbers`."""
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `Context.declared_dims`."""
@@ -146,14 +158,20 @@ class Context(Operators):
         """Return the lengths that a dimension of a sample stands for, None if for none."""
         return self._surroundings.lengths_named(dim)
 
-    def lengths_by(self, flags: ir.Value, make: Callable[[], Lengths]) -> Lengths:
-        """Return the lengths of what flags leave of samples: one object for one value.
+    def lengths_by(self, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
+        """Return lengths that something tells: one object for one key.
 
         Args:
-            flags: Which rows are left.
+            key: What tells them: which rows flags leave of samples, the length of one sample as a
+                sum, or several such sums.
             make: Records the lengths where they are asked for the first time.
         """
-        return self._surroundings.lengths_by(self.builder, flags, make)
+        return self._surroundings.lengths_by(self.builder, key, make)
+
+    @property
+    def numbers(self) -> SampleNumbers:
+        """Reads small integer tensors of the body as sums of lengths and dimensions."""
+        return self._surroundings.numbers
 
     def nested(
         self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
@@ -227,15 +245,22 @@ class Context(Operators):
         """Mark a value that is the same for every sample as an output of the rule."""
         return Output(value, Layout.SHARED)
 
-    def packed(self, value: ir.Value, lengths: Lengths, axis: int = 0) -> Output:
+    def packed(
+        self, value: ir.Value, lengths: Lengths, axis: int = 0, beside: Lengths | None = None
+    ) -> Output:
         """Mark a value as an output of the rule whose samples lie one behind the other.
 
         Args:
             value: ``[T, *rest]``, or ``[*before, T, *rest]``.
             lengths: The lengths of the samples.
             axis: Where it has its axis of size ``T``.
+            beside: Their lengths along the last axis, if they differ along that, too.
         """
-        return Output(value, Layout.PACKED, lengths, axis)
+        return Output(value, Layout.PACKED, lengths, axis, beside)
+
+    def flat(self, rows: ir.Value, samples: FlatSamples) -> Output:
+        """Mark rows as an output of the rule off which samples of several sizes are read."""
+        return Output(rows, Layout.FLAT, flat=samples)
 
     # Operands.
 

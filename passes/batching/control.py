@@ -13,7 +13,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
-from passes.builder import BATCHED_KEY, Builder, drop_uses
+from passes.builder import BATCHED_KEY, Builder
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values
 from passes.typing import ValueType
@@ -22,18 +22,18 @@ __all__ = ["loop", "scan"]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Form:
+class _BodyForm:
     """How an input of a body is held."""
 
     layout: Layout
     lengths: Lengths | None = None
 
 
-_SHARED, _STACKED = _Form(Layout.SHARED), _Form(Layout.STACKED)
+_SHARED, _STACKED = _BodyForm(Layout.SHARED), _BodyForm(Layout.STACKED)
 
 
 @dataclasses.dataclass
-class _Body:
+class _BranchBody:
     """A body of Loop or Scan with a batch axis.
 
     Attributes:
@@ -67,10 +67,10 @@ def _shape(x: Batched, layout: Layout) -> ir.Shape | None:
 def _batch_body(
     ctx: Context,
     graph: ir.Graph,
-    forms: Sequence[_Form],
+    forms: Sequence[_BodyForm],
     extra: Mapping[ir.Value, Batched],
     rounding: Sequence[bool],
-) -> _Body:
+) -> _BranchBody:
     """Batch a body whose inputs are held in given forms."""
     builder = Builder(ctx.builder.origin)
     inputs, bindings = [], dict(extra)
@@ -80,19 +80,19 @@ def _batch_body(
         new = _new_input(value, x)
         inputs.append(new)
         bindings[value] = dataclasses.replace(x, value=new)
-    return _Body(builder, inputs, ctx.nested(graph, bindings, builder))
+    return _BranchBody(builder, inputs, ctx.nested(graph, bindings, builder))
 
 
 def _fixpoint(
     ctx: Context,
     graph: ir.Graph,
-    fixed_in: Sequence[_Form],
-    states: list[_Form],
-    scans: Sequence[_Form],
+    fixed_in: Sequence[_BodyForm],
+    states: list[_BodyForm],
+    scans: Sequence[_BodyForm],
     fixed_out: int,
     extra: Mapping[ir.Value, Batched],
     rounding: bool,
-) -> _Body:
+) -> _BranchBody:
     """Batch a body until each state has the layout that the body gives it.
 
     A state that starts shared and comes out stacked is stacked from the start. At most as many
@@ -106,11 +106,10 @@ def _fixpoint(
         grown = [_joined(x, was) for x, was in zip(outs, states, strict=True)]
         if grown == states:
             return body
-        drop_uses(body.builder.nodes)
         states[:] = grown
 
 
-def _joined(x: Batched, was: _Form) -> _Form:
+def _joined(x: Batched, was: _BodyForm) -> _BodyForm:
     """Return the form of a state that began in one form and came out in another."""
     if x.is_packed or was.layout is Layout.PACKED:
         if x.lengths is not was.lengths or x.axis:
@@ -133,7 +132,7 @@ def _is_empty_sequence(x: Batched) -> bool:
     return x.is_shared and producer is not None and producer.op_type == "SequenceEmpty"
 
 
-def _close(ctx: Context, name: str, body: _Body, layouts: Sequence[Layout]) -> ir.Graph:
+def _close(ctx: Context, name: str, body: _BranchBody, layouts: Sequence[Layout]) -> ir.Graph:
     """Make the graph of a batched body; an output is expanded where its place is stacked."""
 
     def write(inner: Builder) -> Sequence[ir.Value]:
@@ -155,8 +154,8 @@ def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.V
     return copied
 
 
-def _form(x: Operand) -> _Form:
-    return _SHARED if x is None or x.is_shared else _Form(x.layout, x.lengths)
+def _form(x: Operand) -> _BodyForm:
+    return _SHARED if x is None or x.is_shared else _BodyForm(x.layout, x.lengths)
 
 
 def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
@@ -176,7 +175,6 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     rounding = carries_rounding(ctx, node, operands)
     body = _fixpoint(ctx, graph, [_SHARED, _SHARED], states, [], 1, {}, rounding)
     if not body.outputs[0].is_shared:
-        drop_uses(body.builder.nodes)
         return loop_of_samples(ctx, node, operands)
     yields = zip(body.outputs, graph.outputs, strict=True)
     steps = [_as_declared(ctx, x, value) for x, value in yields][1 + len(states) :]

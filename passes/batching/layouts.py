@@ -7,6 +7,7 @@ import enum
 
 import onnx_ir as ir
 
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
@@ -20,6 +21,7 @@ class Layout(enum.Enum):
     SHARED = "shared"
     STACKED = "stacked"
     PACKED = "packed"
+    FLAT = "flat"
     PER_SAMPLE = "per-sample"
 
 
@@ -31,13 +33,18 @@ class Batched:
         layout: How it is held.
         value: Shared: the one value ``[*s]``. Stacked: ``[B, *s]``. Packed: the samples
             ``[n, *rest]`` one behind the other, ``[T, *rest]``, or ``[*before, n, *rest]``
-            likewise. Per-sample: the value of the body itself, which no graph outside has.
+            likewise. Flat: the places of all samples one behind the other, ``[P, *rest]``, of
+            which packed is the case of one axis. Per-sample: the value of the body itself, which
+            no graph outside has.
         type: Element type and dimensions of one sample.
         stage: How many loops must have run before the value is there. For a per-sample value:
             in which loop it is computed.
         rounding: Whether batching may have changed it by rounding.
         lengths: Packed: the lengths of the samples.
         axis: Packed: the axis along which they differ and lie one behind the other.
+        beside: Packed: the lengths along the last axis where samples differ along that, too. All
+            rows are then as long as the longest, and what is behind these lengths means nothing.
+        flat: Flat: how the samples are read off the rows.
     """
 
     layout: Layout
@@ -47,6 +54,8 @@ class Batched:
     rounding: bool = False
     lengths: Lengths | None = None
     axis: int = 0
+    beside: Lengths | None = None
+    flat: FlatSamples | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -62,6 +71,11 @@ class Batched:
     def is_packed(self) -> bool:
         """Whether the samples differ in length and lie one behind the other in one tensor."""
         return self.layout is Layout.PACKED
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the samples may differ along several axes and lie one behind the other."""
+        return self.layout is Layout.FLAT
 
     @property
     def dtype(self) -> ir.DataType | None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Collection
-
 import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.drafts import Memo, recorded
+from passes.reading.integers import Dim, Linear
 
 __all__ = ["Lengths"]
+
+_ADDS = 16
+"""The first opset in which ScatterElements adds."""
 
 
 class Lengths:
@@ -22,6 +24,7 @@ class Lengths:
     Attributes:
         value: Length of each sample, int64 ``[B]``.
         most: The largest length, if the lengths are constants.
+        size: The length of one sample as a sum; lengths of equal sums are equal.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class Lengths:
         value: ir.Value,
         most: int | None = None,
         samples: ir.Value | None = None,
+        size: Linear | None = None,
     ) -> None:
         """Describe the samples of packed values.
 
@@ -38,12 +42,14 @@ class Lengths:
             value: The lengths.
             most: The largest one, if they are constants.
             samples: The sample that each row belongs to, if that is there already.
+            size: See `Lengths`; None if nothing is known of it.
         """
         self.value, self.most = value, most
+        self.size = Linear.of(Dim(self, value, 0)) if size is None else size
         self._builder = builder
-        self._multiples: dict[int, Lengths] = {}
+        self._multiples: dict[int, Lengths] = Memo()
         if samples is not None:
-            self.samples = samples
+            vars(self)["samples"] = samples
 
     @classmethod
     def of_rows(cls, builder: Builder, samples: ir.Value, count: ir.Value) -> Lengths:
@@ -61,15 +67,9 @@ class Lengths:
         value = builder.op("ScatterElements", [none, samples, ones], attributes)
         return cls(builder, value, samples=samples)
 
-    def forget(self, nodes: Collection[ir.Node]) -> None:
-        """Forget what nodes recorded that are taken back."""
-        for name, value in list(vars(self).items()):
-            if isinstance(value, ir.Value) and name != "value" and value.producer() in nodes:
-                del vars(self)[name]
-        for factor, lengths in list(self._multiples.items()):
-            lengths.forget(nodes)
-            if lengths.value.producer() in nodes:
-                del self._multiples[factor]
+    def equal(self, other: Lengths | None) -> bool:
+        """Whether other lengths are the same for each sample, by proof."""
+        return other is not None and (other is self or other.size == self.size)
 
     def times(self, factor: int) -> Lengths:
         """Return the lengths of samples that have ``factor`` rows for each row of these."""
@@ -78,7 +78,7 @@ class Lengths:
         if factor not in self._multiples:
             value = self._builder.op("Mul", [self.value, self._builder.ints(factor)])
             most = None if self.most is None else self.most * factor
-            self._multiples[factor] = Lengths(self._builder, value, most)
+            self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
         return self._multiples[factor]
 
     def kept(self, builder: Builder, flags: ir.Value) -> Lengths:
@@ -94,33 +94,33 @@ class Lengths:
         last, first = (builder.op("Gather", [before, v]) for v in (self.ends, self.starts))
         return Lengths(builder, builder.op("Sub", [last, first]))
 
-    @functools.cached_property
+    @recorded
     def ends(self) -> ir.Value:
         """Row behind the last one of each sample, int64 ``[B]``."""
         return self._builder.op("CumSum", [self.value, self._builder.scalar(0)])
 
-    @functools.cached_property
+    @recorded
     def starts(self) -> ir.Value:
         """First row of each sample, int64 ``[B]``."""
         return self._builder.op("Sub", [self.ends, self.value])
 
-    @functools.cached_property
+    @recorded
     def count(self) -> ir.Value:
         """Number of samples, int64 ``[1]``."""
         return self._builder.op("Shape", [self.value])
 
-    @functools.cached_property
+    @recorded
     def total(self) -> ir.Value:
         """Number of rows, int64 ``[1]``."""
         return self._builder.op("ReduceSum", [self.value], {"keepdims": 1})
 
-    @functools.cached_property
+    @recorded
     def longest(self) -> ir.Value:
         """Length of the longest sample, 0 if there is none, int64 ``[1]``."""
         padded = self._builder.op("Concat", [self.value, self._builder.ints(0)], {"axis": 0})
         return self._builder.op("ReduceMax", [padded], {"keepdims": 1})
 
-    @functools.cached_property
+    @recorded
     def samples(self) -> ir.Value:
         """The sample that each row belongs to, int64 ``[T]``.
 
@@ -128,6 +128,8 @@ class Lengths:
         empty. The last ones end behind the last row.
         """
         builder = self._builder
+        if builder.opset is not None and builder.opset < _ADDS:
+            return self._samples_by_steps()
         size = builder.op("Add", [self.total, builder.ints(1)])
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [size], {"value": zero})
@@ -138,7 +140,25 @@ class Lengths:
         rows = builder.op("Slice", [ended, builder.ints(0), self.total])
         return builder.op("CumSum", [rows, builder.scalar(0)])
 
-    @functools.cached_property
+    def _samples_by_steps(self) -> ir.Value:
+        """Return `samples` by operators that do not add where several numbers meet.
+
+        Lengths ``[2, 0, 3]``: samples 0 and 2 have rows, from rows 0 and 2 on. The steps 0 and 2
+        at these rows, ``[0, 0, 2, 0, 0]``, have the sums ``[0, 0, 2, 2, 2]``.
+        """
+        builder = self._builder
+        found = builder.op("NonZero", [self.value])
+        some = builder.op("Squeeze", [found, builder.ints(0)])
+        with_zero = builder.op("Concat", [builder.ints(0), some], {"axis": 0})
+        before = builder.op("Slice", [with_zero, builder.ints(0), builder.ints(-1)])
+        steps = builder.op("Sub", [some, before])
+        first = builder.op("Gather", [self.starts, some], {"axis": 0})
+        zero = ir.tensor(np.zeros(1, np.int64))
+        none = builder.op("ConstantOfShape", [self.total], {"value": zero})
+        changes = builder.op("ScatterElements", [none, first, steps], {"axis": 0})
+        return builder.op("CumSum", [changes, builder.scalar(0)])
+
+    @recorded
     def positions(self) -> ir.Value:
         """The place of each row within its sample, int64 ``[T]``."""
         builder = self._builder

@@ -25,6 +25,7 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
+from passes.schemas import schema_of
 from passes.typing import Typing, type_values
 
 __all__ = ["body_by_definition", "open_functions"]
@@ -114,7 +115,10 @@ class _Opener:
         known = self._model.functions.get(node.op_identifier())
         if known is not None:
             return known
-        return body_by_definition(node, self._version(node.domain, 1), self._type)
+        body = body_by_definition(node, self._version(node.domain, 1), self._type)
+        # Range is defined by a Loop, and runs as it is where all samples share its operands.
+        is_loop = body is not None and any(inner.op_type == "Loop" for inner in body)
+        return None if is_loop else body
 
     def _type(self, value: ir.Value) -> ir.TypeProtocol | None:
         if self._typing is None:
@@ -157,9 +161,8 @@ def body_by_definition(
         version: Version of its domain in the model.
         type_of: Tells the type of an input.
     """
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, version, node.domain)
-    except onnx.defs.SchemaError:
+    schema: Any = schema_of(node.op_type, version, node.domain)
+    if schema is None:
         return None
     made: bytes | None = None
     if schema.has_function:

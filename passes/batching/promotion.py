@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
+from passes.drafts import Memo
 from passes.typing import Typings
 
 __all__ = ["Promotions"]
@@ -43,15 +44,15 @@ class Promotions:
                 None if no loop may collect lengths.
             origin: What new nodes are for.
         """
-        self.values: dict[ir.Value, ir.Value] = {}
+        self.values: dict[ir.Value, ir.Value] = Memo()
         self._typings = typings
         self._named = named
         self._ambiguous = ambiguous
         self._origin = origin
         self._sources: set[ir.Value] = set()
-        self._collected: dict[tuple[int, ir.Value | str], Lengths] = {}
-        self._lengths: dict[ir.Value, Lengths] = {}
-        self._behind: dict[Lengths, tuple[int, Builder]] = {}
+        self._collected: dict[tuple[int, ir.Value | str], Lengths] = Memo()
+        self._lengths: dict[ir.Value, Lengths] = Memo()
+        self._behind: dict[Lengths, tuple[int, Builder]] = Memo()
 
     def add_source(self, value: ir.Value) -> None:
         """Enter a value that every loop reads and none computes."""
@@ -146,20 +147,6 @@ class Promotions:
         self._lengths[value] = self._collected[key]
         return self._lengths[value]
 
-    def mark(self) -> int:
-        """Return how many values there are, for `rollback`."""
-        return len(self.values)
-
-    def rollback(self, mark: int) -> None:
-        """Forget the values that came after a mark."""
-        for value in list(self.values)[mark:]:
-            del self.values[value]
-            self._lengths.pop(value, None)
-        for key, lengths in list(self._collected.items()):
-            if lengths not in self._lengths.values():
-                _, builder = self._behind.pop(self._collected.pop(key))
-                drop_uses(builder.nodes)
-
     def settle(
         self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None
     ) -> dict[ir.Value, ir.Value]:
@@ -186,8 +173,3 @@ class Promotions:
     def behind(self, loop: int) -> list[ir.Node]:
         """Return the nodes that follow from the lengths that a loop collects."""
         return [n for one, builder in self._behind.values() if one == loop for n in builder.nodes]
-
-    def discard(self) -> None:
-        """Take back every use of the model's values."""
-        for _, builder in self._behind.values():
-            drop_uses(builder.nodes)

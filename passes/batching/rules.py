@@ -36,6 +36,7 @@ from passes.batching.elementwise import (
 from passes.batching.integer_products import matmul_integer, qlinear_matmul
 from passes.batching.merging import merging
 from passes.batching.packed.distinct import unique
+from passes.batching.packed.fills import constant_of_lengths
 from passes.batching.packed.finding import non_zero
 from passes.batching.table import never, opened, register
 from passes.decisions import Code
@@ -62,7 +63,9 @@ register("CastLike", cast_like, family="elementwise", since=15, discrete=True)
 register("Add Sub Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor", broadcasting, total=True)
 register("Max Min Mean Sum Where StringConcat", broadcasting, total=True)
 register("Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True)
-register("Div Pow BitShift", broadcasting)
+register("Div BitShift", broadcasting)
+# onnxruntime multiplies for an exponent of 2 or 3 that is one number, unless the base is one too.
+register("Pow", broadcasting, rounding=True)
 register("Mod", broadcasting, discrete=True)
 register("PRelu", one_sided_broadcasting, family="broadcasting", since=7, total=True)
 register("SwiGLU", same_shape, family="elementwise", since=28, total=True)
@@ -159,7 +162,7 @@ register("Shape", shapes.shape, family="shape", total=True)
 register("Size", shapes.size, family="shape", total=True)
 register("EyeLike", shapes.eye_like, family="shape", since=9, total=True)
 register("Constant", elementwise, family="shape", total=True)
-never("ConstantOfShape", Code.DATA_DEPENDENT, "its shape differs from sample to sample")
+register("ConstantOfShape", constant_of_lengths, family="shape", since=9)
 register("Range", selection.range_, family="selection", since=16, rounding=True, discrete=True)
 
 # Cutting, padding and reordering along axes.

@@ -11,8 +11,10 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
+from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
+from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["chosen", "non_max_suppression", "of_images", "range_"]
 
@@ -100,6 +102,9 @@ def _order(ctx: Context, samples: ir.Value) -> ir.Value:
 
 def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Range: ``start + position * delta``, for ``ceil((limit - start) / delta)`` positions."""
+    counted = _counted_up(ctx, node)
+    if counted is not None:
+        return counted
     start, limit, delta = (_numbers(ctx, ctx.operand(operands, i)) for i in range(3))
     span, step = (
         ctx.op("Cast", [x], {"to": ir.DataType.DOUBLE})
@@ -110,6 +115,22 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     first, apart = (ctx.op("Gather", [x, lengths.samples], {"axis": 0}) for x in (start, delta))
     places = ctx.op("CastLike", [lengths.positions, start])
     return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
+
+
+def _counted_up(ctx: Context, node: ir.Node) -> Sequence[Output] | None:
+    """Count up from a constant, by 1, to a length of the sample; None for any other Range."""
+    first, limit, step = (ctx.numbers.number(v) for v in node.inputs)
+    dtype = ctx.type_of(node.outputs[0]).type
+    if first is None or limit is None or step != Linear(1) or dtype is None:
+        return None
+    size = limit - first
+    if dtype.dtype != _INT64 or first.number is None or not is_nonnegative(size):
+        return None
+    lengths = lengths_of_size(ctx, size, "limit")
+    value = lengths.positions
+    if first.number:
+        value = ctx.op("Add", [value, ctx.builder.scalar(first.number)])
+    return [ctx.packed(value, lengths)]
 
 
 def _numbers(ctx: Context, x: Batched) -> ir.Value:

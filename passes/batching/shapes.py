@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import volume
+from passes.batching.packed.fills import expand_to_lengths
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
 
@@ -18,6 +19,7 @@ __all__ = [
     "concat",
     "expand",
     "eye_like",
+    "fitting",
     "flatten",
     "shape",
     "shaping",
@@ -125,6 +127,8 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     Then the shape, which aligns from the right, does not reach the batch axis.
     """
     data, wanted = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "shape")
+    if wanted.is_stacked:
+        return expand_to_lengths(ctx, node, operands)
     target = shaping(wanted, "shape")
     dims = ctx.type_of(node.outputs[0]).dims
     length = wanted.dims[0] if dims is None else len(dims)
@@ -205,10 +209,41 @@ def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 def split(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The axis, 0 by default, moves up by one; the sizes are shared."""
-    data = ctx.operand(operands, 0, "input")
-    sizes = ctx.optional(operands, 1)
-    given = [data.value] if sizes is None else [data.value, shaping(sizes, "split")]
-    return ctx.same(node, given, {"axis": ctx.axis_attribute(node, data.rank, 0)})
+    data, sizes = ctx.operand(operands, 0, "input"), shaping(ctx.optional(operands, 1), "split")
+    axis = ctx.axis_attribute(node, data.rank, 0)
+    value = fitting(ctx, node, data, sizes, axis)
+    return ctx.same(node, [value] if sizes is None else [value, sizes], {"axis": axis})
+
+
+def fitting(
+    ctx: Context, node: ir.Node, data: Batched, sizes: ir.Value | None, axis: int
+) -> ir.Value:
+    """Return what a Split cuts by sizes that need not fit where there are no samples.
+
+    Samples that the sizes do not fit are an error. No samples are not, but Split would fail: a
+    Reshape of ``[0, 1]`` to ``[0, 4]`` lets it cut 1 and 3 of the 4.
+
+    Args:
+        ctx: The context.
+        node: The Split.
+        data: Stacked or packed samples.
+        sizes: The shared sizes, None where they are an attribute or left out.
+        axis: The axis of ``data.value`` that is cut, from the front.
+    """
+    attribute = ctx.attribute(node, "split", None)
+    before = int(data.is_stacked)
+    is_known = isinstance(data.dims[axis - before], int)
+    if not ctx.may_be_empty or is_known or (sizes is None and attribute is None):
+        return data.value
+    behind = data.rank + before - axis - 1
+    known = attribute if sizes is None else constant_value(sizes)
+    if known is not None:
+        shape = ctx.ints(*[0] * axis, int(np.sum(known)), *[0] * behind)
+    else:
+        total = ctx.op("ReduceSum", [sizes], {"keepdims": 1})
+        parts = [ctx.ints(*[0] * axis), total, ctx.ints(*[0] * behind)]
+        shape = ctx.op("Concat", parts, {"axis": 0})
+    return ctx.op("Reshape", [data.value, shape])
 
 
 def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -6,28 +6,31 @@ that is opened so that the nodes of its body are batched instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
 from passes.batching.context import Rule
-from passes.batching.table_rows import Never, Opened, PackedRow, Row
+from passes.batching.table_rows import Never, Opened, RaggedRow, Row
 from passes.decisions import Code
 from passes.graphs import subgraphs, walk_nodes
 
 __all__ = [
     "Never",
     "Opened",
-    "PackedRow",
+    "RaggedRow",
     "Row",
     "find",
+    "find_flat",
     "find_packed",
+    "has_flat_rule",
     "has_packed_rule",
     "may_draw",
     "may_round_inside",
     "never",
     "opened",
     "register",
+    "register_flat",
     "register_packed",
     "rows",
 ]
@@ -38,7 +41,8 @@ _NEWEST = 1 << 30
 _rows: dict[tuple[str, str], list[Row]] = {}
 _never: dict[tuple[str, str], Never] = {}
 _opened: dict[tuple[str, str], Opened] = {}
-_packed: dict[tuple[str, str], PackedRow] = {}
+_packed: dict[tuple[str, str], RaggedRow] = {}
+_flat: dict[tuple[str, str], RaggedRow] = {}
 
 
 def _key(domain: str, op_type: str) -> tuple[str, str]:
@@ -114,6 +118,7 @@ def register_packed(
     rounding: bool = False,
     since: int = 1,
     any_axis: bool = False,
+    two_axes: bool = False,
     domain: str = "",
 ) -> None:
     """Add a rule for packed operands to rows of the table.
@@ -121,30 +126,69 @@ def register_packed(
     Args:
         op_types: Names, separated by spaces.
         rule: The rule; see `passes.batching.context.Rule`.
-        rounding: See `PackedRow`.
-        since: See `PackedRow`.
-        any_axis: See `PackedRow`.
+        rounding: See `RaggedRow`.
+        since: See `RaggedRow`.
+        any_axis: See `RaggedRow`.
+        two_axes: See `RaggedRow`.
         domain: Domain of the operators.
 
     Raises:
         ValueError: An operator has such a rule already.
     """
     for op_type in op_types.split():
-        key = _key(domain, op_type)
-        if key in _packed:
-            raise ValueError(f"{op_type} has two rules for packed operands")
-        _packed[key] = PackedRow(op_type, rule, rounding, since, any_axis, domain)
+        row = RaggedRow(op_type, rule, rounding, since, any_axis, two_axes, domain)
+        _enter(_packed, row, "packed")
 
 
-def find_packed(node: ir.Node, opset: int) -> PackedRow | None:
+def register_flat(
+    op_types: str, rule: Rule, *, rounding: bool = False, since: int = 1, domain: str = ""
+) -> None:
+    """Add a rule for samples that differ along several axes to rows of the table.
+
+    The arguments and errors are those of `register_packed`.
+    """
+    for op_type in op_types.split():
+        row = RaggedRow(op_type, rule, rounding, since, domain=domain)
+        _enter(_flat, row, "flat")
+
+
+def _enter(known: dict[tuple[str, str], RaggedRow], row: RaggedRow, layout: str) -> None:
+    key = _key(row.domain, row.op_type)
+    if key in known:
+        raise ValueError(f"{row.op_type} has two rules for {layout} operands")
+    known[key] = row
+
+
+def find_flat(node: ir.Node, opset: int) -> RaggedRow | None:
+    """Return the rule of a node for flat operands, None if there is none.
+
+    Args:
+        node: A node of a body.
+        opset: Version of ONNX's operators in the model.
+    """
+    return _found(_flat, node, opset)
+
+
+def find_packed(node: ir.Node, opset: int) -> RaggedRow | None:
     """Return the rule of a node for packed operands, None if there is none.
 
     Args:
         node: A node of a body.
         opset: Version of ONNX's operators in the model.
     """
-    row = _packed.get(_key(node.domain, node.op_type))
+    return _found(_packed, node, opset)
+
+
+def _found(
+    known: Mapping[tuple[str, str], RaggedRow], node: ir.Node, opset: int
+) -> RaggedRow | None:
+    row = known.get(_key(node.domain, node.op_type))
     return row if row is not None and row.since <= opset else None
+
+
+def has_flat_rule(row: Row) -> bool:
+    """Whether the operator of a row has a rule for samples that differ along several axes."""
+    return _key(row.domain, row.op_type) in _flat
 
 
 def has_packed_rule(row: Row) -> bool:
@@ -181,9 +225,9 @@ def may_round_inside(node: ir.Node, opset: int) -> bool:
     """Whether batching a node in the graphs that a node owns may change results by rounding."""
     inner = (n for _, graph in subgraphs(node) for n in walk_nodes(graph))
     return any(
-        isinstance(said, Row | PackedRow) and said.rounding
+        isinstance(said, Row | RaggedRow) and said.rounding
         for n in inner
-        for said in (find(n, opset), find_packed(n, opset))
+        for said in (find(n, opset), find_packed(n, opset), find_flat(n, opset))
     )
 
 

@@ -7,7 +7,7 @@ import dataclasses
 from passes.batching.context import Rule
 from passes.decisions import Code
 
-__all__ = ["Never", "Opened", "PackedRow", "Row"]
+__all__ = ["Never", "Opened", "RaggedRow", "Row"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Never:
 
 
 @dataclasses.dataclass(frozen=True)
-class PackedRow:
-    """The rule of one operator for packed operands, beside its row.
+class RaggedRow:
+    """The rule of one operator for samples of several sizes, beside its row.
 
     Attributes:
         op_type: The operator.
@@ -72,8 +72,9 @@ class PackedRow:
         rounding: Whether it may change results by rounding where the rule for stacked operands
             does not.
         since: First opset of the model for which the rule holds.
-        any_axis: Whether it knows samples that differ in length along another axis than the
-            first.
+        any_axis: Whether a rule for packed operands knows samples that differ in length along
+            another axis than the first.
+        two_axes: Whether it knows samples that differ in length along the last axis, too.
         domain: Domain of the operator.
     """
 
@@ -82,6 +83,7 @@ class PackedRow:
     rounding: bool = False
     since: int = 1
     any_axis: bool = False
+    two_axes: bool = False
     domain: str = ""
 
 

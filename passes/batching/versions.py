@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import onnx
 import onnx_ir as ir
 
 from passes.graphs import walk_nodes
+from passes.schemas import schema_of
 
 __all__ = ["DEFAULT_DOMAINS", "WIDENED", "WIDENED_FROM", "means_the_same"]
 
@@ -44,8 +44,5 @@ def means_the_same(function: ir.Function, domain: str, one: int, other: int) -> 
 
 
 def _since(op_type: str, domain: str, version: int) -> int | None:
-    name = "" if domain in DEFAULT_DOMAINS else domain
-    try:
-        return onnx.defs.get_schema(op_type, version, name).since_version
-    except onnx.defs.SchemaError:
-        return None
+    schema = schema_of(op_type, version, domain)
+    return None if schema is None else int(schema.since_version)

@@ -20,22 +20,31 @@ import onnx_ir as ir
 from passes.anywhere import runs_anywhere
 from passes.batching import rules, table
 from passes.batching.causes import Causes, Inherited
-from passes.batching.context import Context, Operand
+from passes.batching.context import Context, Operand, Output
 from passes.batching.demotion import Demotions
+from passes.batching.flat import flat_rules
+from passes.batching.flat.reading import as_packed, as_stacked
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed import rules as packed_rules
+from passes.batching.packed.evening import evened
 from passes.batching.promotion import Promotions
+from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
 from passes.body_copies import copy_body
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.decisions import Code, Decline, Reason
-from passes.graphs import captured_values, is_default_domain, subgraphs
+from passes.drafts import Memo, drafting
+from passes.fuse_options import FuseOptions
+from passes.graphs import captured_values, is_default_domain, reads_of, subgraphs, walk_nodes
+from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 
 __all__ = ["Walk", "WalkOptions"]
 
 assert rules
 assert packed_rules
+assert flat_rules
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
 
@@ -48,22 +57,20 @@ class WalkOptions:
         opset: Version of ONNX's operators in the model.
         batch: Number of samples, int64 ``[1]``.
         may_be_empty: Whether there may be no samples where the new nodes run.
-        exact: Keep per-sample what rounding could change by more than rounding.
         paths: Names the nodes for messages.
+        asked: What the caller asks for.
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
-        lacks: Operators that the target does not have: a dearer form without them is taken.
     """
 
     opset: int
     batch: ir.Value
     may_be_empty: bool
-    exact: bool
     paths: Mapping[ir.Node, str]
+    asked: FuseOptions = dataclasses.field(default_factory=FuseOptions)
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
     ambiguous: Collection[str] | None = None
-    lacks: Collection[str] = ()
 
 
 class Walk:
@@ -95,18 +102,25 @@ class Walk:
         self._options = options
         self._origin = origin
         self._differing: set[ir.Value] = set()
-        self._scratch: list[Builder] = []
-        self._by_flags: dict[tuple[Builder, ir.Value], Lengths] = {}
+        self._lengths_by: dict[tuple[Builder, LengthKey], Lengths] = Memo()
+        self._around: Walk | None = None
+        self._own: set[ir.Value] = set()
+        self.numbers = SampleNumbers(typings.proven, self)
 
     @property
     def reasons(self) -> list[Reason]:
         """Why nodes stayed in a loop, each cause once."""
         return self.causes.reasons
 
+    @property
+    def opset(self) -> int:
+        """Version of ONNX's operators in the model."""
+        return self._options.opset
+
     def stage(self, index: int) -> Builder:
         """Return the builder of a stage."""
         while len(self.stages) <= index:
-            self.stages.append(Builder(self._origin))
+            self.stages.append(Builder(self._origin, self.opset))
             self.loops.append([])
         return self.stages[index]
 
@@ -120,12 +134,6 @@ class Walk:
             if x.value in settled:
                 self.env[old] = dataclasses.replace(x, value=settled[x.value])
 
-    def discard(self) -> None:
-        """Take back every use of the model's values."""
-        self.promotions.discard()
-        for stage in self.stages:
-            drop_uses(stage.nodes)
-
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body where the new nodes run."""
         known = self._typings.proven[value]
@@ -138,10 +146,13 @@ class Walk:
         to: ir.Value | None = None,
         lengths: Lengths | None = None,
         axis: int = 0,
+        flat: FlatSamples | None = None,
     ) -> None:
         """Enter an input of the body."""
         known = self.type_of(value)
-        self.env[value] = Batched(layout, to or value, known, lengths=lengths, axis=axis)
+        self.env[value] = Batched(
+            layout, to or value, known, lengths=lengths, axis=axis, flat=flat
+        )
 
     def bind_apart(self, value: ir.Value, *, differs: bool) -> None:
         """Enter a per-sample input of the body, which can be read in every loop.
@@ -165,14 +176,36 @@ class Walk:
         """See `passes.batching.context.Context.lengths_named`."""
         return self.promotions.named(dim)
 
-    def lengths_by(
-        self, builder: Builder, flags: ir.Value, make: Callable[[], Lengths]
-    ) -> Lengths:
+    def held(self, value: ir.Value) -> Batched | None:
+        """Return how a value is held; None for one of the body that was not reached.
+
+        A value from outside of the body, which it need not read itself, is shared.
+        """
+        if value in self.env:
+            return self.env[value]
+        if self._around is not None:
+            return self._around.held(value)
+        if value in self._own:
+            return None
+        return Batched(Layout.SHARED, value, self.type_of(value))
+
+    def lengths_of(self, value: ir.Value) -> tuple[Lengths, int] | None:
+        """Return the lengths of a packed value and their axis, None if it is not packed."""
+        x = self.held(value)
+        if x is None or x.layout is not Layout.PER_SAMPLE:
+            return None if x is None or x.lengths is None else (x.lengths, x.axis)
+        lengths = self.promotions.lengths(value)
+        return None if lengths is None else (lengths, self.promotions.axis(value))
+
+    def lengths_by(self, builder: Builder, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
         """See `passes.batching.context.Context.lengths_by`."""
-        key = builder, flags
-        if key not in self._by_flags:
-            self._by_flags[key] = make()
-        return self._by_flags[key]
+        if isinstance(key, Linear):
+            whole = sole_lengths(key)
+            if whole is not None:
+                return whole
+        if (builder, key) not in self._lengths_by:
+            self._lengths_by[builder, key] = make()
+        return self._lengths_by[builder, key]
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """See `passes.batching.context.Context.declared_dims`."""
@@ -184,7 +217,7 @@ class Walk:
 
     def lacks(self, op_type: str) -> bool:
         """See `passes.batching.context.Context.lacks`."""
-        return op_type in self._options.lacks
+        return op_type in self._options.asked.lacks
 
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
@@ -199,7 +232,11 @@ class Walk:
             kept: Nodes that stay in a loop whatever their rules say, and why, where that is not
                 said of another node.
         """
-        for node in nodes:
+        own = list(nodes)
+        self._own |= {v for node in walk_nodes(own) for v in node.outputs}
+        inner = (g for node in walk_nodes(own) for _, g in subgraphs(node))
+        self._own |= {v for graph in inner for v in graph.inputs}
+        for node in own:
             self._visit(node, kept)
 
     def _visit(self, node: ir.Node, kept: Mapping[ir.Node, Reason | None]) -> None:
@@ -231,8 +268,7 @@ class Walk:
         """Leave a node in a loop and note why."""
         detail = self._with_given_names(decline.detail, node)
         reason = Reason(decline.code, self._path(node), node.op_type, detail)
-        read = [*node.inputs, *(v for _, g in subgraphs(node) for v in captured_values(g))]
-        unranked = [v for v in read if v is not None and self.type_of(v).dims is None]
+        unranked = [v for v in reads_of(node) if self.type_of(v).dims is None]
         self.causes.decline(node, reason, decline, unranked)
         self._keep(node, operands)
 
@@ -278,65 +314,94 @@ class Walk:
             raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")
         if isinstance(said, table.Never):
             raise Decline(said.code, said.reason)
-        rule = said.rule
+        flat = self._flat_row(node, operands)
+        ragged = self._packed_row(node, operands) if flat is None else flat
+        rule = said.rule if ragged is None else ragged.rule
         rounds = said.rounding or table.may_round_inside(node, self._options.opset)
-        if any(self._will_be_packed(x) for x in operands):
-            packed = table.find_packed(node, self._options.opset)
-            if packed is None:
-                raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
-            if any(self._ragged_axis(x) for x in operands) and not packed.any_axis:
-                raise Decline(
-                    Code.RAGGED, "its samples may differ in length behind the first axis"
-                )
-            rule, rounds = packed.rule, rounds or packed.rounding
+        rounds = rounds or (ragged is not None and ragged.rounding)
         rounding = any(x.rounding for x in operands)
         if said.discrete and rounding:
             self.flips.append(node)
-            if self._options.exact:
+            if self._options.asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
-        promoted = self.promotions.mark()
-        given = [None if x is None else self.promotions.promote(x) for x in inputs]
-        stage = max(self._stage_when_stacked(x) for x in operands)
-        builder = self.stage(stage)
-        mark = builder.mark()
-        self._scratch = []
-        builder.origin = self._path(node)
-        try:
-            outputs = rule(self._context(builder), node, given)
-        except Decline:
-            self.promotions.rollback(promoted)
-            forgotten = builder.rollback(mark)
-            for x in self.env.values():
-                if x.lengths is not None:
-                    x.lengths.forget(forgotten)
-            for key, lengths in list(self._by_flags.items()):
-                if lengths.value.producer() in forgotten:
-                    del self._by_flags[key]
-            for scratch in self._scratch:
-                if scratch is not builder:  # what it had before the mark stays
-                    drop_uses(scratch.nodes)
-            raise
-        finally:
-            builder.origin = self._origin
-        builder.document(mark, node)
+        with drafting() as draft:
+            given = [None if x is None else self.promotions.promote(x) for x in inputs]
+            stage = max(self._stage_when_stacked(x) for x in operands)
+            builder = self.stage(stage)
+            start, builder.origin = len(builder.nodes), self._path(node)
+            try:
+                ctx = self._context(builder)
+                if flat is None:
+                    given = [x if x is None or x.flat is None else _read(ctx, x) for x in given]
+                outputs = self._evened(ctx, node, rule(ctx, node, given))
+            finally:
+                builder.origin = self._origin
+            draft.keep_all()
+        builder.document(start, node)
         self.fused += 1
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 type_ = self.type_of(old)
                 rounded = rounding or rounds
                 self.env[old] = Batched(
-                    new.layout, new.value, type_, stage, rounded, new.lengths, new.axis
+                    new.layout,
+                    new.value,
+                    type_,
+                    stage,
+                    rounded,
+                    new.lengths,
+                    new.axis,
+                    new.beside,
+                    new.flat,
                 )
+
+    def _flat_row(self, node: ir.Node, operands: Sequence[Batched]) -> table.RaggedRow | None:
+        """Return the rule for flat operands, None where none is flat or all are simply read."""
+        if not any(x.is_flat for x in operands):
+            return None
+        found = table.find_flat(node, self._options.opset)
+        if found is None and not all(map(_is_simple, operands)):
+            raise Decline(
+                Code.NO_RULE, "it has no rule for samples that differ along several axes"
+            )
+        return found
+
+    def _packed_row(self, node: ir.Node, operands: Sequence[Batched]) -> table.RaggedRow | None:
+        """Return the rule for packed operands, None where none is packed."""
+        if not any(self._will_be_packed(x) for x in operands):
+            return None
+        found = table.find_packed(node, self._options.opset)
+        if found is None:
+            raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+        if any(self._ragged_axis(x) for x in operands) and not found.any_axis:
+            raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
+        if any(x.beside for x in operands) and not found.two_axes:
+            raise Decline(Code.RAGGED, "its samples differ in length along two axes")
+        return found
+
+    def _evened(
+        self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
+    ) -> list[Output | None]:
+        """Stack each packed output whose samples are proven to be equally long."""
+        ranks = (
+            None if (dims := self.type_of(v).dims) is None else len(dims) for v in node.outputs
+        )
+        pairs = zip(outputs, ranks, strict=True)
+        return [None if x is None else evened(ctx, x, rank) for x, rank in pairs]
 
     def _stage_when_stacked(self, operand: Batched) -> int:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)
 
     def _will_be_packed(self, x: Batched) -> bool:
         is_apart = x.layout is Layout.PER_SAMPLE
+        if x.flat is not None:
+            return x.flat.ragged_axis is not None
         return x.is_packed or (is_apart and self.promotions.is_packable(x.value))
 
     def _ragged_axis(self, x: Batched) -> int:
         is_apart = x.layout is Layout.PER_SAMPLE
+        if x.flat is not None:
+            return x.flat.ragged_axis or 0
         return self.promotions.axis(x.value) if is_apart else x.axis
 
     def _context(self, builder: Builder) -> Context:
@@ -370,10 +435,10 @@ class Walk:
             ambiguous=None,
         )
         inner = Walk(self._typings, options, self._origin)
+        inner._around = self
         for value, x in {**captured, **bindings}.items():
             inner.env[value] = dataclasses.replace(x, stage=0)
         inner.stages, inner.loops = [builder], [[]]
-        self._scratch.append(builder)
         inner.run(graph)
         if any(inner.loops):
             first = inner.reasons[0]
@@ -401,10 +466,11 @@ class Walk:
                     self.promotions.promote(x)
                 else:
                     self.demotions.between(node, x.stage)
-            if x.is_stacked and isinstance(x.type.type, ir.SequenceType):
+            is_sequence = x.is_stacked and isinstance(x.type.type, ir.SequenceType)
+            if is_sequence or x.beside or x.is_flat:
                 self.demotions.between(node, -1)
         rounding = any(x.rounding for x in operands)
-        if rounding and self._options.exact and self._may_be_discrete(node):
+        if rounding and self._options.asked.exact and self._may_be_discrete(node):
             self.demotions.rounded(node, self._path)
             rounding = False
         for value in node.outputs:
@@ -414,3 +480,16 @@ class Walk:
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self._options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
+
+
+def _is_simple(x: Batched) -> bool:
+    """Whether a value is not flat, or can be read as a stacked or packed one."""
+    return x.flat is None or x.flat.has_one_shape or x.flat.ragged_axis is not None
+
+
+def _read(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples as a stacked or packed value."""
+    assert x.flat is not None
+    if not x.flat.has_one_shape:
+        return as_packed(ctx, x)
+    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)

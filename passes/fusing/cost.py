@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
-from passes.graphs import captured_values, subgraphs, walk_nodes
+from passes.graphs import reads_of, subgraphs, walk_nodes
 from passes.loops.forms import Form, OutputPlan
-from passes.site import ElementSource, IndexSource, MapSite, SequenceSource
+from passes.maps.element_source import ElementSource
+from passes.site import MapSite
 from passes.typing import Typing, Typings
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Cost",
     "cost_of_body",
     "cost_of_loop",
+    "cost_of_nodes",
     "work_of",
 ]
 
@@ -40,8 +42,9 @@ STARTED = 6.0
 KERNEL = 0.37
 """One node run for one sample."""
 
-BATCHED = 0.04
-"""The share of one sample in a node that runs once for all."""
+BATCHED, COUNTED = 0.04, 0.003
+"""The share of one sample in a node of the body that runs once for all, and in one that only
+computes with lengths and positions."""
 
 READ = {"element": 0.4, "row": 0.5, "slice": 1.6}
 """Reading an element of a sequence, a row of a stacked tensor, a slice of a packed one."""
@@ -55,10 +58,14 @@ INSERTED, COPIED = 0.5, 0.016
 BLOCKED, MEASURED = 3.7, 1.5
 """What a Loop over blocks does for one value, and for its length where that is read."""
 
-SCATTERED = 0.8
-"""The rows of one sample in a ScatterElements, which sums or finds them."""
+SMALL = 16
+"""Up to so many numbers cost next to nothing."""
 
-WRITTEN, LOOP = 0.45, 6.0
+SCATTERED, ROW = 0.1, 8
+"""The rows of one sample in a ScatterElements, which sums or finds them, for each number of a row;
+how many numbers a row of unknown size is taken to have."""
+
+WRITTEN, LOOP = 0.42, 8.0
 """A node that runs once in all; a Loop, and what stands around it."""
 
 JOINED, SPLIT = 0.15, 0.4
@@ -158,7 +165,10 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     joined = sum(node.op_type == "ConcatFromSequence" for node in body.prelude.nodes)
     nodes = [node for stage in body.walk.stages for node in stage.nodes]
     fixed += WRITTEN * _count([*body.prelude.nodes, *nodes])
-    each = ASKED * len(read) + JOINED * joined + BATCHED * _count(nodes)
+    large = (n for n in walk_nodes(body.site.body) if not _is_small(n, typings.declared))
+    batched = min(_count(nodes), _count_of(large))
+    each = ASKED * len(read) + JOINED * joined
+    each += BATCHED * batched + COUNTED * (_count(nodes) - batched)
     wanted = body.wanted_from_loops(typings)
     promotions = body.walk.promotions
     forms = [
@@ -168,7 +178,8 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     forms += [plan.form for plan in wanted.values()]
     each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
     each += (BLOCKED + MEASURED) * forms.count(Form.BLOCKS)
-    each += SCATTERED * sum(node.op_type == "ScatterElements" for node in nodes)
+    scattered = sum(node.op_type == "ScatterElements" for node in nodes)
+    each += SCATTERED * scattered * _numbers_in_a_row(body.site, typings.declared)
     loops = [loop for loop in body.walk.loops if loop] or ([[]] if wanted else [])
     fixed += STARTED * max(0, len(loops) - 1)
     for loop in loops:
@@ -182,11 +193,15 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     return Cost(fixed, each, forms.count(Form.INSERTION))
 
 
+def cost_of_nodes(nodes: Iterable[ir.Node]) -> float:
+    """Return what nodes cost that run once, whatever the number of samples."""
+    return WRITTEN * _count(nodes)
+
+
 def _reads(body: FusedBody, nodes: Sequence[ir.Node]) -> Iterable[float]:
     """Yield what a loop over some nodes of a body pays for each value that it reads."""
     own = {value for node in nodes for value in node.outputs}
-    inner = (v for node in nodes for _, graph in subgraphs(node) for v in captured_values(graph))
-    for value in {*(v for node in nodes for v in node.inputs if v is not None), *inner} - own:
+    for value in {v for node in nodes for v in reads_of(node)} - own:
         if value in body.sources:
             yield _read(body.sources[value])
             continue
@@ -198,16 +213,33 @@ def _reads(body: FusedBody, nodes: Sequence[ir.Node]) -> Iterable[float]:
 
 
 def _read(source: ElementSource) -> float:
-    if isinstance(source, IndexSource):
-        return 0.0
-    if isinstance(source, SequenceSource):
-        return READ["element"]
-    return READ["row" if source.split is None else "slice"]
+    return READ.get(source.read_kind, 0.0)
 
 
 def _count(nodes: Iterable[ir.Node]) -> int:
-    """Return how many nodes run, those inside of others too."""
-    return sum(node.op_type != "Constant" for node in walk_nodes(nodes))
+    """Return how many nodes run, those inside of others too; of an If the longer branch."""
+    count = 0
+    for node in nodes:
+        inner = [_count(graph) for _, graph in subgraphs(node)]
+        if node.op_type != "Constant":
+            count += 1 + (max if node.op_type == "If" else sum)(inner)
+    return count
+
+
+def _count_of(nodes: Iterable[ir.Node]) -> int:
+    return sum(node.op_type != "Constant" for node in nodes)
+
+
+def _numbers_in_a_row(site: MapSite, typing: Typing) -> int:
+    """Return how many numbers the results of a map have for each sample, if that is known."""
+    sizes = [typing.static_dims(site.body.outputs[i]) for i in site.used_outputs()]
+    return max((ROW if one is None else math.prod(one) for one in sizes), default=ROW)
+
+
+def _is_small(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node yields a few numbers for each sample, as arithmetic with positions does."""
+    dims = [typing.static_dims(value) for value in node.outputs]
+    return all(one is not None and math.prod(one) <= SMALL for one in dims)
 
 
 def work_of(nodes: Iterable[ir.Node], typing: Typing) -> float:

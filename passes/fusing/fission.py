@@ -25,22 +25,20 @@ def least_in_loops(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Fused
         plain: Its body, walked over without either.
 
     Returns:
-        One of the forms; the others are discarded.
+        One of the forms.
     """
     best = plain
     if not any(plain.walk.loops):
         return best
-    flat = None if facts.auto else flattened(site, facts.typings, facts.opset, facts.paths)
+    flat = None if facts.options.auto else flattened(site, facts.typings, facts.opset, facts.paths)
     for other in (site, flat):
         if other is None:
             continue
         body = walk_site(other, facts, None, collects_lengths=True)
-        body.scratch = [] if other is site else list(other.body)
-        if facts.auto:
+        if facts.options.auto:
             before, after = (cost_of_body(one, facts.typings).of(USUAL) for one in (best, body))
             is_better = after < before
         else:
             is_better = body.nodes_in_loops < best.nodes_in_loops
-        (best if is_better else body).discard()
         best = body if is_better else best
     return best

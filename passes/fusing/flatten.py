@@ -38,10 +38,10 @@ def flattened(
         paths: Gains the names, for messages, of what the new nodes stand for.
     """
     nodes = elementwise_nodes(site.body, typings.proven, opset)
-    return _Writer(site, typings, opset, nodes).write(paths) if nodes else None
+    return _FlatWriter(site, typings, opset, nodes).write(paths) if nodes else None
 
 
-class _Writer:
+class _FlatWriter:
     """Writes a body in which some nodes work on flattened samples."""
 
     def __init__(self, site: MapSite, typings: Typings, opset: int, nodes: set[ir.Node]) -> None:

@@ -7,20 +7,23 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.batching.flat.reading import as_packed, as_stacked, flat_alike
 from passes.batching.layouts import Batched, Layout
-from passes.batching.walk import Walk, WalkOptions
-from passes.builder import Builder, drop_uses
-from passes.decisions import Code, Reason
-from passes.fusing.pack import Packed
-from passes.fusing.stack import differ, static_count
-from passes.graphs import captured_values, subgraphs
+from passes.batching.operators import Operators
+from passes.batching.packed.evening import stacked_alike
+from passes.batching.walk import Walk
+from passes.builder import Builder
+from passes.fusing.read_flat import write_flat
+from passes.graphs import reads_of
 from passes.loops.escape import escape
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
 from passes.loops.plan import plan_output
-from passes.site import ElementSource, MapSite, Result, TensorSource
+from passes.maps.element_source import ElementSource
+from passes.maps.tensor_source import TensorSource
+from passes.site import MapResult, MapSite
 from passes.typing import Typings
 
-__all__ = ["FusedBody", "walk_body"]
+__all__ = ["FusedBody", "is_in_place"]
 
 
 @dataclasses.dataclass(eq=False)
@@ -34,7 +37,6 @@ class FusedBody:
         batch: Number of samples, int64 ``[1]``.
         sources: Where a loop reads each per-sample element.
         asked: Sequences that are packed, and a placeholder for the lengths of their elements.
-        scratch: The nodes of the body, if it stands in no model.
     """
 
     site: MapSite
@@ -43,19 +45,13 @@ class FusedBody:
     batch: ir.Value
     sources: Mapping[ir.Value, ElementSource]
     asked: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
-    scratch: Sequence[ir.Node] = ()
-
-    def discard(self) -> None:
-        """Take back every use of the model's values."""
-        drop_uses([*self.prelude.nodes, *self.scratch])
-        self.walk.discard()
 
     def needs_loop(self, typings: Typings) -> bool:
         """Whether a node or a result stays per-sample."""
         return any(self.walk.loops) or bool(self.wanted_from_loops(typings))
 
     def reads_open_results(self, typings: Typings) -> bool:
-        """Whether a batched node reads what a loop collects, of which a dimension is not known.
+        """Whether a batched node reads what a loop collects and whose shape is not all known.
 
         A loop of no steps yields 0 for that dimension, which fits to no other operand.
         """
@@ -73,6 +69,7 @@ class FusedBody:
 
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
+        self._ask_longest()
         builder.nodes.extend(self.prelude.nodes)
         wanted = self.wanted_from_loops(typings)
         held: dict[int, Held] = {}
@@ -82,9 +79,16 @@ class FusedBody:
                 held |= self._write_loop(builder, typings, index, wanted)
                 builder.nodes.extend(self.walk.promotions.behind(index))
         count = len(self.site.results)
-        results = [self._result(builder, i, held, typings) for i in range(count)]
-        drop_uses(self.scratch)
-        return results
+        return [self._result(builder, i, held, typings) for i in range(count)]
+
+    def _ask_longest(self) -> None:
+        """Record, where lengths and sizes are, what results need of them."""
+        for result in self.site.results:
+            x = self.walk.read(self.site.body.outputs[result.output])
+            if result.kind == "stacked" and x.lengths is not None:
+                assert x.lengths.longest
+            if x.flat is not None:
+                x.flat.grid.prepare()
 
     def wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
         """Return how each body output that no stage has is collected by its loop."""
@@ -96,7 +100,8 @@ class FusedBody:
                 continue
             results = [r for r in self.site.results if r.output == output]
             x = self._collected(value, x)
-            if x.is_stacked or (x.is_packed and all(_is_in_place(r, x) for r in results)):
+            in_place = (r.kind != "stacked" and is_in_place(r, x) for r in results)
+            if x.is_stacked or (x.is_packed and all(in_place)):
                 continue
             wanted[output], _ = plan_output(value, results, typings)
         return wanted
@@ -165,15 +170,7 @@ class FusedBody:
     ) -> LoopBody:
         elements: list[tuple[ir.Value, ElementSource]] = []
         shared: dict[ir.Value, ir.Value] = {}
-        read = dict.fromkeys(
-            value
-            for node in nodes
-            for value in (
-                *node.inputs,
-                *(v for _, graph in subgraphs(node) for v in captured_values(graph)),
-            )
-            if value is not None
-        )
+        read = dict.fromkeys(value for node in nodes for value in reads_of(node))
         read |= dict.fromkeys(outputs)
         for value in read:
             if value in own:
@@ -203,13 +200,33 @@ class FusedBody:
         rank, dtype = typings.declared.rank(value), typings.declared.dtype(value)
         if result.output in held:
             return escape(builder, result, held[result.output], rank, dtype)
-        count = static_count(self.site.elements[0][1], typings)
+        count = self.site.elements[0][1].number(typings.proven)
         x = self._collected(value, self.walk.read(value))
+        if x.flat is not None:
+            x = self._of_flat(builder, x)
+        if x.flat is not None and result.kind == "stacked":
+            alike = flat_alike(Operators(builder, self.walk.opset), x)
+            return escape(builder, result, Held(Form.SCAN_OUTPUT, alike), rank, dtype, count)
+        if x.flat is not None and x.flat.ragged_axis is not None:
+            x = as_packed(Operators(builder, self.walk.opset), x)
+        if x.is_flat:
+            return write_flat(builder, x, self.walk.opset)
+        if x.lengths is not None and result.kind == "stacked":
+            evened = Held(Form.SCAN_OUTPUT, stacked_alike(Operators(builder, self.walk.opset), x))
+            return escape(builder, result, evened, rank, dtype, count)
         if x.lengths is not None:
             packed = Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
             return escape(builder, result, packed, rank, dtype, count)
         stacked = x.value if x.is_stacked else self._repeated(builder, x)
         return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
+
+    def _of_flat(self, builder: Builder, x: Batched) -> Batched:
+        """Return flat samples of one shape stacked, others as they are."""
+        assert x.flat is not None
+        if not x.flat.has_one_shape:
+            return x
+        value = as_stacked(Operators(builder, self.walk.opset), x)
+        return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
 
     def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
         shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})
@@ -226,68 +243,16 @@ class FusedBody:
         return sum(map(len, self.walk.loops))
 
 
-def walk_body(
-    site: MapSite,
-    typings: Typings,
-    options: WalkOptions,
-    prelude: Builder,
-    stacked: Mapping[ir.Value, ir.Value],
-    packed: Mapping[ir.Value, Packed] | None = None,
-) -> FusedBody:
-    """Walk over the body of a map until nothing ragged must pass from one loop to another.
+def is_in_place(result: MapResult, x: Batched) -> bool:
+    """Whether a result is made of packed samples without taking them apart.
 
-    Args:
-        site: The map.
-        typings: Both typings of the model.
-        options: The surroundings; ``options.batch`` is recorded in ``prelude``.
-        prelude: Has stacked the sources.
-        stacked: The inputs of the body that are stacked, and their tensors.
-        packed: Those that are packed.
+    Only samples of one length stack; that they have it is checked when the model runs.
     """
-    together = dict(packed or {})
-    kept: dict[ir.Node, Reason | None] = {}
-    while True:
-        walk = Walk(typings, options, site.path)
-        walk.stage(0)
-        for inner, outer in site.shared:
-            walk.bind(inner, Layout.SHARED, outer)
-        for inner, source in site.elements:
-            if inner in stacked:
-                walk.bind(inner, Layout.STACKED, stacked[inner])
-            elif inner in together:
-                one = together[inner]
-                walk.bind(inner, Layout.PACKED, one.value, one.lengths, one.axis)
-            else:
-                walk.bind_apart(inner, differs=differ(source, typings))
-        walk.run(site.body, kept)
-        torn = _read_apart(site, walk)
-        if walk.demotions.nodes.keys() <= kept.keys() and not torn:
-            break
-        makers = [node for v in torn if (node := v.producer()) is not None]
-        kept = walk.demotions.nodes | {n: _why_apart(n, options) for n in makers} | kept
-        for value in torn:
-            together.pop(value, None)
-        walk.discard()
-    bound = {*stacked, *together}
-    sources = {inner: source for inner, source in site.elements if inner not in bound}
-    return FusedBody(site, walk, prelude, options.batch, sources)
-
-
-def _is_in_place(result: Result, x: Batched) -> bool:
-    """Whether a result is made of packed samples without taking them apart."""
+    if x.beside is not None:
+        return False
     if result.kind == "concatenated":
         dims = x.type.dims
         return result.axis == x.axis or (dims is not None and result.axis == x.axis - len(dims))
+    if result.kind == "stacked":
+        return x.type.dims is not None
     return result.kind == "sequence"
-
-
-def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
-    """Return the packed outputs of a body of which a result is made along another axis."""
-    outputs = ((r, site.body.outputs[r.output]) for r in site.results)
-    torn = (v for r, v in outputs if (x := walk.read(v)).is_packed and not _is_in_place(r, x))
-    return list(dict.fromkeys(torn))
-
-
-def _why_apart(node: ir.Node, options: WalkOptions) -> Reason:
-    detail = "its samples differ in length, and are stacked or joined along another axis"
-    return Reason(Code.RAGGED, options.paths.get(node) or node.op_type, node.op_type, detail)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Collection, Mapping
+import copy
+import dataclasses
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY
-from passes.fusing.pack import supposed_elements
+from passes.fuse_options import FuseOptions
 from passes.graphs import PATH_KEY, default_opset, node_paths
-from passes.promises import Promises
 from passes.reading.types import checked_types
-from passes.sequence_map import find_sequence_maps
-from passes.site import MapSite
-from passes.typing import Typings, type_both_ways, type_values
+from passes.site import GuardCheck, MapSite
+from passes.typing import Typings, type_both_ways
 
-__all__ = ["Check", "FusionFacts", "Relied"]
+__all__ = ["FusionFacts", "Relied"]
 
 Relied = Mapping[ir.Value, tuple[int | str | None, ...]]
 """What a guard checks of the elements of sequences: their rank, and every number."""
-
-
-class Check(enum.StrEnum):
-    """What a guard asks before the fused body runs: of elements, or of tensors cut alike."""
-
-    SHAPES = "equal shapes"
-    ROWS = "equal rows"
-    LENGTHS = "equal rows and lengths"
-    SIZES = "equally long tensors"
 
 
 class FusionFacts:
@@ -38,61 +28,68 @@ class FusionFacts:
         model: The model.
         typings: Both typings.
         opset: Version of ONNX's operators.
-        promises: What the caller vouches for.
-        exact: Keep per-sample what rounding could change by more than rounding.
-        auto: Leave a map alone where fusing it gains nothing.
-        lacks: Operators that the target does not have.
+        options: What the caller asks for.
+        takes_flat: Batch samples that differ along several axes. A runtime that has loops, and
+            sequences, is faster with large images one by one.
         paths: Names the nodes for messages; a node that a rewrite wrote is called by the path of
             the node that it stands for.
     """
 
-    def __init__(
-        self,
-        model: ir.Model,
-        promises: Promises,
-        *,
-        exact: bool = False,
-        auto: bool = False,
-        lacks: Collection[str] = (),
-    ) -> None:
+    def __init__(self, model: ir.Model, options: FuseOptions) -> None:
         self.model = model
-        self.typings = type_both_ways(model, promises)
+        self.typings = type_both_ways(model, options.promises)
         self.opset = default_opset(model)
-        self.promises = promises
-        self.exact = exact
-        self.auto = auto
-        self.lacks = lacks
+        self.options = options
+        self.takes_flat = not options.auto or bool(options.lacks)
         self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
-        self._checked: dict[bool, Typings] = {}
+
+    def is_promised(self, sequence: ir.Value) -> bool:
+        """Whether the caller promises that all elements of a sequence have one shape."""
+        promises = self.options.promises
+        if sequence.name in promises.uniform:
+            return True
+        promised = promises.input_shapes.get(sequence.name or "")
+        if promised is not None and None not in promised:
+            return True
+        declared = self.typings.declared
+        return promises.trust_types and declared.static_dims(sequence) is not None
+
+    def sequences_of_open_shape(self, site: MapSite, *, is_promised: bool) -> list[ir.Value]:
+        """Return the sequences whose elements are not proven to have one shape.
+
+        Args:
+            site: The map that reads them.
+            is_promised: Whether to return those of which it is promised, or the others.
+        """
+        found: dict[ir.Value, None] = {}
+        for _, source in site.elements:
+            sequence = source.as_sequence
+            if sequence is None or source.has_one_shape(self.typings.proven):
+                continue
+            if self.is_promised(sequence) == is_promised:
+                found[sequence] = None
+        return list(found)
+
+    def regardless_of_cost(self) -> FusionFacts:
+        """Return the same for a map that is fused wherever it can be."""
+        other = copy.copy(self)
+        other.options = dataclasses.replace(self.options, auto=False)
+        return other
 
     def checked_typings(
-        self, check: Check | None, site: MapSite, relied: Relied | None = None
+        self, check: GuardCheck | None, site: MapSite, relied: Relied | None = None
     ) -> Typings:
         """Return both typings, or what is proven behind a guard.
 
         Args:
             check: What the guard asks; None if there is none.
             site: The map.
-            relied: What is supposed of the elements; None for what all maps declare.
+            relied: What is supposed of the elements; None for what is declared.
         """
         if check is None:
             return self.typings
-        rows = check is not Check.SHAPES
-        if site.was_loop:
-            return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
-        if relied is not None:
-            return self._type_anew(rows, relied)
-        if rows not in self._checked:
-            self._checked[rows] = self._type_anew(rows, {})
-        return self._checked[rows]
-
-    def _type_anew(self, rows: bool, relied: Relied) -> Typings:
-        elements = self.typings.declared
-        if rows or relied:
-            maps = [node for _, node in find_sequence_maps(self.model)]
-            elements = supposed_elements(maps, elements, relied, rows=rows)
-        typing = type_values(self.model, proven=True, elements=elements)
-        return Typings(typing, typing)
+        rows = check is not GuardCheck.SHAPES
+        return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
 
 
 def _given(node: ir.Node, path: str) -> str:

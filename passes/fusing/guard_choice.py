@@ -17,25 +17,25 @@ from passes.fusing.cost import (
     Cost,
     cost_of_body,
     cost_of_loop,
+    cost_of_nodes,
     work_of,
 )
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts, Relied
+from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.guarded_walks import Behind, unproven_sequences
-from passes.fusing.stack import static_count
+from passes.graphs import walk_nodes
 from passes.loops.plan import LoopPlan
-from passes.site import MapSite, SequenceSource
+from passes.site import GuardCheck, MapSite
 
 __all__ = [
-    "Choice",
+    "FormChoice",
     "Forms",
     "choose_by_cost",
     "choose_guards",
-    "few_without_guard",
-    "for_count",
+    "with_question",
 ]
 
-Forms = dict[Check | None, FusedBody]
+Forms = dict[GuardCheck | None, FusedBody]
 """The fused bodies of a map by the guard that each needs; none where it stays a loop."""
 
 _FEWEST = 2
@@ -44,17 +44,24 @@ _FEWEST = 2
 _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
 
+_MOST_COPIED, _MOST_NODES = 8, 200
+"""So many samples may have a copy of the body each, and so many nodes the copies in all."""
+
+_SLOWEST = 0.9
+"""No form may fall below this share of the speed of the loop as given."""
+
 _HEAVY_SHARE = 50.0
 """A body is dominated by heavy operators that take so many times what batching saves."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Choice:
+class FormChoice:
     """The form of a map.
 
     Attributes:
         forms: Its fused bodies.
-        few: Up to how many samples a loop is faster.
+        few: Up to how many samples a loop, or a copy of the body for each, is faster.
+        is_copied: Whether it is the copies.
         most_bytes: Above which size of an element it is faster, too; None if that is known.
         rest: What runs where no guard holds; None for a loop.
         relied: What the guards check of the elements of sequences.
@@ -63,6 +70,7 @@ class Choice:
 
     forms: Forms
     few: int = 0
+    is_copied: bool = False
     most_bytes: int | None = None
     rest: FusedBody | None = None
     relied: Relied = dataclasses.field(default_factory=dict)
@@ -74,7 +82,9 @@ class Choice:
         return bool(self.forms) and None not in self.forms
 
 
-def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind) -> Choice:
+def choose_guards(
+    site: MapSite, facts: FusionFacts, plain: FusedBody, behind: Behind
+) -> FormChoice:
     """Choose the form that fuses the most, whatever it costs.
 
     A guard must at least double what is fused without one, if that is another form. Rows are
@@ -83,17 +93,26 @@ def choose_guards(site: MapSite, facts: FusionFacts, plain: FusedBody, behind: B
     """
     found = behind.found
     fused = {check: body.walk.fused for check, body in found.items()}
-    least = plain.walk.fused * (1 if site.was_loop else 2)
+    stands = _stands(plain, site, facts)
+    least = plain.walk.fused * (1 if site.originals else 2)
     gains = [check for check in found if fused[check] > least]
-    packed = max((c for c in gains if c is not Check.SHAPES), key=lambda c: fused[c], default=None)
-    chosen: list[Check] = [Check.SHAPES] if Check.SHAPES in gains else []
+    packed = max(
+        (c for c in gains if c is not GuardCheck.SHAPES), key=lambda c: fused[c], default=None
+    )
+    chosen: list[GuardCheck] = [GuardCheck.SHAPES] if GuardCheck.SHAPES in gains else []
     if packed is not None and not _first_is_number(site, facts):
-        shapes_fuse_more = chosen and fused[Check.SHAPES] > fused[packed]
+        shapes_fuse_more = chosen and fused[GuardCheck.SHAPES] > fused[packed]
         chosen = [*chosen, packed] if shapes_fuse_more else [packed]
     if not chosen:
-        return Choice({None: plain})
+        return FormChoice({None: plain} if stands else {})
     forms: Forms = {check: found[check] for check in chosen}
-    return Choice(forms, rest=plain if plain.walk.fused else None, relied=behind.relied)
+    rest = plain if stands and plain.walk.fused else None
+    return FormChoice(forms, rest=rest, relied=behind.relied)
+
+
+def _stands(plain: FusedBody, site: MapSite, facts: FusionFacts) -> bool:
+    """Whether what is batched without a guard may be taken; an original is fused as a whole."""
+    return not site.originals or not plain.needs_loop(facts.typings)
 
 
 def choose_by_cost(
@@ -102,7 +121,7 @@ def choose_by_cost(
     loop: LoopPlan,
     plain: FusedBody,
     behind: Behind,
-) -> Choice:
+) -> FormChoice:
     """Choose the form that costs the least for a usual number of samples.
 
     Args:
@@ -114,8 +133,8 @@ def choose_by_cost(
     """
     as_loop = cost_of_loop(site, loop.outputs)
     without = cost_of_body(plain, facts.typings)
-    # A map that was a Loop is fused as a whole or not at all.
-    forms: Forms = {None: plain} if plain.walk.fused and not site.was_loop else {}
+    gains = bool(plain.walk.fused or site.originals)
+    forms: Forms = {None: plain} if gains and _stands(plain, site, facts) else {}
     best = without if forms else as_loop
     if any(plain.walk.loops) and as_loop.of(USUAL) <= without.of(USUAL):
         forms, best = {}, as_loop
@@ -136,22 +155,72 @@ def choose_by_cost(
             few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(REFUTED, LOSS))
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
-            choice = Choice(guarded, few, most, forms.get(None), behind.relied)
-            return for_count(site, facts, choice)
-    few = few_without_guard(plain, facts, as_loop) if forms else 0
-    return for_count(site, facts, Choice(forms, few, reasons=tuple(reasons)))
+            choice = FormChoice(
+                guarded, few, most_bytes=most, rest=forms.get(None), relied=behind.relied
+            )
+            return _for_count(site, facts, choice)
+    choice = FormChoice(forms)
+    if forms and loop.outputs:
+        choice = _few_without_guard(site, facts, plain, as_loop)
+    return _for_count(site, facts, dataclasses.replace(choice, reasons=tuple(reasons)))
 
 
-def few_without_guard(plain: FusedBody, facts: FusionFacts, as_loop: Cost) -> int:
-    """Return up to how many samples a loop is faster than what needs no guard.
+def with_question(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, choice: FormChoice
+) -> FormChoice:
+    """Return the choice of a body without a guard, if another body stands before it.
+
+    For samples that the other one is not for, the condition is asked in vain.
+
+    Args:
+        site: The map, as the other body has it.
+        facts: What holds for all maps.
+        loop: The map as a loop.
+        plain: The body without a guard.
+        choice: The choice without the other body.
+    """
+    if not facts.options.auto or not loop.outputs or site.condition is None:
+        return choice
+    asked = cost_of_nodes(site.condition.builder.nodes)
+    few = _few_without_guard(
+        plain.site, facts, plain, cost_of_loop(plain.site, loop.outputs), asked
+    )
+    return _for_count(plain.site, facts, dataclasses.replace(few, reasons=choice.reasons))
+
+
+def _few_without_guard(
+    site: MapSite, facts: FusionFacts, plain: FusedBody, as_loop: Cost, asked: float = 0.0
+) -> FormChoice:
+    """Choose what needs no guard, and what runs instead of it for few samples.
 
     Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
-    few = cost_of_body(plain, facts.typings).pays_from(as_loop) or 0
+    cost = cost_of_body(plain, facts.typings)
+    cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
+    copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)
+    few = cost.pays_from(as_loop) or 0
     nodes = (node for stage in plain.walk.stages for node in stage.nodes)
     if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
         few = max(few, _FEW_FOR_STEPS)
-    return few if few > _FEWEST else 0
+    elif copied is not None:
+        return FormChoice({None: plain}, copied, is_copied=copied > 0)
+    return FormChoice({None: plain}, few if few > _FEWEST else 0)
+
+
+def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
+    """Return how many samples are run by copies of the body so that no loop is needed.
+
+    Returns:
+        The number, 0 if none need be; None if there would be too many copies.
+    """
+    if site.sequences:
+        return None
+    needed = (n for n in range(1, _MOST_COPIED + 2) if cost.of(n) <= as_loop.of(n) / _SLOWEST)
+    most = next(needed, None)
+    if most is None:
+        return None
+    nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
+    return most - 1 if nodes * most <= _MOST_NODES else None
 
 
 def _guarded_forms(
@@ -159,7 +228,7 @@ def _guarded_forms(
     facts: FusionFacts,
     as_loop: Cost,
     plain: FusedBody,
-    found: Mapping[Check, FusedBody],
+    found: Mapping[GuardCheck, FusedBody],
 ) -> Forms:
     """Return the guards that could pay, in the order of asking.
 
@@ -168,14 +237,25 @@ def _guarded_forms(
     """
     gains = {c: body for c, body in found.items() if body.walk.fused > plain.walk.fused}
     costs = {c: _cost({c: body}, site, facts).of(USUAL) for c, body in gains.items()}
-    packed = min((c for c in gains if c is not Check.SHAPES), key=lambda c: costs[c], default=None)
-    chosen: list[Check] = [Check.SHAPES] if Check.SHAPES in gains else []
+    packed = min(
+        (c for c in gains if c is not GuardCheck.SHAPES), key=lambda c: costs[c], default=None
+    )
+    chosen: list[GuardCheck] = [GuardCheck.SHAPES] if GuardCheck.SHAPES in gains else []
     if packed is not None and not _first_is_number(site, facts):
-        if not chosen or costs[packed] <= 1.25 * costs[Check.SHAPES]:
+        if not chosen:
             chosen = [packed]
+        elif costs[packed] <= 1.25 * costs[GuardCheck.SHAPES]:
+            chosen = chosen if _needs_one_length(found[packed]) else [packed]
         elif costs[packed] <= as_loop.of(USUAL):
             chosen.append(packed)
     return {check: found[check] for check in chosen}
+
+
+def _needs_one_length(body: FusedBody) -> bool:
+    """Whether samples of different length would fail in the end, since each result stacks them."""
+    results = body.site.results
+    outputs = [body.walk.read(body.site.body.outputs[r.output]) for r in results]
+    return all(r.kind == "stacked" and x.is_packed for r, x in zip(results, outputs, strict=True))
 
 
 def _cost(forms: Forms, site: MapSite, facts: FusionFacts) -> Cost:
@@ -184,17 +264,19 @@ def _cost(forms: Forms, site: MapSite, facts: FusionFacts) -> Cost:
     return cost_of_body(body, facts.typings, unproven_sequences(site, facts))
 
 
-def for_count(site: MapSite, facts: FusionFacts, choice: Choice) -> Choice:
+def _for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:
     """Return a choice that asks nothing of a number of samples that is known."""
-    count = static_count(site.elements[0][1], facts.typings)
-    if not choice.few or facts.lacks:
-        return dataclasses.replace(choice, few=0)
+    count = site.elements[0][1].number(facts.typings.proven)
+    if not choice.few or facts.options.lacks:
+        return dataclasses.replace(choice, few=0, is_copied=False)
     if count is None:
         return choice
     if count > choice.few:
-        return dataclasses.replace(choice, few=0)
+        return dataclasses.replace(choice, few=0, is_copied=False)
+    if site.originals and None in choice.forms:
+        return dataclasses.replace(choice, few=0, is_copied=False)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
-    return Choice({}, reasons=(*choice.reasons, reason))
+    return FormChoice({}, reasons=(*choice.reasons, reason))
 
 
 def _explain(saved: float, work: float) -> str:
@@ -210,11 +292,7 @@ def _explain(saved: float, work: float) -> str:
 def _asked(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     """Return the inputs of the body that read a sequence of unproven shapes."""
     unproven = unproven_sequences(site, facts)
-    return [
-        inner
-        for inner, source in site.elements
-        if isinstance(source, SequenceSource) and source.sequence in unproven
-    ]
+    return [inner for inner, sequence in site.sequences if sequence in unproven]
 
 
 def _least_bytes(inner: ir.Value, facts: FusionFacts) -> int:
@@ -228,9 +306,5 @@ def _least_bytes(inner: ir.Value, facts: FusionFacts) -> int:
 
 def _first_is_number(site: MapSite, facts: FusionFacts) -> bool:
     """Whether the declared elements of all sequences have a number for their first dimension."""
-    dims = [
-        facts.typings.declared.dims(inner)
-        for inner, source in site.elements
-        if isinstance(source, SequenceSource)
-    ]
+    dims = [facts.typings.declared.dims(inner) for inner, _ in site.sequences]
     return all(d and isinstance(d[0], int) for d in dims)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 from passes.decisions import Code, Decision, Reason
-from passes.fusing.fusion_facts import Check, FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_decision
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_walks import declared_elements
+from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
 from passes.loops.plan import plan_loop
-from passes.sequence_map import is_disputed
-from passes.site import MapSite, SequenceSource
+from passes.maps.sequence_source import is_disputed
+from passes.site import GuardCheck, MapSite
 
 __all__ = ["plan_guarded"]
 
@@ -24,23 +25,24 @@ def plan_guarded(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     Returns:
         The plan; a `Decision` alone where a source is no sequence, or nothing would be fused.
     """
-    loop = plan_loop(site, facts.typings, lacks=facts.lacks)
-    sequences = [s.sequence for _, s in site.elements if isinstance(s, SequenceSource)]
+    loop = plan_loop(site, facts.typings, lacks=facts.options.lacks)
+    sequences = [sequence for _, sequence in site.sequences]
     typed = all(facts.typings.declared.dtype(site.body.outputs[o]) for o in site.used_outputs())
     disputed = any(is_disputed(sequence, facts.typings.declared) for sequence in sequences)
     declined = dataclasses.replace(loop.decision, reasons=[REPAIRED, *loop.decision.reasons])
     if len(sequences) != len(site.elements) or disputed or not typed:
         return declined
-    body = walk_site(site, facts, Check.SHAPES)
+    body = walk_site(site, facts, GuardCheck.SHAPES)
     if not body.walk.fused:
-        body.discard()
         return declined
     guarded = list(dict.fromkeys(sequences))
-    decision = plan_decision(site, {Check.SHAPES: body}, guarded, loop, facts)
+    decision = plan_decision(site, {GuardCheck.SHAPES: body}, guarded, loop, facts)
     decision.reasons.insert(0, REPAIRED)
     declared = declared_elements(site, facts, guarded)
     relied = {sequence: dims for sequence, dims in declared.items() if dims is not None}
-    return FusionPlan(site, {Check.SHAPES: body}, guarded, True, loop, decision, relied=relied)
+    return FusionPlan(
+        site, {GuardCheck.SHAPES: body}, guarded, True, loop, decision, relied=relied
+    )
 
 
 REPAIRED = Reason(Code.REPAIRED)

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
+from passes.flat_views import read_view
 from passes.fusing.fused_body import FusedBody
-from passes.fusing.fusion_facts import Check, FusionFacts, Relied
-from passes.fusing.stack import is_promised, is_proven_equal, static_count
+from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.walk_site import walk_site
-from passes.site import MapSite, SequenceSource
+from passes.site import GuardCheck, MapSite
 
 __all__ = ["Behind", "declared_elements", "unproven_sequences", "walk_behind_guards"]
 
@@ -24,14 +24,8 @@ Dims = tuple[int | str | None, ...]
 
 def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     """Return the sequences whose elements may differ in shape."""
-    found = {
-        source.sequence: None
-        for _, source in site.elements
-        if isinstance(source, SequenceSource)
-        and not is_proven_equal(source, facts.typings)
-        and not is_promised(source.sequence, facts.promises, facts.typings)
-    }
-    return list(found)
+    found = facts.sequences_of_open_shape(site, is_promised=False)
+    return [one for one in found if not (facts.takes_flat and read_view(one))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +37,13 @@ class Behind:
         relied: What their guards check of the elements of sequences.
     """
 
-    found: Mapping[Check, FusedBody] = dataclasses.field(default_factory=dict)
+    found: Mapping[GuardCheck, FusedBody] = dataclasses.field(default_factory=dict)
     relied: Relied = dataclasses.field(default_factory=dict)
 
     @property
     def fused(self) -> int:
         """How many nodes are batched where all shapes are equal."""
-        return self.found[Check.SHAPES].walk.fused
+        return self.found[GuardCheck.SHAPES].walk.fused
 
 
 def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
@@ -59,17 +53,15 @@ def walk_behind_guards(site: MapSite, facts: FusionFacts) -> Behind:
     is not declared is supposed, where that fuses more; and what a Loop declares of elements is
     the first example of an exporter, so that its numbers count only where they fuse more.
     """
-    if len({static_count(source, facts.typings) for _, source in site.elements} - {None}) > 1:
+    if len({source.number(facts.typings.proven) for _, source in site.elements} - {None}) > 1:
         return Behind()
     best: Behind | None = None
     for relied in _suppositions(site, facts):
         one = Behind(_walk_behind(site, facts, relied), relied)
         is_better = best is None or one.fused > best.fused
-        for body in (best or Behind()).found.values() if is_better else one.found.values():
-            body.discard()
         best = one if is_better else best
         assert best is not None
-        if not any(best.found[Check.SHAPES].walk.loops):
+        if not any(best.found[GuardCheck.SHAPES].walk.loops):
             break
     return best or Behind()
 
@@ -82,10 +74,10 @@ def declared_elements(
     Several inputs of the body may read one sequence, and declare different parts of its type.
     """
     found: dict[ir.Value, list[Dims]] = {}
-    for inner, source in site.elements:
-        if isinstance(source, SequenceSource) and source.sequence in sequences:
+    for inner, sequence in site.sequences:
+        if sequence in sequences:
             dims = facts.typings.declared.dims(inner)
-            found.setdefault(source.sequence, []).extend([] if dims is None else [dims])
+            found.setdefault(sequence, []).extend([] if dims is None else [dims])
     return {sequence: _joined(declared) for sequence, declared in found.items()}
 
 
@@ -107,18 +99,18 @@ def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
     """Yield what a guard could check of the elements of the sequences, the least first."""
     declared = declared_elements(site, facts, unproven_sequences(site, facts))
     known = {s: dims for s, dims in declared.items() if dims is not None}
-    if site.was_loop and any(isinstance(d, int) for dims in known.values() for d in dims):
+    if site.originals and any(isinstance(d, int) for dims in known.values() for d in dims):
         yield {s: (None,) * len(dims) for s, dims in known.items()}
     yield known
     if len(known) < len(declared):
         for rank in _RANKS:
-            yield {s: dims or (None,) * rank for s, dims in declared.items()}
+            yield {s: (None,) * rank if dims is None else dims for s, dims in declared.items()}
 
 
-def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Check, FusedBody]:
-    checks = [Check.SHAPES, Check.ROWS]
-    if len({s.sequence for _, s in site.elements if isinstance(s, SequenceSource)}) > 1:
-        checks.append(Check.LENGTHS)
+def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[GuardCheck, FusedBody]:
+    checks = [GuardCheck.SHAPES, GuardCheck.ROWS]
+    if len({sequence for _, sequence in site.sequences}) > 1:
+        checks.append(GuardCheck.LENGTHS)
     declared = declared_elements(site, facts, unproven_sequences(site, facts))
     known = {s: dims for s, dims in declared.items() if dims is not None}
     other = None if relied == known else relied

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.fusing.fused_body import FusedBody
-from passes.graphs import is_default_domain
+from passes.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["make_harmless"]
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
+_MOST = 1 << 20
+"""How far a Range counts where there are no samples."""
+
 
 def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
-    """Let a Gather read from position 0 where there are no samples.
+    """Let a Gather read from position 0 where there are no samples, and a Range count so far.
 
-    What it yields has the shape that it would have had, so that nothing behind it can tell.
+    What a Gather yields has the shape that it would have had, so that nothing behind it can tell.
+    So has what a Range yields, unless it would have counted for megabytes.
 
     Args:
         fused: A body whose nodes are recorded, but not yet in a graph.
@@ -30,11 +35,12 @@ def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) ->
         Whether all of the nodes can be made harmless; otherwise none of them is changed.
     """
     new = [_recorded(fused, node) for node in nodes]
-    if not all(_reads_rows(node, typing) for node in nodes) or None in new:
+    if not all(_reads_rows(n, typing) or _counts(n, typing) for n in nodes) or None in new:
         return False
     for old, one in zip(nodes, new, strict=True):
         assert one is not None
-        _hold(fused, one, _dtype(old, typing))
+        hold = _not_far if old.op_type == "Range" else _at_first
+        _hold(fused, one, _dtype(old, typing), hold)
     return True
 
 
@@ -63,8 +69,36 @@ def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
     return None if node.inputs[1] is None else typing.dtype(node.inputs[1])
 
 
-def _hold(fused: FusedBody, node: ir.Node, dtype: ir.DataType | None) -> None:
-    """Multiply the positions of a Gather by 0 where there are no samples, otherwise by 1."""
+def _counts(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node is a Range of integers from a constant in constant steps."""
+    if node.op_type != "Range" or not is_default_domain(node) or None in node.inputs:
+        return False
+    start, step = (constant_value(node.inputs[i]) for i in (0, 2))
+    if start is None or step is None or not step.all():
+        return False
+    return bool(abs(start) <= _MOST) and _dtype(node, typing) in _INTEGERS
+
+
+_Hold = Callable[[Builder, ir.Value, ir.Value, ir.DataType], ir.Value]
+"""Records an operand anew, by itself, by 1 or 0 for whether there are samples, and their type."""
+
+
+def _at_first(
+    builder: Builder, positions: ir.Value, some: ir.Value, dtype: ir.DataType
+) -> ir.Value:
+    """Return positions, or 0 where there are no samples."""
+    return builder.op("Mul", [positions, some])
+
+
+def _not_far(builder: Builder, limit: ir.Value, some: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """Return a limit, or one that is not far from 0 where there are no samples."""
+    most, least, none = (builder.constant(np.array(n, dtype.numpy())) for n in (_MOST, -_MOST, 0))
+    near = builder.op("Max", [builder.op("Min", [limit, most]), least])
+    return builder.op("Where", [builder.op("Greater", [some, none]), limit, near])
+
+
+def _hold(fused: FusedBody, node: ir.Node, dtype: ir.DataType | None, hold: _Hold) -> None:
+    """Let the second operand of a node be harmless where there are no samples."""
     stage = _builder_of(fused, node)
     assert stage is not None
     builder = Builder(stage.origin)
@@ -72,7 +106,8 @@ def _hold(fused: FusedBody, node: ir.Node, dtype: ir.DataType | None) -> None:
     some = builder.op("Squeeze", [some, builder.ints(0)])
     if dtype != ir.DataType.INT64:
         some = builder.op("Cast", [some], {"to": dtype})
-    held = builder.op("Mul", [node.inputs[1], some])
-    node.replace_input_with(1, held)
+    operand = node.inputs[1]
+    assert operand is not None
+    node.replace_input_with(1, hold(builder, operand, some, dtype or ir.DataType.INT64))
     place = stage.nodes.index(node)
     stage.nodes[place:place] = builder.nodes

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
-from passes.cut_sizes import cut_sizes
 from passes.graphs import captured_values, constant_value
-from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
-from passes.typing import Typing, Typings, ValueType
+from passes.maps.element_source import ElementSource, Slices
+from passes.site import MapSite
+from passes.typing import Typing, Typings
 
 __all__ = [
     "Packed",
@@ -21,7 +21,6 @@ __all__ = [
     "can_pack",
     "length_symbols",
     "pack",
-    "supposed_elements",
 ]
 
 
@@ -50,18 +49,21 @@ def can_pack(inner: ir.Value, source: ElementSource, typings: Typings) -> bool:
         source: Where they come from.
         typings: Both typings of the model.
     """
-    if isinstance(source, TensorSource):
-        return source.split is not None and _axis(source, typings) is not None
+    if source.as_sequence is None:
+        return _axis(source, typings) is not None
     dims = typings.proven.dims(inner)
     return bool(dims) and all(typings.proven.is_one_number(d) for d in (dims or ())[1:])
 
 
-def _axis(source: TensorSource, typings: Typings) -> int | None:
-    """Return the axis of a cut, counted from the front; None if nothing tells it."""
-    rank = typings.proven.rank(source.tensor)
-    if source.axis >= 0:
-        return source.axis
-    return None if rank is None else source.axis + rank
+def _axis(source: ElementSource, typings: Typings) -> int | None:
+    """Return the axis of a cut by sizes, from the front; None if it is none, or not known."""
+    cut = source.as_slices
+    if cut is None or cut.split is None:
+        return None
+    rank = typings.proven.rank(cut.tensor)
+    if cut.axis >= 0:
+        return cut.axis
+    return None if rank is None else cut.axis + rank
 
 
 def pack(
@@ -83,27 +85,26 @@ def pack(
     Returns:
         The packed source. A sequence must not be empty when this runs.
     """
-    if isinstance(source, SequenceSource):
-        value = builder.op("ConcatFromSequence", [source.sequence], {"axis": 0})
-        if source.sequence not in known:
-            known[source.sequence] = Lengths(builder, lengths_of(source.sequence))
-        return Packed(value, known[source.sequence])
-    assert isinstance(source, TensorSource) and source.split is not None
-    axis = _axis(source, typings)
-    assert axis is not None
-    if source.split_is_scalar:
-        lengths = Lengths(builder, _sizes(builder, source, source.split))
-        return Packed(source.tensor, lengths, axis)
-    if source.split not in known:
-        sizes = cut_sizes(builder, source, typings.proven)
-        constant = constant_value(source.split)
+    sequence = source.as_sequence
+    if sequence is not None:
+        value = builder.op("ConcatFromSequence", [sequence], {"axis": 0})
+        if sequence not in known:
+            known[sequence] = Lengths(builder, lengths_of(sequence))
+        return Packed(value, known[sequence])
+    cut, axis = source.as_slices, _axis(source, typings)
+    assert cut is not None and cut.split is not None and axis is not None
+    if cut.split_is_scalar:
+        return Packed(cut.tensor, Lengths(builder, _sizes(builder, cut, cut.split)), axis)
+    if cut.split not in known:
+        sizes = cut.sizes(builder, typings.proven)
+        constant = constant_value(cut.split)
         most = None if constant is None else int(constant.max(initial=0))
-        known[source.split] = Lengths(builder, sizes, most)
-    return Packed(source.tensor, known[source.split], axis)
+        known[cut.split] = Lengths(builder, sizes, most)
+    return Packed(cut.tensor, known[cut.split], axis)
 
 
-def _sizes(builder: Builder, source: TensorSource, split: ir.Value) -> ir.Value:
-    """Return the sizes of slices of one size, of which the last may be smaller."""
+def _sizes(builder: Builder, source: Slices, split: ir.Value) -> ir.Value:
+    """Return the sizes of slices of one size; the last may be smaller."""
     size = builder.op("Cast", [split], {"to": ir.DataType.INT64})
     shape = builder.op("Shape", [source.tensor])
     rows = builder.op("Gather", [shape, builder.scalar(source.axis)], {"axis": 0})
@@ -163,33 +164,3 @@ def ambiguous_symbols(site: MapSite, apart: Collection[ir.Value], typing: Typing
 
 def _symbols(value: ir.Value, typing: Typing) -> set[str]:
     return {dim for dim in typing.dims(value) or () if isinstance(dim, str)}
-
-
-def supposed_elements(
-    maps: Iterable[ir.Node],
-    typing: Typing,
-    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
-    *,
-    rows: bool,
-) -> Typing:
-    """Return what guards have checked of elements.
-
-    Args:
-        maps: SequenceMap nodes.
-        typing: The declared typing.
-        relied: What is supposed of some sequences, whatever is declared.
-        rows: Whether first dimensions may differ.
-    """
-    elements = Typing()
-    for node in maps:
-        body = node.attributes["body"].as_graph()
-        for inner, outer in zip(body.inputs, node.inputs, strict=True):
-            if outer is None:
-                continue
-            known = typing[inner]
-            dims = relied.get(outer, known.dims)
-            if dims or not rows:
-                elements.set(outer, typing[outer])
-                seen = (None, *dims[1:]) if rows and dims else dims
-                elements.set(inner, ValueType(known.type, seen))
-    return elements

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.fusing.fusion_facts import Check
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guards import read_shapes
 from passes.fusing.shape_rows import Asked, Shapes, all_true
-from passes.fusing.stack import sample_count
 from passes.hidden import hide_type
-from passes.site import MapSite, SequenceSource
-from passes.sources import lengths_are_equal
+from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 
 __all__ = ["Questions"]
@@ -42,8 +38,8 @@ class Questions:
         self._shapes: dict[ir.Value, Shapes] = {}
         bodies = [b for b in (*plan.fused.values(), plan.rest) if b is not None]
         packed = dict.fromkeys(s for body in bodies for s in body.asked)
-        by_rows = plan.fused.keys() - {None, Check.SHAPES, Check.SIZES}
-        by_shape = Check.SHAPES in plan.fused
+        by_rows = [c for c in plan.fused if c in (GuardCheck.ROWS, GuardCheck.LENGTHS)]
+        by_shape = GuardCheck.SHAPES in plan.fused
         asked = {}
         for sequence in dict.fromkeys([*plan.guarded, *packed]):
             dims = plan.relied.get(sequence)
@@ -70,20 +66,22 @@ class Questions:
         assert lengths is not None
         return lengths
 
-    def holds(self, check: Check) -> ir.Value:
+    def holds(self, check: GuardCheck) -> ir.Value:
         """Record what a guard asks: a boolean scalar."""
         plan, builder = self._plan, self._builder
-        if check is Check.SIZES:
-            return _equally_long(builder, plan.fused[check].site.as_long)
+        condition = plan.fused[check].site.condition
+        if condition is not None:
+            builder.nodes.extend(condition.builder.nodes)
+            return condition.holds
         shapes = {s: self._shapes[s] for s in plan.guarded}
-        if check is Check.SHAPES:
+        if check is GuardCheck.SHAPES:
             flags = [one.equal for one in shapes.values()]
         else:  # nothing is relied on of elements of unknown rank, which stay per-sample
             known = [one for sequence, one in shapes.items() if sequence in plan.relied]
             flags = [one.equal if one.alike is None else one.alike for one in known]
         tests = [flag for flag in flags if flag is not None]
         tests += _equal_lengths(builder, plan.site, self._typings)
-        if check is Check.LENGTHS:
+        if check is GuardCheck.LENGTHS:
             lengths = [one.lengths for one in shapes.values() if one.lengths is not None]
             tests += [
                 all_true(builder, builder.op("Equal", [lengths[0], other]))
@@ -94,8 +92,7 @@ class Questions:
 
 def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
     """Return the rank of the elements of a sequence that is packed."""
-    sources = ((inner, s) for inner, s in site.elements if isinstance(s, SequenceSource))
-    ranks = [typings.declared.rank(inner) for inner, s in sources if s.sequence is sequence]
+    ranks = [typings.declared.rank(inner) for inner, s in site.sequences if s is sequence]
     return next(rank for rank in ranks if rank is not None)
 
 
@@ -107,20 +104,10 @@ def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
     return int(plan.most_bytes / dtype.itemsize)
 
 
-def _equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
-    """Record whether the tensors of each pair have equally many rows: a boolean scalar."""
-    tests = []
-    for pair in pairs:
-        shapes = (builder.op("Shape", [tensor]) for tensor in pair)
-        sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
-        tests.append(builder.op("Equal", sizes))
-    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
-
-
 def _equal_lengths(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:
-    if lengths_are_equal(site, typings.proven):
+    if site.lengths_are_equal(typings.proven):
         return []
-    counts = [sample_count(builder, source, typings) for _, source in site.elements]
+    counts = [source.count(builder, typings.proven) for _, source in site.elements]
     return [
         builder.op("Squeeze", [builder.op("Equal", [counts[0], count]), builder.ints(0)])
         for count in counts[1:]

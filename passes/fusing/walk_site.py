@@ -8,12 +8,13 @@ import onnx_ir as ir
 from passes.batching.lengths import Lengths
 from passes.batching.walk import WalkOptions
 from passes.builder import Builder
-from passes.fusing.fused_body import FusedBody, walk_body
-from passes.fusing.fusion_facts import Check, FusionFacts, Relied
+from passes.flat_views import LEAST_OPSET, read_view
+from passes.fusing.body_walk import walk_body
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.pack import Packed, ambiguous_symbols, can_pack, length_symbols, pack
-from passes.fusing.stack import is_promised, is_proven_equal, sample_count, stack
-from passes.site import MapSite, SequenceSource
-from passes.sources import length_equals
+from passes.fusing.read_flat import Flat, Grids, read_flat
+from passes.site import GuardCheck, MapSite
 
 __all__ = ["walk_site"]
 
@@ -21,7 +22,7 @@ __all__ = ["walk_site"]
 def walk_site(
     site: MapSite,
     facts: FusionFacts,
-    check: Check | None,
+    check: GuardCheck | None,
     *,
     relied: Relied | None = None,
     collects_lengths: bool = False,
@@ -36,14 +37,17 @@ def walk_site(
         collects_lengths: Whether loops may collect what differs by length, and the lengths.
     """
     typings = facts.typings
-    prelude = Builder(site.path)
+    prelude = Builder(site.path, facts.opset)
     first = site.elements[0][1]
-    batch = sample_count(prelude, first, typings)
+    batch = first.count(prelude, typings.proven)
+    key = first.length_key(typings.proven)
     stacked: dict[ir.Value, ir.Value] = {}
     packed: dict[ir.Value, Packed] = {}
     asked: dict[ir.Value, ir.Value] = {}
     known: dict[ir.Value, Lengths] = {}
     cut: dict[Lengths, Lengths] = {}
+    flat: dict[ir.Value, Flat] = {}
+    grids: Grids = {}
     needs_samples = False
 
     def ask_lengths(sequence: ir.Value) -> ir.Value:
@@ -51,41 +55,45 @@ def walk_site(
         return asked[sequence]
 
     for inner, source in site.elements:
-        is_as_long = check is not None or length_equals(first, source, typings.proven)
-        is_sequence = isinstance(source, SequenceSource)
+        is_as_long = check is not None or source.length_key(typings.proven) == key
+        sequence = source.as_sequence
+        is_sequence = sequence is not None
         rank = typings.declared.rank(inner)
-        if relied and isinstance(source, SequenceSource) and source.sequence in relied:
-            rank = len(relied[source.sequence])
-        vouched = is_proven_equal(source, typings)
-        if not vouched and isinstance(source, SequenceSource):
-            promised = is_promised(source.sequence, facts.promises, typings)
-            vouched = promised or check is Check.SHAPES
-        value = stack(prelude, source, rank, typings) if vouched else None
+        if relied and sequence is not None and sequence in relied:
+            rank = len(relied[sequence])
+        view = None if sequence is None else read_view(sequence)
+        if view is not None and facts.takes_flat and facts.opset >= LEAST_OPSET:
+            asked_batch = None if is_as_long else batch
+            flat[inner] = read_flat(prelude, view, grids, asked_batch)
+            continue
+        vouched = source.has_one_shape(typings.proven)
+        if not vouched and sequence is not None:
+            vouched = facts.is_promised(sequence) or check is GuardCheck.SHAPES
+        value = source.stack(prelude, rank, typings.proven) if vouched else None
         if value is not None:
             stacked[inner] = value if is_as_long else _cut(prelude, value, batch)
             needs_samples |= is_sequence
             continue
-        checked = is_sequence and bool(rank) and check in (Check.ROWS, Check.LENGTHS)
+        checked = is_sequence and bool(rank) and check in (GuardCheck.ROWS, GuardCheck.LENGTHS)
         if checked or can_pack(inner, source, typings):
-            if check is Check.LENGTHS and isinstance(source, SequenceSource):
-                known |= {source.sequence: next(iter(known.values()))} if known else {}
+            if check is GuardCheck.LENGTHS and sequence is not None and known:
+                known[sequence] = next(iter(known.values()))
             packed[inner] = pack(prelude, source, typings, ask_lengths, known)
             if not is_as_long:
                 packed[inner] = _cut_packed(prelude, packed[inner], batch, cut)
             needs_samples |= is_sequence
-    view = facts.checked_typings(check, site, relied)
-    apart = {inner for inner, _ in site.elements} - {*stacked, *packed}
+    types = facts.checked_typings(check, site, relied)
+    apart = {inner for inner, _ in site.elements} - {*stacked, *packed, *flat}
     options = WalkOptions(
         opset=facts.opset,
         batch=batch,
         may_be_empty=not needs_samples,
-        exact=facts.exact,
         paths=facts.paths,
-        lengths=length_symbols(site, packed, view.proven),
-        ambiguous=ambiguous_symbols(site, apart, view.proven) if collects_lengths else None,
-        lacks=facts.lacks,
+        asked=facts.options,
+        lengths=length_symbols(site, packed, types.proven),
+        ambiguous=ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
     )
-    body = walk_body(site, view, options, prelude, stacked, packed)
+    body = walk_body(site, types, options, prelude, stacked, packed, flat)
     body.asked = asked
     return body
 

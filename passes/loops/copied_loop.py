@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY, Builder
 from passes.graphs import copy_nodes, graphs_inside
 from passes.site import MapSite
+from passes.typing import Typings
 
 __all__ = ["CopiedLoop", "copied_loop"]
 
@@ -21,10 +22,12 @@ class CopiedLoop:
     Attributes:
         site: The map that was read from it.
         nodes: The nodes that a copy consists of.
+        given: For each result of the map the value that its model has for it.
     """
 
     site: MapSite
     nodes: Sequence[ir.Node]
+    given: Mapping[ir.Value, ir.Value]
 
     def write(self, builder: Builder) -> list[ir.Value]:
         """Record a copy and return the value of each result of the map."""
@@ -33,31 +36,37 @@ class CopiedLoop:
         for node in copies:
             node.metadata_props[ORIGIN_KEY] = self.site.path
         builder.nodes.extend(copies)
-        results = [values[self.site.given[result.value]] for result in self.site.results]
+        results = [values[self.given[result.value]] for result in self.site.results]
         return [value for value in results if value is not None]
 
 
-def copied_loop(site: MapSite) -> CopiedLoop | None:
+def copied_loop(site: MapSite, typings: Typings) -> CopiedLoop | None:
     """Return what can be copied of a map that was a Loop or Scan; None where nothing can.
 
     Elements of a sequence are better read through another type than its model has for them. The
     initializers of a body would be copied too, and a result that is reversed is made otherwise.
-    onnxruntime ends the process on some bodies in branches that yield what they are handed.
+    onnxruntime ends the process on some bodies in branches that yield what they are handed, and
+    refuses a body in which declared dimensions contradict each other.
     """
-    loop = site.loop
-    if loop is None or any(result.is_reversed for result in site.results):
+    if len(site.originals) != 1 or any(result.is_reversed for result in site.results):
         return None
+    if site.body in typings.contradicted:
+        return None
+    (original,) = site.originals
+    loop, given = original.node, {new: old for old, new in original.values}
     bodies = list(graphs_inside(loop))
     if any(graph.initializers or set(graph.outputs) & set(graph.inputs) for graph in bodies):
         return None
     nodes = [loop]
     for result in site.results:
-        node = site.given[result.value].producer()
+        if result.value not in given:
+            return None  # operators behind the map read it, and no output of the Loop is it
+        node = given[result.value].producer()
         if node is None or (node is not loop and not _reads(node, loop)):
             return None
         if node not in nodes:
             nodes.append(node)
-    return CopiedLoop(site, nodes)
+    return CopiedLoop(site, nodes, given)
 
 
 def _reads(node: ir.Node, loop: ir.Node) -> bool:

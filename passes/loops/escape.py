@@ -8,7 +8,8 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
-from passes.site import Result, TensorSource
+from passes.maps.tensor_source import TensorSource
+from passes.site import MapResult
 from passes.typing import Typing, Typings
 
 __all__ = ["SPLITTABLE", "can_split", "concatenated", "escape", "stacked"]
@@ -41,7 +42,7 @@ def can_split(dtype: ir.DataType | None, count: int | None) -> bool:
 
 def escape(
     builder: Builder,
-    result: Result,
+    result: MapResult,
     held: Held,
     rank: int | None,
     dtype: ir.DataType | None,

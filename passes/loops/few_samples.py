@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.fusing.stack import scalar_count, static_count
-from passes.loops.branches import no_samples, write_if
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form
 from passes.loops.plan import LoopPlan, write_results
-from passes.site import ElementSource, MapSite, SequenceSource, TensorSource
+from passes.loops.write_if import no_samples, write_if
+from passes.maps.element_source import ElementSource
+from passes.maps.sequence_source import SequenceSource
+from passes.site import MapSite
 from passes.typing import Typings
 
 __all__ = ["FEW_FOR_BLOCKS", "FewSamples", "write_by_count"]
@@ -37,7 +38,7 @@ class FewSamples:
             splits: Whether slices of given sizes are cut beforehand, as the map had them.
         """
         self._site = site
-        self._splits = splits and not site.was_loop
+        self._splits = splits and not site.originals
         self._typings = typings
         outputs = {
             i: dataclasses.replace(one, form=Form.INSERTION) if one.form is Form.BLOCKS else one
@@ -80,12 +81,13 @@ class FewSamples:
 
     def _read_from(self, builder: Builder, source: ElementSource) -> ElementSource:
         """Return a sequence for the slices that SplitToSequence cut."""
-        if not self._splits or not isinstance(source, TensorSource) or source.split is None:
+        cut = source.as_slices
+        if not self._splits or cut is None or cut.split is None:
             return source
-        if self._typings.declared.dtype(source.tensor) not in SPLITTABLE:
+        if self._typings.declared.dtype(cut.tensor) not in SPLITTABLE:
             return source
-        parts = [source.tensor, source.split]
-        return SequenceSource(builder.op("SplitToSequence", parts, {"axis": source.axis}))
+        parts = [cut.tensor, cut.split]
+        return SequenceSource(builder.op("SplitToSequence", parts, {"axis": cut.axis}))
 
 
 def write_by_count(
@@ -110,11 +112,11 @@ def write_by_count(
     has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
     if not has_blocks or not plan.by_count:
         return write_results(builder, site, typings, plan, count)
-    known = static_count(site.elements[0][1], typings)
+    known = site.elements[0][1].number(typings.proven)
     if known is not None and known > FEW_FOR_BLOCKS:
         return write_results(builder, site, typings, plan, count)
     is_some = count is not None
-    samples = scalar_count(builder, site.elements[0][1], typings) if count is None else count
+    samples = site.elements[0][1].scalar_count(builder, typings.proven) if count is None else count
     few = FewSamples(site, plan, typings)
     if known is not None:
         return few.write(builder, samples, is_some=known > 0)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.site import ElementSource, MapSite
+from passes.maps.element_source import ElementSource
+from passes.site import MapSite
 
 __all__ = ["Form", "Held", "LoopBody", "OutputPlan"]
 

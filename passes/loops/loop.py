@@ -16,15 +16,14 @@ from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.graphs import subgraphs, walk_nodes
 from passes.hidden import hide_type
 from passes.loops.blocks import BlockLoopWriter
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.loops.one_shape import with_shapes, with_true_shape
 from passes.loops.writer import LoopWriter
-from passes.site import ElementSource, SequenceSource
-from passes.sources import prepare_source
+from passes.maps.element_source import ElementSource
 from passes.typing import Typings, ValueType
 
 __all__ = ["Form", "Held", "LoopBody", "OutputPlan", "write_loop"]
@@ -53,9 +52,7 @@ def write_loop(
     """
     shared = _shared_symbols(body, typings)
     sources = [
-        prepare_source(
-            builder, _hidden(builder, source, typings, shared), typings.declared.dtype(inner)
-        )
+        _hidden(builder, source, typings, shared).prepare(builder, typings.declared.dtype(inner))
         for inner, source in body.elements
     ]
     if count is None:
@@ -64,7 +61,6 @@ def write_loop(
     writer = BlockLoopWriter if in_blocks else LoopWriter
     whole, all_plans, shapes = with_shapes(body, plans)
     held = writer(whole, typings, all_plans, sources).write(builder, count)
-    drop_uses(whole.nodes[len(body.nodes) :])
     rows = {i: held.pop(position).value for i, position in shapes.items()}
     for i, plan in plans.items():
         held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count)
@@ -83,28 +79,31 @@ def _hidden(
         typings: Both typings of the model.
         shared: Symbols that are declared more than once.
     """
-    if not isinstance(source, SequenceSource):
-        return source
-    declared, proven = (t.dims(source.sequence) for t in (typings.declared, typings.proven))
-    told = [
-        (axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int) or d in shared
-    ]
-    if set(told) <= set(enumerate(proven or ())):
-        return source
-    dtype = typings.declared.dtype(source.sequence)
-    return SequenceSource(hide_type(builder, source.sequence, dtype))
+
+    def hidden(sequence: ir.Value) -> ir.Value:
+        declared, proven = (t.dims(sequence) for t in (typings.declared, typings.proven))
+        told = [
+            (axis, d) for axis, d in enumerate(declared or ()) if isinstance(d, int) or d in shared
+        ]
+        if set(told) <= set(enumerate(proven or ())):
+            return sequence
+        return hide_type(builder, sequence, typings.declared.dtype(sequence))
+
+    return source.through(hidden)
 
 
 def _shared_symbols(body: LoopBody, typings: Typings) -> set[str]:
     """Return the symbols of elements that are declared of something else in the body too.
 
     One symbol of two sequences says nothing of their elements, but onnxruntime gives one value
-    the memory of another if both have the same symbols.
+    the memory of another if both have the same symbols. A sequence that the body reads as well
+    has another element there.
     """
-    sequences = [s.sequence for _, s in body.elements if isinstance(s, SequenceSource)]
+    read = (source.as_sequence for _, source in body.elements)
+    sequences = dict.fromkeys(sequence for sequence in read if sequence is not None)
     symbols = Counter(
         dim
-        for value in dict.fromkeys([*sequences, *_read_from_outside(body)])
+        for value in (*sequences, *dict.fromkeys(_read_from_outside(body)))
         for dim in typings.declared.dims(value) or ()
         if isinstance(dim, str)
     )

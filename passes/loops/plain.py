@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
-from passes.site import MapSite, SequenceSource
+from passes.site import MapSite
 
 __all__ = ["write_plain"]
 
@@ -24,8 +24,8 @@ def write_plain(builder: Builder, site: MapSite, dtypes: Sequence[ir.DataType]) 
     Returns:
         The sequence of each output of the body.
     """
-    first = site.elements[0][1]
-    assert isinstance(first, SequenceSource)
+    sequences = site.sequences
+    assert len(sequences) == len(site.elements)
     index = tensor_value("i", ir.DataType.INT64, [])
     condition = tensor_value("cond", ir.DataType.BOOL, [])
     types = [ir.SequenceType(ir.TensorType(dtype)) for dtype in dtypes]
@@ -35,9 +35,8 @@ def write_plain(builder: Builder, site: MapSite, dtypes: Sequence[ir.DataType]) 
         goes_on = inner.op("Identity", [condition])
         goes_on.type, goes_on.shape = condition.type, condition.shape
         values: dict[ir.Value, ir.Value | None] = {}
-        for value, source in site.elements:
-            assert isinstance(source, SequenceSource)
-            values[value] = inner.op("SequenceAt", [source.sequence, index])
+        for value, sequence in sequences:
+            values[value] = inner.op("SequenceAt", [sequence, index])
         for value, outer in site.shared:
             values[value] = inner.op("Identity", [outer])
         inner.nodes.extend(copy_body(site.body, values))
@@ -49,7 +48,7 @@ def write_plain(builder: Builder, site: MapSite, dtypes: Sequence[ir.DataType]) 
         return outputs
 
     body = builder.subgraph("samples", [index, condition, *states], write)
-    count = builder.op("SequenceLength", [first.sequence])
+    count = builder.op("SequenceLength", [sequences[0][1]])
     empty = [builder.op("SequenceEmpty", [], {"dtype": int(dtype)}) for dtype in dtypes]
     for value, type_ in zip(empty, types, strict=True):
         value.type = type_

@@ -10,12 +10,10 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
-from passes.fusing.stack import static_count
 from passes.loops.escape import can_split, escape
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
 from passes.result_types import dims_of_samples
-from passes.site import MapSite, Result
-from passes.sources import lengths_are_equal
+from passes.site import MapResult, MapSite
 from passes.typing import Typings
 
 __all__ = ["LoopPlan", "element_type", "plan_loop", "plan_output", "untyped", "write_results"]
@@ -56,7 +54,7 @@ def plan_loop(
     """
     reasons: list[Reason] = []
     outputs: dict[int, OutputPlan] = {}
-    count = static_count(site.elements[0][1], typings)
+    count = site.elements[0][1].number(typings.proven)
     for output in site.used_outputs():
         value = site.body.outputs[output]
         results = [r for r in site.results if r.output == output]
@@ -70,13 +68,13 @@ def plan_loop(
             detail = f"output {output} of the body {reason.detail}"
             reasons.append(dataclasses.replace(reason, detail=detail))
     if equal_lengths is None:
-        equal_lengths = lengths_are_equal(site, typings.proven)
+        equal_lengths = site.lengths_are_equal(typings.proven)
     if not equal_lengths:
         reasons.append(Reason(Code.SURPLUS_IGNORED))
     forms = sorted({plan.form.value for plan in outputs.values()})
     decision = Decision(
         site.path,
-        site.node.op_type,
+        site.op_type,
         Verdict.EXPANDED,
         form="Loop with " + " and ".join(forms) if forms else "removed, no output of it is read",
         reasons=reasons,
@@ -100,14 +98,14 @@ def _is_shared(site: MapSite, value: ir.Value) -> bool:
 def untyped(site: MapSite, output: int) -> RewriteError:
     """Return the error of an output of the body whose element type is not known."""
     return RewriteError(
-        f"{site.node.op_type} '{site.path}': the element type of output {output} of its body is "
+        f"{site.op_type} '{site.path}': the element type of output {output} of its body is "
         "not known, and a sequence of it cannot be begun: declare the type of that output."
     )
 
 
 def plan_output(
     value: ir.Value,
-    results: list[Result],
+    results: list[MapResult],
     typings: Typings,
     *,
     is_shared: bool = False,
@@ -153,7 +151,9 @@ def plan_output(
 _SCALARS = Reason(Code.NEVER, detail="is a scalar, which ConcatFromSequence refuses")
 
 
-def element_type(value: ir.Value, results: list[Result], typings: Typings) -> ir.DataType | None:
+def element_type(
+    value: ir.Value, results: list[MapResult], typings: Typings
+) -> ir.DataType | None:
     """Return the element type that is known of an output, in the body or outside."""
     known = (typings.declared.dtype(v) for v in (value, *(r.value for r in results)))
     return next((dtype for dtype in known if dtype is not None), None)
@@ -170,7 +170,9 @@ def _why_ragged(dims: tuple[int | str | None, ...] | None) -> Reason:
     )
 
 
-def _ragged_axis(dims: tuple[int | str | None, ...] | None, results: list[Result]) -> int | None:
+def _ragged_axis(
+    dims: tuple[int | str | None, ...] | None, results: list[MapResult]
+) -> int | None:
     """Return the axis along which an output may be packed, if there is one.
 
     It is the axis of the concatenation where nothing but one concatenation is wanted, and
@@ -217,7 +219,7 @@ def write_results(
     if not plan.outputs:
         return []
     held = write_loop(builder, LoopBody.of(site), typings, plan.outputs, samples)
-    count = static_count(site.elements[0][1], typings)
+    count = site.elements[0][1].number(typings.proven)
     values = []
     for result in site.results:
         output = plan.outputs[result.output]

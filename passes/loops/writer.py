@@ -11,7 +11,7 @@ from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
 from passes.graphs import walk_nodes
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
-from passes.sources import PreparedSource
+from passes.maps.element_source import PreparedSource
 from passes.typing import Typings
 
 __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
@@ -19,8 +19,11 @@ __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
 
-_NEED_RANKS = frozenset({"Loop", "Scan", "Attention"})
-"""onnxruntime asks for ranks around a loop; ONNX infers that scores without a rank are scalars."""
+_NEED_RANKS = frozenset({"Loop", "Scan", "Attention", "CausalConvWithState", "LinearAttention"})
+"""onnxruntime asks for ranks around a loop; ONNX infers that scores without a rank are scalars.
+
+onnxruntime 1.32 writes the operators that are new in opset 27 as their functions, one with a Scan.
+"""
 
 
 def empty_sequence(builder: Builder, dtype: ir.DataType | None) -> ir.Value:

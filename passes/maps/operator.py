@@ -32,6 +32,8 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
+from passes.typing.own_operators import register_operator
+
 __all__ = ["DOMAIN", "OP_TYPE", "VERSION", "is_map", "register_schema"]
 
 DOMAIN, OP_TYPE, VERSION = "seqmap", "Map", 1
@@ -56,36 +58,19 @@ def is_map(node: ir.Node) -> bool:
 
 def register_schema() -> None:
     """Tell ONNX the schema of the operator and how to infer its types; once is enough."""
-    if onnx.defs.has(OP_TYPE, DOMAIN):
-        return
-    schema: Any = onnx.defs.OpSchema
-    parameter = schema.FormalParameter
-    kind, attribute = schema.AttrType, schema.Attribute
-    variadic = schema.FormalParameterOption.Variadic
-    types = sorted({t for s in ("Identity", "Optional") for t in _types_of(s)})
-    made = schema(
-        OP_TYPE,
-        DOMAIN,
-        VERSION,
-        doc=__doc__ or "",
-        inputs=[parameter("inputs", "V", param_option=variadic, is_homogeneous=False)],
-        outputs=[parameter("outputs", "V", param_option=variadic, is_homogeneous=False)],
-        type_constraints=[("V", types, "Any type.")],
-        attributes=[
-            attribute("body", kind.GRAPH, "", required=True),
-            *(attribute(name, kind.STRINGS, "", required=True) for name in ("kinds", "results")),
-            *(attribute(name, kind.INTS, "", required=True) for name in _LISTS),
-            *(attribute(name, kind.INT, "", required=True) for name in ("count", "like")),
-        ],
+    register_operator(
+        OP_TYPE, DOMAIN, VERSION, _attributes, _infer, takes=("Identity", "Optional")
     )
-    made.set_type_and_shape_inference_function(_infer)
-    onnx.defs.register_schema(made)
 
 
-def _types_of(op_type: str) -> list[str]:
-    """Return the types that an operator takes; Identity takes tensors, sequences, optionals."""
-    schema = onnx.defs.get_schema(op_type)
-    return [t for constraint in schema.type_constraints for t in constraint.allowed_type_strs]
+def _attributes(schema: Any) -> list[Any]:
+    kind, attribute = schema.AttrType, schema.Attribute
+    return [
+        attribute("body", kind.GRAPH, "", required=True),
+        *(attribute(name, kind.STRINGS, "", required=True) for name in ("kinds", "results")),
+        *(attribute(name, kind.INTS, "", required=True) for name in _LISTS),
+        *(attribute(name, kind.INT, "", required=True) for name in ("count", "like")),
+    ]
 
 
 class _Node:

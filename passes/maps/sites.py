@@ -8,15 +8,12 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value
+from passes.maps.element_source import ElementSource
+from passes.maps.index_source import IndexSource
 from passes.maps.operator import DOMAIN, OP_TYPE
-from passes.site import (
-    ElementSource,
-    IndexSource,
-    MapSite,
-    Result,
-    SequenceSource,
-    TensorSource,
-)
+from passes.maps.sequence_source import SequenceSource
+from passes.maps.tensor_source import TensorSource
+from passes.site import MapResult, MapSite
 
 __all__ = ["read_map", "write_map"]
 
@@ -47,26 +44,30 @@ def write_map(builder: Builder, site: MapSite) -> ir.Node:
         The node; its outputs are the results of the site, in order.
     """
     inputs = _Inputs()
-    outer: dict[ir.Value, ElementSource | ir.Value] = dict(site.elements) | dict(site.shared)
-    given = [outer[value] for value in site.body.inputs]
+    sources, shared = dict(site.elements), dict(site.shared)
+    given = [sources.get(value) for value in site.body.inputs]
+    read = [shared.get(value) for value in site.body.inputs]
     first = site.elements[0][1]
-    like = first.like if isinstance(first, IndexSource) else None
+    like = None if first.counted is first else first.counted
     if like is not None and like not in given:
         given.append(like)
-    slices = [source if isinstance(source, TensorSource) else None for source in given]
-    sources = [inputs.position(_read(source)) for source in given]
-    splits = [inputs.position(None if s is None else _standing(builder, s.split)) for s in slices]
-    count = inputs.position(first.write_count(builder) if isinstance(first, IndexSource) else None)
+        read.append(None)
+    cuts = [None if source is None else source.as_slices for source in given]
     attributes = {
         "body": site.body,
-        "kinds": [_kind(source) for source in given],
-        "sources": sources,
-        "axes": [0 if s is None else s.axis for s in slices],
-        "keepdims": [int(s is not None and s.keepdims) for s in slices],
-        "reverses": [int(s is not None and s.is_reversed) for s in slices],
-        "splits": splits,
-        "scalar_splits": [int(s is not None and s.split_is_scalar) for s in slices],
-        "count": count,
+        "kinds": ["shared" if source is None else source.kind for source in given],
+        "sources": [
+            inputs.position(one if source is None else next(iter(source.values), None))
+            for source, one in zip(given, read, strict=True)
+        ],
+        "axes": [0 if cut is None else cut.axis for cut in cuts],
+        "keepdims": [int(cut is not None and cut.keepdims) for cut in cuts],
+        "reverses": [int(cut is not None and cut.is_reversed) for cut in cuts],
+        "splits": [
+            inputs.position(None if cut is None else _standing(builder, cut.split)) for cut in cuts
+        ],
+        "scalar_splits": [int(cut is not None and cut.split_is_scalar) for cut in cuts],
+        "count": inputs.position(None if first.counted is first else first.count(builder, None)),
         "like": -1 if like is None else given.index(like),
         "results": [result.kind for result in site.results],
         "result_outputs": [result.output for result in site.results],
@@ -78,18 +79,6 @@ def write_map(builder: Builder, site: MapSite) -> ir.Node:
     )
 
 
-def _read(source: ElementSource | ir.Value) -> ir.Value | None:
-    """Return the value that a source reads; None for the number of the sample."""
-    match source:
-        case SequenceSource():
-            return source.sequence
-        case TensorSource():
-            return source.tensor
-        case IndexSource():
-            return None
-    return source
-
-
 def _standing(builder: Builder, value: ir.Value | None) -> ir.Value | None:
     """Return a value, recorded anew if it is a constant that stands in no graph."""
     node = None if value is None else value.producer()
@@ -98,17 +87,6 @@ def _standing(builder: Builder, value: ir.Value | None) -> ir.Value | None:
     array = constant_value(value)
     assert array is not None
     return builder.constant(array)
-
-
-def _kind(source: ElementSource | ir.Value) -> str:
-    match source:
-        case SequenceSource():
-            return "element"
-        case TensorSource():
-            return "slice"
-        case IndexSource():
-            return "index"
-    return "shared"
 
 
 def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
@@ -133,7 +111,7 @@ def read_map(node: ir.Node, graph: ir.Graph, path: str) -> MapSite:
             case _:
                 elements.append((inner, _source(node, at)))
     results = [
-        Result(output, kind, value, axis, bool(is_reversed))  # type: ignore[arg-type]
+        MapResult(output, kind, value, axis, bool(is_reversed))  # type: ignore[arg-type]
         for kind, output, value, axis, is_reversed in zip(
             node.attributes["results"].as_strings(),
             _ints(node, "result_outputs"),

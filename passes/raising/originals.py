@@ -6,26 +6,25 @@ read. So whatever they need stays in the model, and follows when a value is repl
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import drop_uses
-from passes.graphs import captured_values, subgraphs, walk_nodes
+from passes.drafts import drop_uses
+from passes.graphs import reads_of, subgraphs, walk_nodes
 from passes.maps.operator import DOMAIN, is_map
-from passes.raising.readings import Reading
-from passes.site import MapSite
+from passes.raising.behind import describe_patterns
+from passes.reading.body import LoopReading
+from passes.site import Alternative, Original, Rest
 from passes.splice import remove_dead
 
 __all__ = [
     "IMPORTS_KEY",
     "GiveBackPass",
-    "Original",
     "forget",
     "give_back",
     "original_of",
-    "replace_by_map",
+    "replace_by_maps",
 ]
 
 _KEY = "seqmap.original"
@@ -34,58 +33,34 @@ IMPORTS_KEY = "seqmap.imports"
 """Note on a model, which no file holds: the domains that it imported before it was raised."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Original:
-    """The nodes that a Map took the place of, and what a node cannot say of them.
-
-    Attributes:
-        nodes: The Loop or Scan, then the ConcatFromSequences behind it; each with the node that
-            stood before it.
-        written: The nodes that came into their place.
-        values: Pairs of a value of theirs and the one that is read in its place.
-        site: The map as it was read.
-        as_long: A reading as if tensors that are cut alike were equally long; None where that
-            makes no difference.
-        even: A reading as if all slices had one length; None where that makes no sense.
-    """
-
-    nodes: Sequence[tuple[ir.Node, ir.Node | None]]
-    written: Sequence[ir.Node]
-    values: Sequence[tuple[ir.Value, ir.Value]]
-    site: MapSite
-    as_long: Reading | None = None
-    even: Reading | None = None
-
-    @property
-    def node(self) -> ir.Node:
-        """The Loop or Scan."""
-        return self.nodes[0][0]
-
-
 def original_of(node: ir.Node) -> Original | None:
     """Return what a Map was raised from; None for one that was raised from nothing."""
     found = node.meta.get(_KEY)
     return found if isinstance(found, Original) and node in found.written else None
 
 
-def replace_by_map(
-    site: MapSite,
+def replace_by_maps(
+    reads: Sequence[LoopReading],
     written: Sequence[ir.Node],
     values: Sequence[tuple[ir.Value, ir.Value]],
-    as_long: Reading | None = None,
-    even: Reading | None = None,
-) -> None:
-    """Put new nodes, a Map among them, into the place of a Loop or Scan.
+    alternatives: Sequence[Alternative] = (),
+    rest: Rest | None = None,
+) -> Original:
+    """Put new nodes, Maps among them, into the place of a Loop or Scan.
 
     Args:
-        site: The map as it was read.
+        reads: The maps as they were read.
         written: The new nodes; no graph holds them.
         values: Pairs of an old value and a new one, which takes its name and its type.
-        as_long: See `Original`.
-        even: See `Original`.
+        alternatives: Further readings.
+        rest: What is left of the Loop beside the maps.
+
+    Returns:
+        What the Maps keep of the Loop or Scan.
     """
+    site = reads[-1].site
     node, graph = site.node, site.graph
-    behind = dict.fromkeys(r.value.producer() for r in site.results)
+    behind = dict.fromkeys(r.value.producer() for read in reads for r in read.site.results)
     behind.pop(node, None)
     gone = [node, *(one for one in behind if one is not None)]
     previous: dict[ir.Node, ir.Node | None] = {}
@@ -99,9 +74,23 @@ def replace_by_map(
         _hand_over(old, new)
     graph.remove(gone)
     taken = [(one, previous[one]) for one in gone]
+    carried = [one for read in reads for one in read.behind]
+    original = Original(
+        taken,
+        written,
+        values,
+        site.path,
+        reads[-1].dialect,
+        list(dict.fromkeys(line for read in reads for line in read.assumptions)),
+        alternatives,
+        list(dict.fromkeys(line for read in reads for line in describe_patterns(read))),
+        grows=bool(carried) and all(one.pattern.grows for one in carried),
+        rest=rest,
+    )
     for one in written:
         if is_map(one):
-            one.meta[_KEY] = Original(taken, written, values, site, as_long, even)
+            one.meta[_KEY] = original
+    return original
 
 
 def _hand_over(old: ir.Value, new: ir.Value) -> None:
@@ -128,7 +117,8 @@ class GiveBackPass(ir.passes.InPlacePass):
         while pending:
             graph = pending.pop()
             for node in [node for node in graph if original_of(node) is not None]:
-                give_back(node)
+                if node.graph is not None:  # the other one of two Maps has not come back before
+                    give_back(node)
                 modified = True
             pending.extend(inner for node in graph for _, inner in subgraphs(node))
         modified |= model.opset_imports.pop(DOMAIN, None) is not None
@@ -162,9 +152,8 @@ def give_back(node: ir.Node) -> ir.Node:
         name, new.name = new.name, None
         new.replace_all_uses_with(old, replace_graph_outputs=True)
         old.name = name
-    _discard_readings(original)
     written = [one for one in original.written if one.graph is graph]
-    drop_uses(written)
+    _let_go(written, original)
     graph.remove(written)
     return original.node
 
@@ -172,13 +161,11 @@ def give_back(node: ir.Node) -> ir.Node:
 def forget(original: Original) -> None:
     """Let go of the nodes that a Map took the place of, and remove what only they read."""
     nodes = [node for node, _ in original.nodes]
-    read = {v for node in nodes for v in node.inputs if v is not None}
-    read.update(v for node in nodes for _, g in subgraphs(node) for v in captured_values(g))
-    drop_uses(nodes)
-    _discard_readings(original)
+    read = {v for node in nodes for v in reads_of(node)}
+    _let_go(nodes, original)
     remove_dead([p for v in read if (p := v.producer()) is not None and p not in nodes])
 
 
-def _discard_readings(original: Original) -> None:
-    for reading in filter(None, (original.as_long, original.even)):
-        reading.discard()
+def _let_go(nodes: Sequence[ir.Node], original: Original) -> None:
+    """Make nodes read nothing any more, nor the further readings of a Loop."""
+    drop_uses([*nodes, *(node for one in original.alternatives for node in one.nodes)])

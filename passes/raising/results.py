@@ -8,13 +8,11 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from passes.site import IndexSource, MapSite, Result, TensorSource
+from passes.site import MapResult, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import ValueType
 
 __all__ = ["type_results", "type_rows"]
-
-Dim = int | str | None
 
 
 def type_results(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings) -> None:
@@ -44,32 +42,17 @@ def _declare(value: ir.Value, typings: Typings) -> None:
     value.shape = None if numbers is None else ir.Shape(numbers)
 
 
-def _known(site: MapSite, result: Result, typing: Typing) -> ValueType | None:
+def _known(site: MapSite, result: MapResult, typing: Typing) -> ValueType | None:
     """Return the type of a result that is a tensor, as far as the body tells it."""
     output = typing[site.body.outputs[result.output]]
     if result.kind == "sequence" or output.dims is None:
         return None
     dims = [d if typing.is_one_number(d) else None for d in output.dims]
     if result.kind == "stacked":
-        dims.insert(result.axis % (len(dims) + 1), _number_of_samples(site, typing))
+        dims.insert(result.axis % (len(dims) + 1), site.elements[0][1].dimension(typing))
     elif dims:
         dims[result.axis % len(dims)] = None
     return ValueType(output.type, tuple(dims))
-
-
-def _number_of_samples(site: MapSite, typing: Typing) -> Dim:
-    source = site.elements[0][1]
-    if isinstance(source, IndexSource):
-        if source.number is not None:
-            return source.number
-        if source.like is None:
-            return None
-        source = source.like
-    if not isinstance(source, TensorSource) or source.split is not None:
-        return None
-    dims = typing.dims(source.tensor)
-    dim = None if dims is None else dims[source.axis % len(dims)]
-    return dim if typing.is_one_number(dim) else None
 
 
 def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typings) -> None:

@@ -2,29 +2,63 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
 import onnx_ir as ir
 
+from passes.anywhere import runs_anywhere
 from passes.builder import ORIGIN_KEY, Builder
 from passes.decisions import Code
 from passes.graphs import walk_nodes
+from passes.maps.element_source import ElementSource
+from passes.maps.index_source import IndexSource
+from passes.maps.tensor_source import TensorSource
 from passes.reading.counters import final_values, write_counter
-from passes.reading.counts import Trips
 from passes.reading.cuts import Cut, find_cuts
 from passes.reading.dialects import name_dialect
-from passes.reading.even import Even, write_even
-from passes.reading.facts import Kind, LoopFacts, NotAMapError
-from passes.reading.needs import Needs
+from passes.reading.even import Even, write_equally_long, write_even
+from passes.reading.facts import Kind, LoopFacts
+from passes.reading.needs import CarriedResult, Needs, Stage
 from passes.reading.nodes import constant_of, copy_into, passed_on
+from passes.reading.not_a_map import NotAMapError
 from passes.reading.sources import Element, Reads, Window, positions
-from passes.reading.types import element_type
-from passes.site import IndexSource, MapSite, SequenceSource, TensorSource
+from passes.reading.trips import Trips
+from passes.site import Condition, GuardCheck, MapSite
 from passes.typing.value_types import Typings, ValueType
 
-__all__ = ["BodyWriter"]
+__all__ = ["BodyWriter", "LoopReading"]
 
 _INT64 = ir.DataType.INT64
 
-Source = SequenceSource | TensorSource
+_NEWEST = 1 << 20
+"""An opset at which no operator has lost its rule."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopReading:
+    """A Loop or Scan as a map, and what a map does not say of it.
+
+    Attributes:
+        site: The map.
+        finals: Each value that it yields beside the results, and what records that value outside
+            of it.
+        dialect: How it spells a map.
+        assumptions: What reading it relied on without proof.
+        behind: What operators behind the map compute.
+        trips: The number of iterations.
+        shaped: Carried values that must keep their shape.
+        first: The map that computes rows which this one reads; its tensors have no producer yet.
+    """
+
+    site: MapSite
+    finals: Mapping[ir.Value, Callable[[Builder], ir.Value]]
+    dialect: str
+    assumptions: Sequence[str]
+    behind: Sequence[CarriedResult]
+    trips: Trips
+    shaped: frozenset[ir.Value] = frozenset()
+    first: LoopReading | None = None
 
 
 class BodyWriter:
@@ -36,18 +70,17 @@ class BodyWriter:
         trips: Trips,
         typings: Typings,
         path: str,
-        *,
-        as_long: bool = False,
-        is_even: bool = False,
+        check: GuardCheck | None,
+        stage: Stage,
     ) -> None:
         self.facts, self.trips, self.typings, self.path = facts, trips, typings, path
         self.builder = Builder(path)
         self.values: dict[ir.Value, ir.Value | None] = {}
-        self.elements: list[tuple[ir.Value, Source]] = []
-        self.whole: Source | None = None
+        self.elements: list[tuple[ir.Value, ElementSource]] = []
+        self.whole: ElementSource | None = None
         self.cuts: dict[ir.Node, Cut] = {}
-        self.as_long = as_long
-        self.is_even = is_even
+        self.check = check
+        self.outer = Builder(path)
         self.even: Even | None = None
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
@@ -60,12 +93,20 @@ class BodyWriter:
             typings.declared,
             typings.proven,
         )
-        self.needs = Needs(facts, self.reads, typings.declared, is_even=is_even)
+        is_even = check is GuardCheck.SLICES
+        self.needs = Needs(facts, self.reads, typings.declared, is_even=is_even, stage=stage)
         self.index = ir.Value(name=f"{path}/sample")
         self.typings.set(self.index, lambda _: ValueType(ir.TensorType(_INT64), ()))
 
-    def write(self, graph: ir.Graph) -> MapSite:
-        """Write the body and return the site."""
+    def find_ahead(self, graph: ir.Graph) -> frozenset[ir.Value]:
+        """Return the carried values that other nodes read and that a first map can compute."""
+        self.needs.ahead = {}
+        outputs, _ = self.needs.wanted(graph)
+        self.needs.needed(outputs)
+        return frozenset(self.needs.ahead)
+
+    def write(self, graph: ir.Graph) -> LoopReading:
+        """Write the body and return the map."""
         iteration = self.facts.iteration
         outputs, results = self.needs.wanted(graph)
         needed = self.needs.needed(outputs)
@@ -73,14 +114,19 @@ class BodyWriter:
         apart = (
             n for n in walk_nodes(iteration.body) if n in needed and self.needs.read(n) is None
         )
-        least = 1 if self.is_even else 2
-        self.cuts = find_cuts(apart, self.reads, as_long=self.as_long, least=least)
-        if self.is_even:
+        is_even = self.check is GuardCheck.SLICES
+        as_long, least = self.check is GuardCheck.SIZES, 1 if is_even else 2
+        self.cuts = find_cuts(apart, self.reads, as_long=as_long, least=least)
+        if is_even:
             self.even = self._write_even()
         self._copy(iteration.body, needed)
+        for node in self.facts.added:
+            if node in needed:
+                self._check_speculated(node)
+        self._copy(self.facts.added, needed)
         body = self._close(outputs)
-        number = IndexSource(self.trips.write, self._number(), self.whole)
-        return MapSite(
+        number = IndexSource(self.trips.write, self.trips.exact, self.whole)
+        site = MapSite(
             iteration.node,
             graph,
             self.path,
@@ -88,19 +134,28 @@ class BodyWriter:
             [],
             body,
             results,
-            finals=final_values(self.facts, self.trips, self.typings.proven),
-            dialect=name_dialect(self.facts, self.trips),
-            assumptions=self._assumptions(),
-            as_long=list(
-                dict.fromkeys(p for cut in self.cuts.values() for p in cut.unproven(self.reads))
-            ),
-            even=self.even,
+            condition=self._condition(),
+        )
+        return LoopReading(
+            site,
+            final_values(self.facts, self.trips, self.typings.proven),
+            name_dialect(self.facts, self.trips),
+            self._assumptions(),
+            self.needs.behind,
+            self.trips,
+            frozenset(self.needs.shaped),
         )
 
-    def _number(self) -> int | None:
-        return self.trips.number.number if self.trips.gate is None else None
+    def _condition(self) -> Condition | None:
+        """Return what must hold for tensors, or slices, to be as long as they are taken to be."""
+        if self.even is not None:
+            return Condition(self.outer, self.even.holds)
+        pairs = dict.fromkeys(p for c in self.cuts.values() for p in c.unproven(self.reads))
+        if self.check is not GuardCheck.SIZES or not pairs:
+            return None
+        return Condition(self.outer, write_equally_long(self.outer, list(pairs)))
 
-    def _write_even(self) -> Even | None:
+    def _write_even(self) -> Even:
         """Record whether all Slices have one length, if that makes sense of all of them."""
         cuts = {id(cut): cut for cut in self.cuts.values()}.values()
         bounds = {self.needs.bounds(cut.start, cut.end) for cut in cuts}
@@ -108,9 +163,8 @@ class BodyWriter:
             raise NotAMapError(Code.RAGGED, "its slices have several bounds")
         ((start, end),) = (b for b in bounds if b is not None)
         (cut,) = cuts
-        outer = Builder(self.path)
         tensor = next(iter(cut.tensors.values()))
-        even = write_even(outer, start, end, tensor, self.trips.write(outer))
+        even = write_even(self.outer, start, end, tensor, self.trips.write(self.outer))
         self.typings.set(even.length, lambda _: ValueType(ir.TensorType(_INT64), ()))
         return even
 
@@ -122,7 +176,7 @@ class BodyWriter:
             self.values[iteration.goes_on] = self.builder.flag(True)
         for state in self.facts.states:
             inner = state.carried.inner
-            if state.kind is Kind.INVARIANT:
+            if state.kind is Kind.INVARIANT or inner in self.needs.shaped:
                 self.values[inner] = state.carried.initial
             elif state.kind is Kind.COUNTER and inner in needed:
                 self.values[inner] = write_counter(
@@ -132,8 +186,26 @@ class BodyWriter:
             self.whole = self.whole or source
             if inner in needed:
                 self.values[inner] = self._element(source, inner)
+        for value, tensor in self.needs.stage.given.items():
+            if value in needed:
+                rows = TensorSource(tensor, 0, keepdims=False)
+                self.whole = self.whole or rows
+                self.values[value] = self._element(rows, value)
 
-    def _copy(self, graph: ir.Graph, needed: set[ir.Value | ir.Node]) -> None:
+    def _check_speculated(self, node: ir.Node) -> None:
+        """Check that a node of a branch may run in iterations that would not have run it.
+
+        Raises:
+            NotAMapError: It may fail there.
+        """
+        given, read = self.facts.speculated.get(node), self.needs.read(node)
+        is_safe = isinstance(read, Window) or (isinstance(read, Element) and read.is_whole)
+        if given is None or is_safe or runs_anywhere(given, self.typings.proven, _NEWEST):
+            return
+        detail = "it may fail in iterations that do not take its branch"
+        raise NotAMapError(Code.CONTROL_FLOW, detail, given)
+
+    def _copy(self, graph: Iterable[ir.Node], needed: set[ir.Value | ir.Node]) -> None:
         for node in graph:
             if node not in needed:
                 continue
@@ -157,14 +229,14 @@ class BodyWriter:
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator)
 
-    def _element(self, source: Source, read: ir.Value) -> ir.Value:
+    def _element(self, source: ElementSource, read: ir.Value) -> ir.Value:
         """Return the input of the body that reads a source, by the name of what reads it."""
         for inner, known in self.elements:
             if known == source:
                 return inner
         inner = ir.Value(name=read.name)
         self.elements.append((inner, source))
-        self.typings.set(inner, lambda typing: element_type(source, typing))
+        self.typings.set(inner, source.element_type)
         return inner
 
     def _window(self, window: Window) -> ir.Value:
@@ -184,20 +256,13 @@ class BodyWriter:
         return self.builder.op("Gather", [cut.tensors[node], rows], {"axis": 0})
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:
-        builder = self.builder
-        own = {out for node in builder.nodes for out in node.outputs}
-        made: list[ir.Value] = []
-        for old in outputs:
-            value = self.values.get(old, old)
-            assert value is not None
-            fresh = value in own and value not in made
-            made.append(value if fresh else builder.op("Identity", [value]))
-        builder.prune(made)
-        new = (node for node in builder.nodes if ORIGIN_KEY in node.metadata_props)
+        inputs = [self.index, *(inner for inner, _ in self.elements)]
+        made = [self.values.get(v) or v for v in outputs]
+        body = self.builder.close("sample", inputs, made, is_typed=False)
+        new = (node for node in body if ORIGIN_KEY in node.metadata_props)
         for number, node in enumerate(new):
             node.outputs[0].name = f"{self.path}/value_{number}"
-        inputs = [self.index, *(inner for inner, _ in self.elements)]
-        return ir.Graph(inputs, made, nodes=builder.nodes, name="sample")
+        return body
 
     def _assumptions(self) -> list[str]:
         found = []

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.reading.counts import Trips
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.needs import is_used
+from passes.reading.trips import Trips
 from passes.typing.value_types import Typing
 
 __all__ = ["final_values", "write_counter"]

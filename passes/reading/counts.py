@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Code
 from passes.graphs import constant_value, is_default_domain
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import LoopFacts, NotAMapError, skip_identities
+from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, Scalar, greatest, is_nonnegative, least
 from passes.reading.iterations import Iteration
-from passes.reading.written_numbers import is_writable, write_number
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.trips import Trips
+from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
-__all__ = ["Trips", "check_range", "count_trips"]
+__all__ = ["check_range", "count_trips"]
 
 _ENDLESS = (1 << 31) - 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Trips:
-    """The number of iterations.
-
-    Attributes:
-        number: The number, 0 or more; what it is if ``gate`` is true.
-        gate: A boolean without which nothing runs; None where there is none.
-        by_condition: Whether the condition decides it, and not the trip count alone.
-        bound: What the number is if it is not 0; simpler than the number.
-    """
-
-    number: Linear
-    bound: Linear
-    gate: ir.Value | None = None
-    by_condition: bool = False
-
-    def write(self, builder: Builder) -> ir.Value:
-        """Record the number as an int64 vector ``[1]``."""
-        value = write_number(builder, self.number)
-        if self.gate is None:
-            return value
-        gate = builder.op("Reshape", [self.gate, builder.ints(1)])
-        return builder.op("Where", [gate, value, builder.ints(0)])
 
 
 def count_trips(facts: LoopFacts, typing: Typing) -> Trips:

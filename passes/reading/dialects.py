@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from passes.reading.counts import Trips
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.trips import Trips
 
 __all__ = ["name_dialect"]
 

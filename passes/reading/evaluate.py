@@ -62,7 +62,8 @@ class Evaluator:
             return None
         for node in self._pending(value):
             for output in node.outputs:
-                self.known.setdefault(output, None)
+                if output not in self.known:
+                    self.known[output] = None
             if len(node.outputs) == 1:
                 self.known[node.outputs[0]] = self._compute(node)
         if value not in self.known:
@@ -108,14 +109,24 @@ class Evaluator:
         return self._leaf(output)
 
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
-        """Whether so many numbers are all that a value of rank 0 or 1 holds."""
+        """Whether so many numbers are all that a value of rank 0, 1 or 2 holds."""
         dims = self._typing.dims(value)
         if dims is not None and all(isinstance(d, int) for d in dims):
             size = math.prod(d for d in dims if isinstance(d, int))
             if size != len(numbers):
                 return False
-        rank = None if dims is None else len(dims)
-        return len(numbers) == 1 or (len(numbers) <= _LARGEST and rank == 1)
+        if len(numbers) == 1 or (dims is not None and len(dims) == 1):
+            return len(numbers) <= _LARGEST
+        return len(numbers) <= _LARGEST and _sides(dims, len(numbers)) is not None
+
+    def table(self, value: ir.Value | None) -> list[Numbers] | None:
+        """Return the rows of a matrix, or None where its numbers or its shape are not known."""
+        numbers = self.of(value)
+        sides = None if numbers is None else _sides(self.dims(value), len(numbers))
+        if numbers is None or sides is None:
+            return None
+        rows, columns = sides
+        return [numbers[i * columns : (i + 1) * columns] for i in range(rows)]
 
     def length(self, sequence: ir.Value | None) -> Linear | None:
         """Return the number of elements of a sequence that is the same in all iterations."""
@@ -140,6 +151,16 @@ class Evaluator:
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the element type of a value, if known."""
         return None if value is None else self._typing.dtype(value)
+
+    def is_within(self, position: Linear, size: Linear) -> bool:
+        """Whether a position is less than a size, or noted as what it has to be less than."""
+        self.in_range.append((position, size))
+        return True
+
+    def is_followed_as_float(self, numbers: Numbers) -> bool:
+        """Whether numbers that were cast to float32 are still known, or noted as rounded."""
+        self.through_floats |= any(n.number is None for n in numbers)
+        return True
 
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
@@ -169,6 +190,16 @@ def _constants(array: np.ndarray) -> Numbers | None:
     if any(int(n) != n for n in numbers if np.isfinite(n)) or not np.isfinite(numbers).all():
         return None
     return tuple(Linear(int(n)) for n in numbers)
+
+
+def _sides(dims: tuple[int | str | None, ...] | None, count: int) -> tuple[int, int] | None:
+    """Return rows and columns of a matrix of so many numbers, None if they are not known."""
+    if dims is None or len(dims) != 2 or not count:
+        return None
+    rows, columns = dims
+    if isinstance(columns, int):
+        return None if not columns or count % columns else (count // columns, columns)
+    return (rows, count // rows) if isinstance(rows, int) and rows and not count % rows else None
 
 
 def _is_followed(node: ir.Node) -> bool:

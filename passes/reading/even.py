@@ -1,8 +1,10 @@
-"""Slices between neighbouring entries of vectors: whether all are equally long at run time."""
+"""Tensors, or slices between neighbouring entries of vectors: whether all are equally long."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -10,7 +12,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.reading.integers import TRIP, Entry, Linear
 
-__all__ = ["Bounds", "Even", "entry_of", "write_even"]
+__all__ = ["Bounds", "Even", "entry_of", "write_equally_long", "write_even"]
 
 Bounds: TypeAlias = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
 """Vectors of the starts and the ends of slices, and their entries for iteration 0."""
@@ -21,12 +23,10 @@ class Even:
     """What a body relies on that reads slices of one length.
 
     Attributes:
-        builder: What computes the other two, outside of the body.
         length: The length of all slices, at least 1: an int64 scalar.
         holds: Whether they have it, all lie within the tensor, and there are some: a boolean.
     """
 
-    builder: Builder
     length: ir.Value
     holds: ir.Value
 
@@ -86,4 +86,14 @@ def write_even(
         "ReduceSum", [builder.op("Cast", [fits], {"to": ir.DataType.INT64})], {"keepdims": 0}
     )
     holds = builder.op("Equal", [good, builder.op("Max", [number, one])])
-    return Even(builder, length, holds)
+    return Even(length, holds)
+
+
+def write_equally_long(builder: Builder, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> ir.Value:
+    """Record whether the tensors of each pair have equally many rows: a boolean scalar."""
+    tests = []
+    for pair in pairs:
+        shapes = (builder.op("Shape", [tensor]) for tensor in pair)
+        sizes = [builder.op("Gather", [s, builder.scalar(0)], {"axis": 0}) for s in shapes]
+        tests.append(builder.op("Equal", sizes))
+    return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)

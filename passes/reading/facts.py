@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from passes.decisions import Code, Reason
+from passes.decisions import Code
 from passes.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear
-from passes.reading.integers import State as StateAtom
+from passes.reading.integers import TRIP, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
+from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
-__all__ = ["Kind", "LoopFacts", "NotAMapError", "State", "find_facts", "skip_identities"]
+if TYPE_CHECKING:
+    from passes.carried.pattern import Pattern
 
-
-class NotAMapError(Exception):
-    """A Loop or Scan is no map.
-
-    Attributes:
-        reason: Why, with the node that decides it.
-    """
-
-    def __init__(
-        self, code: Code, detail: str, node: ir.Node | None = None, advice: str = ""
-    ) -> None:
-        super().__init__(detail)
-        self.code = code
-        self.detail = detail
-        self.node = node
-        self.advice = advice
-
-    def reason(self, paths: Mapping[ir.Node, str]) -> Reason:
-        """Return the reason for the report."""
-        if self.node is None:
-            return Reason(self.code, detail=self.detail, advice=self.advice)
-        path = paths.get(self.node) or self.node.name or self.node.op_type
-        return Reason(self.code, path, self.node.op_type, self.detail, self.advice)
+__all__ = ["Kind", "LoopFacts", "State", "find_facts", "skip_identities"]
 
 
 class Kind(enum.Enum):
@@ -62,6 +42,7 @@ class State:
         first: Of a counter: its first value.
         step: Of a counter: by how much it grows.
         element: Of an appended sequence: what is appended.
+        pattern: Of a value that depends on its own past: what computes it without a loop.
     """
 
     carried: Carried
@@ -69,6 +50,7 @@ class State:
     first: Linear = dataclasses.field(default_factory=Linear)
     step: int = 0
     element: ir.Value | None = None
+    pattern: Pattern | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +62,16 @@ class LoopFacts:
         states: Its carried values.
         evaluator: Knows the iteration number and the counters.
         inside: All values that the body computes or is given.
+        added: Nodes that patterns need of an iteration and that the body lacks, in order.
+        speculated: Those of them that are copies of nodes in a branch, with these nodes.
     """
 
     iteration: Iteration
     states: list[State]
     evaluator: Evaluator
     inside: frozenset[ir.Value]
+    added: Sequence[ir.Node] = ()
+    speculated: Mapping[ir.Node, ir.Node] = dataclasses.field(default_factory=dict)
 
     def of_kind(self, kind: Kind) -> list[State]:
         """Return the carried values of one kind."""
@@ -104,7 +90,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
     probe = Evaluator(typing, inside, trip)
     for carried in iteration.states:
         if _is_one_integer(carried, typing):
-            probe.known[carried.inner] = (Linear.of(StateAtom(carried.inner)),)
+            probe.known[carried.inner] = (Linear.of(StateSymbol(carried.inner)),)
     outside = Evaluator(typing, inside)
     states = [_classify(c, iteration, probe, outside, typing) for c in iteration.states]
     evaluator = Evaluator(typing, inside, trip)
@@ -142,7 +128,7 @@ def _classify(
     if carried.inner in probe.known:
         following = probe.number(carried.next)
         first = outside.number(carried.initial)
-        own = Linear.of(StateAtom(carried.inner))
+        own = Linear.of(StateSymbol(carried.inner))
         step = None if following is None else (following - own).number
         if step is not None and first is not None:
             return State(carried, Kind.COUNTER, first, step)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import node_paths, walk_nodes
+from passes.graphs import all_graphs, node_paths, walk_nodes
 from passes.inline import functions_holding, inline_functions
 from passes.reading.iterations import is_iteration
 
-__all__ = ["inline_loops"]
+__all__ = ["inline_loops", "restore_functions"]
 
 _NAME_KEY = "seqmap.loop"
 
@@ -64,3 +64,26 @@ def _count(model: ir.Model) -> collections.Counter[str]:
     return collections.Counter(
         n.metadata_props[_NAME_KEY] for n in nodes if _NAME_KEY in n.metadata_props
     )
+
+
+def restore_functions(
+    model: ir.Model,
+    functions: Mapping[ir.OperatorIdentifier, ir.Function],
+    imports: Mapping[str, int],
+) -> None:
+    """Give a model the functions that are called, and the imports that are needed, no others."""
+    called = {node.op_identifier() for graph in all_graphs(model) for node in graph}
+    needed = called & functions.keys()
+    while (
+        found := {inner.op_identifier() for one in needed for inner in walk_nodes(functions[one])}
+        & functions.keys() - needed
+    ):
+        needed |= found
+    if not needed <= model.functions.keys():
+        kept = {i: f for i, f in functions.items() if i in needed or i in model.functions}
+        model.functions.clear()
+        model.functions.update(kept)
+    called.update(n.op_identifier() for one in needed for n in walk_nodes(functions[one]))
+    domains = {identifier[0] for identifier in called}
+    for domain in model.opset_imports.keys() - imports.keys() - domains:
+        del model.opset_imports[domain]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -10,11 +10,9 @@ import onnx_ir as ir
 from passes.graphs import constant_value, is_default_domain
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
-if TYPE_CHECKING:
-    from passes.reading.evaluate import Evaluator
-
 __all__ = [
     "INTEGERS",
+    "NumberReader",
     "Numbers",
     "gather_numbers",
     "length_number",
@@ -34,7 +32,47 @@ INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 _LONGEST = 1 << 24
 
 
-def shape_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+class NumberReader(Protocol):
+    """What a rule asks of the evaluator that runs it; see `passes.reading.evaluate`."""
+
+    def number(self, value: ir.Value | None) -> Linear | None:
+        """Return the only number of a tensor."""
+
+    def of(self, value: ir.Value | None) -> Numbers | None:
+        """Return the numbers of a tensor."""
+
+    def table(self, value: ir.Value | None) -> list[Numbers] | None:
+        """Return the rows of a matrix."""
+
+    def length(self, sequence: ir.Value | None) -> Linear | None:
+        """Return the number of elements of a sequence."""
+
+    def operands(self, node: ir.Node) -> list[Numbers] | None:
+        """Return the numbers of all inputs."""
+
+    def rank(self, value: ir.Value | None) -> int | None:
+        """Return the rank of a value."""
+
+    def dims(self, value: ir.Value | None) -> tuple[int | str | None, ...] | None:
+        """Return the dimensions of a value."""
+
+    def dtype(self, value: ir.Value | None) -> ir.DataType | None:
+        """Return the element type of a value."""
+
+    def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
+        """Return a dimension of a tensor."""
+
+    def is_inside(self, value: ir.Value) -> bool:
+        """Whether a value may differ from iteration to iteration."""
+
+    def is_within(self, position: Linear, size: Linear) -> bool:
+        """Whether a position is less than a size."""
+
+    def is_followed_as_float(self, numbers: Numbers) -> bool:
+        """Whether numbers that were cast to float32 are still known."""
+
+
+def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The dimensions of a tensor."""
     tensor = node.inputs[0]
     rank = evaluator.rank(tensor)
@@ -46,7 +84,7 @@ def shape_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return known if len(known) == len(dims) else None
 
 
-def size_number(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def size_number(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The size of a vector."""
     tensor = node.inputs[0]
     if tensor is None or evaluator.rank(tensor) != 1:
@@ -55,13 +93,13 @@ def size_number(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return None if dim is None else (dim,)
 
 
-def length_number(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def length_number(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The length of a sequence."""
     length = evaluator.length(node.inputs[0])
     return None if length is None else (length,)
 
 
-def length_of(evaluator: Evaluator, sequence: ir.Value | None) -> Linear | None:
+def length_of(evaluator: NumberReader, sequence: ir.Value | None) -> Linear | None:
     """Return the number of elements of a sequence; see `Evaluator.length`."""
     while sequence is not None:
         producer = sequence.producer()
@@ -79,7 +117,7 @@ def length_of(evaluator: Evaluator, sequence: ir.Value | None) -> Linear | None:
     return Linear.of(Length(sequence))
 
 
-def _pieces(evaluator: Evaluator, node: ir.Node) -> Linear | None:
+def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     """Return how many pieces SplitToSequence makes."""
     tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
     if tensor is None or evaluator.is_inside(tensor):
@@ -96,7 +134,7 @@ def _pieces(evaluator: Evaluator, node: ir.Node) -> Linear | None:
     return Linear(-(-dim_number // size.number))
 
 
-def gather_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Pick numbers of a vector at known positions, or its entry at a counted one."""
     vector, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     positions = evaluator.of(node.inputs[1])
@@ -118,8 +156,10 @@ def gather_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return tuple(entry(vector, p) for p in positions)
 
 
-def slice_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Cut known numbers; or read one entry of a vector, from ``p`` to ``p + 1``."""
+    if len(node.inputs) >= 3 and evaluator.rank(node.inputs[0]) == 2:
+        return _slice_rows(evaluator, node)
     if len(node.inputs) < 3 or evaluator.rank(node.inputs[0]) != 1:
         return None
     bounds = [evaluator.number(v) if v is not None else None for v in node.inputs[1:]]
@@ -136,12 +176,25 @@ def slice_numbers(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
-    evaluator.in_range.append((start, size))
+    if not evaluator.is_within(start, size):
+        return None
     steps = _even_steps(vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
 
 
-def size_along(evaluator: Evaluator, tensor: ir.Value, axis: int) -> Linear | None:
+def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Cut whole rows of a matrix of known numbers."""
+    table = evaluator.table(node.inputs[0])
+    given: list[ir.Value | None] = [*node.inputs[1:], None, None][:4]
+    defaults = (None, None, Linear(0), Linear(1))
+    found = [d if v is None else evaluator.number(v) for v, d in zip(given, defaults, strict=True)]
+    start, end, axis, step = (None if n is None else n.number for n in found)
+    if table is None or start is None or end is None or axis not in (0, -2) or not step:
+        return None
+    return tuple(n for row in table[start:end:step] for n in row)
+
+
+def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
     """Return a dimension; along the axis of a Concat it is the sum of those of all parts."""
     node = tensor.producer()
     if node is None or node.op_type != "Concat" or not is_default_domain(node):

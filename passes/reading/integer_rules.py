@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.reading.integer_reads import (
     INTEGERS,
+    NumberReader,
     Numbers,
     gather_numbers,
     length_number,
@@ -19,22 +20,20 @@ from passes.reading.integer_reads import (
 )
 from passes.reading.integers import Linear, greatest, is_nonnegative, least
 
-if TYPE_CHECKING:
-    from passes.reading.evaluate import Evaluator
-
 __all__ = ["RULES", "Rule"]
 
 _EXACT_FLOATS = 1 << 24
+_MOST_FILLED = 64
 
-Rule: TypeAlias = "Callable[[Evaluator, ir.Node], Numbers | None]"
+Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
 
 
-def _first(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _first(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Give the numbers of the first input: Identity, and what changes a shape only."""
     return evaluator.of(node.inputs[0])
 
 
-def _cast(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     numbers = evaluator.of(node.inputs[0])
     if numbers is None:
         return None
@@ -49,8 +48,8 @@ def _cast(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
         open_numbers = [n for n in numbers if n.number is None]
         if any(abs(n.constant) >= _EXACT_FLOATS for n in open_numbers):
             return None
-        evaluator.through_floats |= dtype == ir.DataType.FLOAT and bool(open_numbers)
-        return numbers
+        is_known = dtype == ir.DataType.DOUBLE or evaluator.is_followed_as_float(numbers)
+        return numbers if is_known else None
     if dtype not in INTEGERS:
         return None
     limits = np.iinfo(dtype.numpy())
@@ -65,10 +64,10 @@ def _truth(number: Linear) -> bool | None:
     return True if is_nonnegative(number - 1) or is_nonnegative(number * -1 - 1) else None
 
 
-def _zipped(evaluator: Evaluator, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
+def _zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
     """Return the operands of each number of an elementwise result."""
     operands = evaluator.operands(node)
-    if not operands:
+    if not operands or not _are_vectors(evaluator, node):
         return None
     sizes = {len(x) for x in operands} - {1}
     if len(sizes) > 1:
@@ -77,17 +76,23 @@ def _zipped(evaluator: Evaluator, node: ir.Node) -> Sequence[tuple[Linear, ...]]
     return [tuple(x[0 if len(x) == 1 else i] for x in operands) for i in range(size)]
 
 
-def _add(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _are_vectors(evaluator: NumberReader, node: ir.Node) -> bool:
+    """Whether no operand is a matrix: those of one size may still differ in shape."""
+    ranks = [evaluator.rank(v) for v in node.inputs]
+    return all(rank is None or rank < 2 for rank in ranks)
+
+
+def _add(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     return None if pairs is None else tuple(a + b for a, b in pairs)
 
 
-def _sub(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _sub(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     return None if pairs is None else tuple(a - b for a, b in pairs)
 
 
-def _mul(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _mul(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     if pairs is None:
         return None
@@ -102,7 +107,7 @@ def _mul(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return tuple(made)
 
 
-def _div(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _div(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Divide integer constants; ONNX truncates, which is the floor of numbers not negative."""
     pairs = _zipped(evaluator, node)
     if pairs is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
@@ -118,17 +123,17 @@ def _div(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return tuple(made)
 
 
-def _min(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     groups = _zipped(evaluator, node)
     return None if groups is None else tuple(least(group) for group in groups)
 
 
-def _max(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _max(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     groups = _zipped(evaluator, node)
     return None if groups is None else tuple(greatest(group) for group in groups)
 
 
-def _reduced(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Reduce a vector to its least or greatest number."""
     numbers = evaluator.of(node.inputs[0])
     if node.attributes.get_int("noop_with_empty_axes", 0):
@@ -139,12 +144,14 @@ def _reduced(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return (pick(numbers),)
 
 
-def _concat(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     operands = evaluator.operands(node)
-    return None if operands is None else tuple(n for x in operands for n in x)
+    if operands is None or not _are_vectors(evaluator, node):
+        return None
+    return tuple(n for x in operands for n in x)
 
 
-def _compare(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _compare(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     if pairs is None:
         return None
@@ -170,7 +177,7 @@ def _compared(op_type: str, a: Linear, b: Linear) -> bool | None:
     return False if _truth(a - b) else None
 
 
-def _logic(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     found = [evaluator.number(v) for v in node.inputs]
     truths = [None if n is None else n.number for n in found]
     deciding = 0 if node.op_type == "And" else 1
@@ -181,22 +188,50 @@ def _logic(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
     return None if None in truths else (Linear(1 - deciding),)
 
 
-def _not(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
+def _not(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     found = evaluator.of(node.inputs[0])
     if found is None or any(n.number is None for n in found):
         return None
     return tuple(Linear(int(not n.number)) for n in found)
 
 
-def _where(evaluator: Evaluator, node: ir.Node) -> Numbers | None:
-    condition = evaluator.number(node.inputs[0])
-    branches = [evaluator.of(v) for v in node.inputs[1:]]
-    if condition is None or condition.number is None:
+def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Choose numbers by known flags."""
+    flags, *branches = (evaluator.of(v) for v in node.inputs)
+    if flags is None or not _are_vectors(evaluator, node):
         return None
-    one, other = branches
-    if one is None or other is None or len(one) != len(other):
+    if len(flags) == 1:
+        chosen = None if flags[0].number is None else branches[0 if flags[0].number else 1]
+        sizes = {None if x is None else len(x) for x in branches}
+        return chosen if len(sizes) == 1 else None
+    one, other = (x and (x * len(flags) if len(x) == 1 else x) for x in branches)
+    if not one or not other or {len(one), len(other)} != {len(flags)}:
         return None
-    return one if condition.number else other
+    if any(flag.number is None for flag in flags):
+        return None
+    return tuple(a if f.number else b for f, a, b in zip(flags, one, other, strict=True))
+
+
+def _transpose(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Turn a matrix over; a vector stays as it is."""
+    if evaluator.rank(node.inputs[0]) in (0, 1):
+        return evaluator.of(node.inputs[0])
+    table = evaluator.table(node.inputs[0])
+    order = node.attributes.get_ints("perm")
+    if table is None or list(order or (1, 0)) != [1, 0]:
+        return None
+    return tuple(row[i] for i in range(len(table[0])) for row in table)
+
+
+def _filled(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Repeat a constant: ConstantOfShape of a known number of entries."""
+    count, value = evaluator.number(node.inputs[0]), node.attributes.get("value")
+    if count is None or count.number is None or not 0 <= count.number <= _MOST_FILLED:
+        return None
+    fill = np.zeros(1) if value is None else value.as_tensor().numpy().reshape(-1)
+    if fill.dtype.kind not in "iuf" or fill[0] != np.rint(fill[0]) or np.isinf(fill[0]):
+        return None
+    return (Linear(int(fill[0])),) * count.number
 
 
 RULES: Mapping[str, Rule] = {
@@ -207,6 +242,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("ReduceMin", "ReduceMax"), _reduced),
     "Add": _add,
     "Concat": _concat,
+    "ConstantOfShape": _filled,
     "Div": _div,
     "Gather": gather_numbers,
     "Max": _max,
@@ -218,5 +254,6 @@ RULES: Mapping[str, Rule] = {
     "Size": size_number,
     "Slice": slice_numbers,
     "Sub": _sub,
+    "Transpose": _transpose,
     "Where": _where,
 }

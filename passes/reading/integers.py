@@ -18,7 +18,7 @@ __all__ = [
     "Length",
     "Linear",
     "Scalar",
-    "State",
+    "StateSymbol",
     "Trip",
     "greatest",
     "is_nonnegative",
@@ -61,7 +61,7 @@ class Scalar:
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class StateSymbol:
     """A carried value at the start of an iteration."""
 
     value: ir.Value
@@ -89,7 +89,7 @@ class Greatest:
     members: frozenset[Linear]
 
 
-Atom: TypeAlias = Trip | Dim | Length | Scalar | State | Entry | Least | Greatest
+Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest
 TRIP = Trip()
 
 

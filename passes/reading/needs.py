@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Collection, Mapping
+
 import onnx_ir as ir
 
+from passes.carried.pattern import ASK_SHAPE, Pattern, Term
 from passes.graphs import captured_values, is_default_domain, subgraphs
 from passes.reading.even import Bounds, entry_of
-from passes.reading.facts import Kind, LoopFacts, skip_identities, why_carried
+from passes.reading.facts import Kind, LoopFacts, State, skip_identities, why_carried
+from passes.reading.iterations import Collected
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.sequence_map import results_of
-from passes.site import Result
+from passes.site import MapResult
 from passes.typing.value_types import Typing
 
-__all__ = ["Needs", "is_used"]
+__all__ = ["CarriedResult", "Needs", "Stage", "is_used"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CarriedResult:
+    """An output of a Loop that operators behind the map compute.
+
+    Attributes:
+        result: The output.
+        pattern: What computes it.
+        terms: For each term of the pattern what stands for it among the results of the map.
+        collects: Whether it stacks the values of all iterations, at their ends (True) or starts
+            (False); None for the value behind the last one.
+    """
+
+    result: ir.Value
+    pattern: Pattern
+    terms: tuple[ir.Value, ...]
+    collects: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One of several maps that a Loop becomes: a later one reads what an earlier one gives.
+
+    Attributes:
+        ahead: The carried values whose running totals the second of two maps reads.
+        given: Values of the body that are rows of a tensor; for each the tensor, whose axis 0 is
+            that of the samples.
+        is_first: Whether it is the first of two maps.
+        results: The outputs of the Loop that this map gives; None for all of them.
+        rows: Further values of the body that are stacked, each with its tensor.
+    """
+
+    ahead: frozenset[ir.Value] = frozenset()
+    given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    is_first: bool = False
+    results: Collection[ir.Value] | None = None
+    rows: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def yields(self, result: ir.Value) -> bool:
+        """Whether an output of the Loop, or a tensor of rows, is among what it gives."""
+        if result in self.rows.values():
+            return True
+        return is_used(result) and (self.results is None or result in self.results)
 
 
 class Needs:
@@ -23,11 +72,31 @@ class Needs:
         reads: What reading by the iteration number depends on.
         is_even: Take slices by entries of a vector as equally long, and so not as empty.
         unequal: The bounds of slices that are taken as not empty.
+        behind: What is computed behind the map; `wanted` finds it.
+        rows: Values of the body, and the tensors whose rows they are; `wanted` of the first of two
+            maps finds them.
+        shaped: Carried values whose shape alone is read, and that keep it; `needed` finds them.
+        stage: Which of several maps it is.
+        ahead: Carried values that `needed` has met and that a first map could compute; None
+            where it may not look for any.
     """
 
-    def __init__(self, facts: LoopFacts, reads: Reads, declared: Typing, *, is_even: bool) -> None:
+    def __init__(
+        self,
+        facts: LoopFacts,
+        reads: Reads,
+        declared: Typing,
+        *,
+        is_even: bool,
+        stage: Stage,
+    ) -> None:
+        self.stage = stage
+        self.ahead: dict[ir.Value, State] | None = None
         self.facts, self.reads, self.is_even = facts, reads, is_even
         self.unequal: set[Bounds] = set()
+        self.behind: list[CarriedResult] = []
+        self.rows: dict[ir.Value, ir.Value] = {}
+        self.shaped: set[ir.Value] = set()
         self._declared = declared
         self._found: dict[ir.Node, Element | Window | None] = {}
         self._states = {state.carried.inner: state for state in facts.states}
@@ -37,23 +106,85 @@ class Needs:
         """All reads by the iteration number that were met."""
         return [read for read in self._found.values() if read is not None]
 
-    def wanted(self, graph: ir.Graph) -> tuple[list[ir.Value], list[Result]]:
+    def wanted(self, graph: ir.Graph) -> tuple[list[ir.Value], list[MapResult]]:
         """Return the values of the body that leave the map, and how."""
         outputs: dict[ir.Value, int] = {}
-        results: list[Result] = []
-        for one in self.facts.iteration.collected:
-            if is_used(one.result):
-                at = outputs.setdefault(one.inner, len(outputs))
-                results.append(Result(at, "stacked", one.result, one.axis, one.is_reversed))
-        for state in self.facts.states:
-            if not is_used(state.carried.result):
+        results: list[MapResult] = []
+        joined: dict[Term, ir.Value] = {}
+        is_first, yields = self.stage.is_first, self.stage.yields
+        rows = [Collected(inner, tensor) for inner, tensor in self.stage.rows.items()]
+        for one in (*rows, *self.facts.iteration.collected):
+            if not yields(one.result):
                 continue
-            if state.kind is Kind.OTHER:
+            state, is_after = self._carried_by(one)
+            if state is not None and self._is_here(state):
+                assert state.pattern is not None
+                terms = self._terms(state.pattern, outputs, results, joined)
+                self.behind.append(CarriedResult(one.result, state.pattern, terms, is_after))
+            elif state is None and not is_first:
+                at = outputs.setdefault(one.inner, len(outputs))
+                results.append(MapResult(at, "stacked", one.result, one.axis, one.is_reversed))
+        for state in self.facts.states:
+            if not yields(state.carried.result) or not self._is_here(state):
+                continue
+            if state.pattern is not None:
+                terms = self._terms(state.pattern, outputs, results, joined)
+                self.behind.append(CarriedResult(state.carried.result, state.pattern, terms))
+            elif state.kind is Kind.OTHER:
                 raise why_carried(state, None, self._declared)
             if state.element is not None:
                 at = outputs.setdefault(state.element, len(outputs))
                 results.extend(results_of(at, state.carried.result, graph))
+        for state in self.facts.states if is_first else ():
+            if self._is_here(state) and state.pattern is not None:
+                before = ir.Value(name=f"{state.carried.inner.name}.before")
+                terms = self._terms(state.pattern, outputs, results, joined)
+                self.behind.append(CarriedResult(before, state.pattern, terms, False))
+                self.rows[state.carried.inner] = before
+        self.rows |= {
+            term.value: value
+            for term, value in joined.items()
+            if term.kind == "stacked" and self._is_computed(term.value)
+        }
         return list(outputs), results
+
+    def _is_here(self, state: State) -> bool:
+        """Whether it is this map that a carried value is computed behind."""
+        return (state.carried.inner in self.stage.ahead) == self.stage.is_first
+
+    def _is_computed(self, value: ir.Value) -> bool:
+        """Whether a value of the body is more than what an iteration is given."""
+        node = value.producer()
+        return node is not None and value in self.facts.inside and self.read(node) is None
+
+    def _carried_by(self, one: Collected) -> tuple[State | None, bool]:
+        """Return the state whose values a stacked output is, and whether at the ends."""
+        value = skip_identities(one.inner)
+        if one.axis or one.is_reversed:
+            return None, False
+        for state in self.facts.states:
+            pattern, carried = state.pattern, state.carried
+            if pattern is None or value not in (carried.inner, skip_identities(carried.next)):
+                continue
+            is_after = value is not carried.inner
+            if pattern.can_collect(is_after=is_after):
+                return state, is_after
+        return None, False
+
+    def _terms(
+        self,
+        pattern: Pattern,
+        outputs: dict[ir.Value, int],
+        results: list[MapResult],
+        joined: dict[Term, ir.Value],
+    ) -> tuple[ir.Value, ...]:
+        """Enter what a pattern needs of all iterations, each value once."""
+        for term in pattern.terms:
+            if term not in joined:
+                at = outputs.setdefault(term.value, len(outputs))
+                joined[term] = ir.Value(name=f"{term.value.name}.all")
+                results.append(MapResult(at, term.kind, joined[term], term.axis))
+        return tuple(joined[term] for term in pattern.terms)
 
     def needed(self, outputs: list[ir.Value]) -> set[ir.Value | ir.Node]:
         """Return the nodes of the body that the outputs depend on, and the inputs.
@@ -62,13 +193,27 @@ class Needs:
             NotAMapError: They depend on what an earlier iteration computed.
         """
         needed: set[ir.Value | ir.Node] = set()
+        asked: set[ir.Value] = set()
         pending: list[tuple[ir.Value, ir.Node | None]] = [(v, None) for v in outputs]
         while pending:
             value, reader = pending.pop()
-            if value in needed:
+            asks = reader is not None and self._asks_shape(value, reader, asked)
+            if value in (asked if asks else needed):
+                continue
+            if asks and self._may_ask(value):
+                asked.add(value)
+                self.shaped |= {value} & self._states.keys()
+                if (node := value.producer()) is not None:
+                    needed.add(node)
+                    pending.extend((v, node) for v in self._dependencies(node))
                 continue
             needed.add(value)
+            if value in self.stage.given:
+                continue
             state = self._states.get(value)
+            if state is not None and self.ahead is not None and self._may_run_ahead(state):
+                self.ahead[value] = state
+                continue
             if state is not None and state.kind in (Kind.OTHER, Kind.APPENDED):
                 raise why_carried(state, reader, self._declared)
             node = value.producer()
@@ -77,6 +222,34 @@ class Needs:
             needed.add(node)
             pending.extend((v, node) for v in self._dependencies(node))
         return needed
+
+    def _asks_shape(self, value: ir.Value, reader: ir.Node, asked: set[ir.Value]) -> bool:
+        """Whether a node reads a value for its shape only."""
+        if value is not reader.inputs[0] or not is_default_domain(reader):
+            return False
+        if reader.op_type in ASK_SHAPE:
+            return True
+        is_shaped = all(output in asked for output in reader.outputs)
+        return is_shaped and reader.op_type in _PASS_SHAPE
+
+    def _may_ask(self, value: ir.Value) -> bool:
+        """Whether the shape of a value is that of a carried value, or made of such a one."""
+        state = self._states.get(value)
+        if value in self.stage.given:
+            return False
+        if state is not None:
+            patterns = [one.pattern for one in self.behind if one.collects is None]
+            return state.pattern is not None and state.pattern in patterns
+        node = value.producer()
+        if node is None or value not in self.facts.inside or node.op_type not in _PASS_SHAPE:
+            return False
+        return node.inputs[0] is not None and self._may_ask(node.inputs[0])
+
+    def _may_run_ahead(self, state: State) -> bool:
+        """Whether the values of a state in all iterations can be computed before they are read."""
+        pattern = state.pattern
+        is_stacked = pattern is not None and all(t.kind == "stacked" for t in pattern.terms)
+        return pattern is not None and is_stacked and pattern.can_collect(is_after=False)
 
     def _dependencies(self, node: ir.Node) -> list[ir.Value]:
         if self.read(node) is not None:
@@ -119,6 +292,10 @@ class Needs:
         if bounds is not None:
             self.unequal.add(bounds)
         return bounds is not None
+
+
+_PASS_SHAPE = frozenset({"Identity", "Slice", "Unsqueeze", "Squeeze", "Transpose", "Cast"})
+"""Operators whose result has a shape that depends on the shape of their first operand only."""
 
 
 def is_used(value: ir.Value) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from passes.body_copies import rank_alone
 from passes.builder import Builder
-from passes.graphs import copy_node, is_default_domain, walk_nodes
+from passes.graphs import copy_node, is_default_domain, subgraphs, walk_nodes
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 
@@ -22,8 +23,10 @@ def copy_into(
     """Record a copy of a node that declares no types: they are inferred anew.
 
     A Slice of the first axis says so in the copy: the dimensions of the others are known then.
+    What a Scan yields keeps its rank, without which onnxruntime refuses the Scan.
     """
     copied = copy_node(node, values)
+    ranks = [(v, v.type, rank_alone(v.shape)) for v in _yielded_by_scans(copied)]
     for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
         for value in new.outputs:
             value.type = value.shape = None
@@ -33,7 +36,15 @@ def copy_into(
         if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
             new.resize_inputs(4)
             new.replace_input_with(3, builder.constant(np.zeros(1, dtype.numpy())))
+    for value, type_, shape in ranks:
+        value.type, value.shape = type_, shape
     builder.nodes.append(copied)
+
+
+def _yielded_by_scans(node: ir.Node) -> list[ir.Value]:
+    scans = (inner for inner in walk_nodes([node]) if inner.op_type == "Scan")
+    outputs = (value for scan in scans for _, body in subgraphs(scan) for value in body.outputs)
+    return [value for value in outputs if value.producer() is not None]
 
 
 def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:

@@ -2,24 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.opening import open_functions
-from passes.builder import drop_uses
+from passes.carried.find import with_patterns
 from passes.decisions import Code
-from passes.graphs import is_default_domain, walk_nodes
-from passes.reading.body import BodyWriter
+from passes.graphs import default_opset, is_default_domain, walk_nodes
+from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.counts import check_range, count_trips
-from passes.reading.facts import NotAMapError, find_facts
+from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
+from passes.reading.needs import Stage
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.trips import Trips
 from passes.reading.types import type_body
-from passes.site import MapSite
-from passes.typing.value_types import Typings
+from passes.site import GuardCheck
+from passes.typing.value_types import Typings, ValueType
 
-__all__ = ["discard_body", "read_loop"]
+__all__ = ["find_loop", "read_loop", "read_part", "type_rows"]
 
-_OLDEST_OPSET = 11
+_OLDEST_OPSET, _OLDEST_IN_TWO = 11, 15
+
+
+def find_loop(node: ir.Node, typings: Typings, opset: int) -> tuple[LoopFacts, Trips]:
+    """Find what a Loop or Scan carries, and how often it runs its body.
+
+    Raises:
+        NotAMapError: That is not known.
+    """
+    if opset < _OLDEST_OPSET:
+        raise NotAMapError(Code.OPSET, f"Loops and Scans are read from opset {_OLDEST_OPSET} on")
+    iteration = read_iteration(node)
+    if iteration is None:
+        raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
+    facts = with_patterns(find_facts(iteration, typings.proven), typings.proven)
+    return facts, count_trips(facts, typings.proven)
 
 
 def read_loop(
@@ -29,14 +50,12 @@ def read_loop(
     typings: Typings,
     model: ir.Model,
     opset: int,
-    *,
-    as_long: bool = False,
-    is_even: bool = False,
-) -> MapSite:
+    check: GuardCheck | None = None,
+) -> LoopReading:
     """Read a Loop or Scan.
 
-    The body of the site is a copy that reads elements instead of what an iteration is handed; it
-    stands in no graph, and `discard_body` takes it back. Functions without a rule are opened in
+    The body of the map is a copy that reads elements instead of what an iteration is handed; it
+    stands in no graph. Functions without a rule are opened in
     it, which may add to the domains that the model imports.
 
     Args:
@@ -46,37 +65,80 @@ def read_loop(
         typings: Both typings; they gain the values of the new body.
         model: The model.
         opset: Version of ONNX's operators.
-        as_long: Take tensors that are cut by the same bounds as equally long; the site lists
-            those of which that is not proven.
-        is_even: Take slices by entries of a vector as equally long; the site says what tells.
+        check: ``SIZES``: take tensors that are cut by the same bounds as equally long.
+            ``SLICES``: take slices by entries of a vector as equally long. The condition of the
+            map says whether they are, unless that is proven.
 
     Raises:
         NotAMapError: It is no map.
     """
-    if opset < _OLDEST_OPSET:
-        raise NotAMapError(Code.OPSET, f"Loops and Scans are read from opset {_OLDEST_OPSET} on")
-    iteration = read_iteration(node)
-    if iteration is None:
-        raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
-    facts = find_facts(iteration, typings.proven)
-    trips = count_trips(facts, typings.proven)
-    writer = BodyWriter(facts, trips, typings, path, as_long=as_long, is_even=is_even)
-    try:
-        site = writer.write(graph)
-    except Exception:
-        drop_uses(writer.builder.nodes)
-        if writer.even is not None:
-            drop_uses(writer.even.builder.nodes)
-        raise
-    try:
-        check_range(facts, trips)
-        open_functions(model, [site.body])
-        _check_operators(site.body, model, opset)
-        type_body(site.body, typings, model)
-    except Exception:
-        discard_body(site)
-        raise
-    return site
+    facts, trips = find_loop(node, typings, opset)
+    return read_part(facts, trips, graph, path, typings, model, Stage(), check)
+
+
+def read_part(
+    facts: LoopFacts,
+    trips: Trips,
+    graph: ir.Graph,
+    path: str,
+    typings: Typings,
+    model: ir.Model,
+    stage: Stage,
+    check: GuardCheck | None = None,
+) -> LoopReading:
+    """Read what a Loop or Scan gives of some results, from rows that are given; see `read_loop`.
+
+    Raises:
+        NotAMapError: It is no map.
+    """
+
+    def writer(stage: Stage) -> BodyWriter:
+        return BodyWriter(facts, trips, typings, path, check, stage)
+
+    opset = default_opset(model)
+    ahead = writer(stage).find_ahead(graph)
+    if not ahead:
+        return _read(writer(stage), graph, model, opset)
+    if opset < _OLDEST_IN_TWO:
+        detail = f"a Loop becomes two maps from opset {_OLDEST_IN_TWO} on"
+        raise NotAMapError(Code.OPSET, detail)
+    one = writer(dataclasses.replace(stage, ahead=ahead, is_first=True))
+    first = _read(one, graph, model, opset)
+    site = first.site
+    rows = {r.value: site.body.outputs[r.output] for r in site.results}
+    rows |= {b.result: b.pattern.carried.initial for b in first.behind}
+    rows = {tensor: rows[tensor] for tensor in one.needs.rows.values()}
+    type_rows(rows, trips.exact, typings)
+    given = {**stage.given, **one.needs.rows}
+    second = _read(
+        writer(dataclasses.replace(stage, ahead=ahead, given=given)), graph, model, opset
+    )
+    return dataclasses.replace(second, first=first)
+
+
+def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> LoopReading:
+    """Write and type the body of one map."""
+    found = writer.write(graph)
+    body = found.site.body
+    check_range(writer.facts, writer.trips)
+    open_functions(model, [body])
+    _check_operators(body, model, opset)
+    type_body(body, writer.typings, model)
+    return found
+
+
+def type_rows(
+    rows: Mapping[ir.Value, ir.Value], count: int | str | None, typings: Typings
+) -> None:
+    """Enter the types of tensors of so many rows; for each a value that one row is like."""
+    for tensor, row in rows.items():
+        for typing in (typings.declared, typings.proven):
+            known = typing[row]
+            if known.dims is not None:
+                dims = (d if typing.is_one_number(d) else None for d in known.dims)
+                typing.set(tensor, ValueType(known.type, (count, *dims)))
+            else:
+                typing.set(tensor, known)
 
 
 def _check_operators(body: ir.Graph, model: ir.Model, opset: int) -> None:
@@ -90,11 +152,3 @@ def _check_operators(body: ir.Graph, model: ir.Model, opset: int) -> None:
         if not known and table.find(node, opset) is None:
             name = f"{node.domain}.{node.op_type}"
             raise NotAMapError(Code.NO_RULE, f"nothing tells what {name} does beside its outputs")
-
-
-def discard_body(site: MapSite) -> None:
-    """Take back every use that the body of a site makes of the model's values."""
-    if site.was_loop:
-        drop_uses(list(site.body))
-    if site.even is not None:
-        drop_uses(site.even.builder.nodes)

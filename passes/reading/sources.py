@@ -10,12 +10,13 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.decisions import Code
 from passes.graphs import is_default_domain
+from passes.maps.element_source import ElementSource
+from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
+from passes.maps.tensor_source import TensorSource
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import NotAMapError
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative
-from passes.sequence_map import DISPUTED, is_disputed, sequence_source
-from passes.site import SequenceSource, TensorSource
+from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
 __all__ = ["Element", "Reads", "Window", "find_read", "positions"]
@@ -31,7 +32,7 @@ class Element:
         is_far: Whether it was read by a Slice that takes one row in 10^9.
     """
 
-    source: SequenceSource | TensorSource
+    source: ElementSource
     is_whole: bool
     is_far: bool = False
 

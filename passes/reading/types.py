@@ -14,12 +14,20 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.site import MapSite, SequenceSource, TensorSource
+from passes.names import name_values_apart
+from passes.site import MapSite
+from passes.typing.declared_types import erase_body
 from passes.typing.element_symbols import forget_element_symbols
-from passes.typing.inference import infer, read_graph, show_constants, stand_in
+from passes.typing.inference import (
+    hide_empty_scales,
+    infer,
+    read_graph,
+    show_constants,
+    stand_in,
+)
 from passes.typing.value_types import Typing, Typings, ValueType
 
-__all__ = ["checked_types", "element_type", "type_body"]
+__all__ = ["checked_types", "type_body"]
 
 
 def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
@@ -33,12 +41,15 @@ def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
         typings: Both typings; they know the inputs, and gain the other values.
         model: Tells the versions.
     """
+    name_values_apart(body)  # what was fused in it may share names, by which inference goes
     for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
         _type_body(body, typing, model)
     # Inference stops where declared shapes contradict each other, which may be false.
     for value in (out for node in walk_nodes(body) for out in node.outputs):
         if typings.declared[value].type is None:
             typings.declared.set(value, typings.proven[value])
+            if typings.proven[value].type is not None:
+                typings.contradicted.add(body)
 
 
 def checked_types(
@@ -52,7 +63,7 @@ def checked_types(
     """Return what is proven of a body behind a guard of the sequences that it reads.
 
     Args:
-        site: A map that was a Loop or Scan.
+        site: A map.
         typings: Both typings of the model.
         model: The model.
         relied: What is supposed of the elements of a sequence, whatever is declared.
@@ -63,12 +74,15 @@ def checked_types(
         table.set(value, typings.proven[value])
     for inner, source in site.elements:
         known = typings.proven[inner]
-        if isinstance(source, SequenceSource):
+        sequence = source.as_sequence
+        if sequence is not None:
             declared = typings.declared[inner]
-            dims = relied.get(source.sequence, declared.dims)
+            dims = relied.get(sequence, declared.dims)
             known = _checked(inner, ValueType(declared.type, dims), rows)
         table.set(inner, known)
-    _type_body(site.body, table, model)
+    for inner, outer in site.shared:
+        table.set(inner, typings.proven[outer])
+    _type_body(site.body, table, model, is_declared=not site.originals)
     return Typings(table, table)
 
 
@@ -82,11 +96,25 @@ def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
     return ValueType(declared.type, tuple(dims))
 
 
-def _type_body(body: ir.Graph, typing: Typing, model: ir.Model) -> None:
+def _type_body(
+    body: ir.Graph, typing: Typing, model: ir.Model, *, is_declared: bool = False
+) -> None:
+    """Enter the types of a body from those of its inputs and captured values.
+
+    Args:
+        body: The body.
+        typing: The table.
+        model: Tells the versions.
+        is_declared: Whether its values declare types, which may be false.
+    """
     proto = ir.serde.serialize_graph(body)
+    if is_declared:
+        erase_body(proto)
+    else:
+        del proto.value_info[:]
     captured = captured_values(body)
     inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
-    del proto.input[:], proto.value_info[:]
+    del proto.input[:]
     proto.input.extend(inputs)
     constants = {
         v.name or "": onnx.numpy_helper.from_array(array, v.name)
@@ -96,10 +124,18 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model) -> None:
     stand_in(proto.node)
     _stand_in_slices(body, proto)
     show_constants(body, proto, constants)
+    hide_empty_scales(body, proto)
     whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
+    whole.functions.extend(map(ir.serde.serialize_function, _called(body, model)))
     for domain, version in model.opset_imports.items():
         whole.opset_import.add(domain=domain, version=version)
     _read(typing, body, infer(whole).graph)
+
+
+def _called(body: ir.Graph, model: ir.Model) -> list[ir.Function]:
+    """Return the functions of the model, if the body calls one."""
+    calls = {node.op_identifier() for node in walk_nodes(body)}
+    return [] if calls.isdisjoint(model.functions) else list(model.functions.values())
 
 
 def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
@@ -139,26 +175,3 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
         forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
-
-
-def element_type(source: SequenceSource | TensorSource, typing: Typing) -> ValueType:
-    """Return the type of the elements of a source."""
-    if isinstance(source, SequenceSource):
-        known = typing[source.sequence]
-        dtype = typing.dtype(source.sequence)
-        return ValueType(None if dtype is None else ir.TensorType(dtype), known.dims)
-    known = typing[source.tensor]
-    if known.dims is None:
-        return known
-    dims = list(known.dims)
-    axis = source.axis % len(dims)
-    if source.split is not None:
-        size = constant_value(source.split) if source.split_is_scalar else None
-        whole = dims[axis]
-        is_even = size is not None and isinstance(whole, int) and whole % int(size) == 0
-        dims[axis] = int(size) if is_even and size is not None else None
-    elif source.keepdims:
-        dims[axis] = 1
-    else:
-        del dims[axis]
-    return ValueType(known.type, tuple(dims))

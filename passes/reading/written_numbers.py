@@ -14,7 +14,7 @@ from passes.reading.integers import (
     Length,
     Linear,
     Scalar,
-    State,
+    StateSymbol,
     Trip,
 )
 
@@ -23,7 +23,7 @@ __all__ = ["is_writable", "write_number"]
 
 def is_writable(number: Linear) -> bool:
     """Whether a number is the same in all iterations."""
-    return not any(isinstance(atom, Trip | State) for atom in number.atoms())
+    return not any(isinstance(atom, Trip | StateSymbol) for atom in number.atoms())
 
 
 def write_number(builder: Builder, number: Linear) -> ir.Value:
@@ -60,7 +60,7 @@ def _write_atom(builder: Builder, atom: Atom) -> ir.Value:
             op_type = "Min" if isinstance(atom, Least) else "Max"
             ordered = sorted(members, key=describe)
             return builder.op(op_type, [write_number(builder, m) for m in ordered])
-        case Trip() | State():
+        case Trip() | StateSymbol():
             raise ValueError(f"{describe(atom)} differs from iteration to iteration")
 
 
@@ -72,7 +72,7 @@ def describe(item: Atom | Linear) -> str:
             return " + ".join([*parts, str(constant)])
         case Dim(_, tensor, axis):
             return f"dimension {axis} of {tensor.name}"
-        case Length(value) | Scalar(value) | State(value):
+        case Length(value) | Scalar(value) | StateSymbol(value):
             return f"{type(item).__name__} {value.name}"
         case Entry(vector, position):
             return f"{vector.name}[{describe(position)}]"

@@ -11,7 +11,7 @@ def from_front(axes: Iterable[int], rank: int) -> list[int] | None:
     """Return axes as they count from the front.
 
     Args:
-        axes: Axes, some of which may count from the back.
+        axes: Axes; a negative one counts from the back.
         rank: How many axes there are.
 
     Returns:

@@ -8,16 +8,19 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.graphs import constant_value
 from passes.runtimes.axes import from_front
+from passes.runtimes.reshapes import kept_apart
 from passes.runtimes.types import Types
 
 __all__ = [
     "by_a_matrix",
     "computed_shape",
+    "cut_after",
     "from_the_front",
     "has_negative_axes",
     "is_by_a_vector",
     "is_fused_with_transpose",
     "is_left_short",
+    "is_normalization_of_nothing",
     "is_shape_replaced",
     "left_as_long",
     "untransposed",
@@ -153,7 +156,38 @@ def is_shape_replaced(node: ir.Node, types: Types) -> bool:
 
 
 def computed_shape(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The target behind a Reshape that changes nothing."""
+    """The target behind nodes that change nothing."""
     data, target = node.inputs
-    same = builder.op("Reshape", [target, builder.ints(-1)])
-    return [builder.op("Reshape", [data, same], node.attributes)]
+    assert target is not None
+    return [builder.op("Reshape", [data, kept_apart(builder, target)], node.attributes)]
+
+
+def is_normalization_of_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether there may be no pixels to normalize, which ends the process."""
+    data = node.inputs[0]
+    if data is None or types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
+        return False
+    padded = data.producer()
+    amounts = None if padded is None or padded.op_type != "Pad" else padded.inputs[1]
+    joined = None if amounts is None else amounts.producer()
+    if joined is None or joined.op_type != "Concat" or joined.inputs[-1] is None:
+        return True
+    last = joined.inputs[-1].producer()
+    return last is None or last.op_type != "Cast"
+
+
+def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """A pixel along each axis that has none, and the result without it."""
+    data = node.inputs[0]
+    rank = None if data is None else types.rank(data)
+    if rank is None or rank < 3:
+        return None
+    shape = builder.op("Shape", [data])
+    sizes = builder.op("Slice", [shape, builder.ints(2), builder.ints(rank)])
+    is_none = builder.op("Equal", [sizes, builder.ints(0)])
+    more = builder.op("Cast", [is_none], {"to": ir.DataType.INT64})
+    zeros = builder.ints(*[0] * (rank + 2))
+    amounts = builder.op("Concat", [zeros, more], {"axis": 0})
+    padded = builder.op("Pad", [data, amounts])
+    result = builder.op(node.op_type, [padded, *node.inputs[1:]], node.attributes)
+    return [builder.op("Slice", [result, builder.ints(*[0] * rank), shape])]

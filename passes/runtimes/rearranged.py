@@ -24,11 +24,13 @@ __all__ = [
 
 def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
     """Whether a Gather copies rows of strings: onnxruntime copies the first of each row only."""
-    data = node.inputs[0]
-    rank = None if data is None else types.rank(data)
-    if data is None or rank is None or types.dtype(data) != ir.DataType.STRING:
+    data, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    if data is None or types.dtype(data) != ir.DataType.STRING:
         return False
-    front = from_front([node.attributes.get_int("axis", 0) or 0], rank)
+    rank = types.rank(data)
+    if rank is None:
+        return axis == 0
+    front = from_front([axis], rank)
     return front is not None and front[0] < rank - 1
 
 
@@ -37,12 +39,13 @@ def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[i
     data, places = node.inputs
     rank = None if data is None else types.rank(data)
     count = None if places is None else types.rank(places)
-    if rank is None or count is None:
+    axis = node.attributes.get_int("axis", 0) or 0
+    if count is None or (rank is None and axis):
         return None
-    axis = (node.attributes.get_int("axis", 0) or 0) % rank
     index = builder.op("Unsqueeze", [places, builder.ints(count)])
-    if not axis:
+    if rank is None or not axis % rank:
         return [builder.op("GatherND", [data, index])]
+    axis %= rank
     front = builder.op("Transpose", [data], {"perm": [axis, *_others(rank, axis)]})
     found = builder.op("GatherND", [front, index])
     order = [*range(count, count + axis), *range(count), *range(count + axis, rank + count - 1)]

@@ -7,11 +7,14 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
+from passes.body_copies import rank_alone
 from passes.builder import Builder
+from passes.drafts import drafting
 from passes.graphs import default_opset, is_default_domain
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
 from passes.runtimes.authored import Authored, nodes_by_others
+from passes.runtimes.branches import newly_decided
 from passes.runtimes.table import DEFECTS, Defect
 from passes.runtimes.types import Types
 from passes.splice import splice
@@ -24,7 +27,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     1. The defects are the rows of `passes.runtimes.table.DEFECTS`.
     2. Nodes that the model's author wrote, and that still stand where they stood, stay as they
-       are.
+       are. An If of theirs does not, where a rewrite made a constant of its condition.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
-        pending = self._known(nodes_by_others(model, self._authored))
+        others = nodes_by_others(model, self._authored)
+        decided = newly_decided(model, set(others), Types(model))
+        pending = self._known([*others, *decided])
         modified = bool(pending) and make_names_unique(model)
         opset = default_opset(model)
         # A form may meet another defect, but none meets its own again.
@@ -59,7 +64,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
                 for row in self._rows[node.op_type]:
-                    if node.graph is not None and row.meets(node, types):
+                    if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
             pending = self._known(node for node in made if node.graph is not None)
@@ -72,15 +77,40 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         return [n for n in nodes if n.op_type in self._rows and is_default_domain(n)]
 
 
+def _is_left(node: ir.Node) -> bool:
+    """Whether a node is still in the model; the inner nodes of one that is not read nothing."""
+    return node.graph is not None and any(value is not None for value in node.inputs)
+
+
 def _replace(node: ir.Node, row: Defect, types: Types, opset: int) -> list[ir.Node]:
     """Put the form of a row in the place of a node; return the new nodes, none if it stays."""
     builder = Builder(node.name or node.op_type)
-    new = row.form(node, types, builder)
-    if new is None:
-        builder.prune(())
-        return []
-    for made in builder.nodes:
-        made.metadata_props.update(node.metadata_props)
-    to_opset_form(builder.nodes, opset)
-    splice(builder, node, zip(node.outputs, new, strict=True))
+    with drafting() as draft:
+        new = row.form(node, types, builder)
+        if new is None:
+            return []
+        for made in builder.nodes:
+            made.metadata_props.update(node.metadata_props)
+        to_opset_form(builder.nodes, opset)
+        if row.stays:
+            _read_instead(builder, node, new)
+        else:
+            splice(builder, node, zip(node.outputs, new, strict=True))
+        draft.keep(builder.nodes)
     return builder.nodes
+
+
+def _read_instead(builder: Builder, node: ir.Node, new: list[ir.Value]) -> None:
+    """Put new nodes beside a node, and read their outputs in the place of its own."""
+    graph = node.graph
+    assert graph is not None
+    own = set(builder.nodes)
+    is_behind = any(value in node.outputs for made in own for value in made.inputs)
+    (graph.insert_after if is_behind else graph.insert_before)(node, builder.nodes)
+    for old, value in zip(node.outputs, new, strict=True):
+        if value is old:
+            continue
+        value.type, value.shape = old.type, rank_alone(old.shape)
+        for reader, index in old.uses():
+            if reader not in own:
+                reader.replace_input_with(index, value)

@@ -2,6 +2,9 @@
 
 To add a row: a test that shows the defect, in `tests/passes/runtimes/`, so that we notice when it
 is mended; what tells a node that meets it; a form that computes the same without it.
+
+A row stays until the oldest version that `pyproject.toml` allows is mended: a model is deployed
+on any of them.
 """
 
 from __future__ import annotations
@@ -12,7 +15,18 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.runtimes import captured, empties, integers, rearranged, sequences
+from passes.runtimes import (
+    branches,
+    captured,
+    early_reads,
+    empties,
+    inlined_loops,
+    integers,
+    rearranged,
+    reshapes,
+    scans,
+    sequences,
+)
 from passes.runtimes.types import Types
 
 __all__ = ["DEFECTS", "Defect"]
@@ -25,21 +39,26 @@ class Defect:
     Attributes:
         name: What it is called in tests and on its page in ``docs/upstream``.
         runtime: The runtime.
-        versions: The versions in which it was seen.
+        since: The oldest version in which it was seen.
         operators: The default-domain operators that may meet it.
         meets: Whether a node, with its types, meets the defect.
         form: Records nodes that compute the same and do not meet it. Returns the new outputs,
             None where the node stays as it is.
         pinned_by: The test that fails when the runtime is mended.
+        mended_in: The first version without it; None where there is none yet.
+        stays: Whether the node stays: the form gives it other inputs, or makes new outputs of its
+            own.
     """
 
     name: str
     runtime: str
-    versions: str
+    since: str
     operators: tuple[str, ...]
     meets: Callable[[ir.Node, Types], bool]
     form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None]
     pinned_by: str
+    mended_in: str | None = None
+    stays: bool = False
 
 
 _REDUCTIONS = (
@@ -54,40 +73,75 @@ def _onnxruntime(
     operators: tuple[str, ...],
     meets: Callable[[ir.Node, Types], bool],
     form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None],
+    mended_in: str | None = None,
+    *,
+    stays: bool = False,
 ) -> Defect:
     return Defect(
-        name,
-        "onnxruntime",
-        "1.31.1",
-        operators,
-        meets,
-        form,
-        f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]",
+        name, "onnxruntime", "1.31.1", operators, meets, form, _pin(name), mended_in, stays
     )
 
 
+def _pin(name: str) -> str:
+    return f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]"
+
+
 DEFECTS: tuple[Defect, ...] = (
-    _onnxruntime("max-int64", ("Max", "Min"), integers.is_at_risk, integers.compared),
-    _onnxruntime("clip-int64", ("Clip",), integers.is_at_risk, integers.clipped),
-    _onnxruntime("sign-int64", ("Sign",), integers.is_at_risk, integers.signs),
     _onnxruntime(
-        "reduce-max-int64", ("ReduceMax", "ReduceMin"), integers.is_at_risk, integers.extremum
+        "max-int64",
+        ("Max", "Min"),
+        integers.is_at_risk,
+        integers.compared,
+        mended_in="1.32.0",
+    ),
+    _onnxruntime(
+        "clip-int64",
+        ("Clip",),
+        integers.is_at_risk,
+        integers.clipped,
+        mended_in="1.32.0",
+    ),
+    _onnxruntime(
+        "sign-int64",
+        ("Sign",),
+        integers.is_at_risk,
+        integers.signs,
+        mended_in="1.32.0",
+    ),
+    _onnxruntime(
+        "reduce-max-int64",
+        ("ReduceMax", "ReduceMin"),
+        integers.is_at_risk,
+        integers.extremum,
+        mended_in="1.32.0",
     ),
     _onnxruntime(
         "reduction-from-the-back",
         _REDUCTIONS,
         empties.has_negative_axes,
         empties.from_the_front,
+        mended_in="1.32.0",
     ),
-    _onnxruntime("product-by-a-vector", ("MatMul",), empties.is_by_a_vector, empties.by_a_matrix),
     _onnxruntime(
-        "product-of-a-short-left-side", ("MatMul",), empties.is_left_short, empties.left_as_long
+        "product-by-a-vector",
+        ("MatMul",),
+        empties.is_by_a_vector,
+        empties.by_a_matrix,
+        mended_in="1.32.0",
+    ),
+    _onnxruntime(
+        "product-of-a-short-left-side",
+        ("MatMul",),
+        empties.is_left_short,
+        empties.left_as_long,
+        mended_in="1.32.0",
     ),
     _onnxruntime(
         "product-of-a-transpose",
         ("MatMul",),
         empties.is_fused_with_transpose,
         empties.untransposed,
+        mended_in="1.32.0",
     ),
     _onnxruntime(
         "reshape-to-a-computed-shape",
@@ -96,10 +150,23 @@ DEFECTS: tuple[Defect, ...] = (
         empties.computed_shape,
     ),
     _onnxruntime(
+        "instance-normalization-of-nothing",
+        ("InstanceNormalization",),
+        empties.is_normalization_of_nothing,
+        empties.cut_after,
+    ),
+    _onnxruntime(
         "cast-back-and-captured",
         ("Cast", "CastLike"),
         captured.is_cast_back_and_captured,
         captured.before_the_casts,
+    ),
+    _onnxruntime(
+        "inlined-loop-without-condition",
+        ("Loop",),
+        inlined_loops.lacks_condition,
+        inlined_loops.with_condition,
+        stays=True,
     ),
     _onnxruntime(
         "dequantized-and-captured",
@@ -127,5 +194,33 @@ DEFECTS: tuple[Defect, ...] = (
         ("Div",),
         rearranged.is_inverse_of_a_constant,
         rearranged.reciprocal,
+    ),
+    _onnxruntime(
+        "reshape-by-a-reshape",
+        ("Reshape", "Squeeze", "Unsqueeze"),
+        reshapes.is_by_a_reshape,
+        reshapes.behind_a_negation,
+    ),
+    _onnxruntime(
+        "branch-taken-for-good",
+        ("If",),
+        branches.has_constant_condition,
+        branches.branch_taken,
+    ),
+    _onnxruntime(
+        "scan-along-another-axis-of-nothing",
+        ("Scan",),
+        scans.is_along_another_axis,
+        scans.along_the_first_axis,
+    ),
+    Defect(
+        "openvino-what-an-if-yields",
+        "openvino",
+        "2026.4.1",
+        ("If",),
+        early_reads.is_read_early,
+        early_reads.expanded_to_its_shape,
+        _pin("openvino-what-an-if-yields"),
+        stays=True,
     ),
 )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, is_default_domain
+from passes.folding import Folder
+from passes.graphs import all_graphs, graphs_inside, is_default_domain
 from passes.typing import Typing, type_values
 
 __all__ = ["Types"]
@@ -27,6 +30,12 @@ class Types:
         """Return the element type of a tensor."""
         return self._typing.dtype(value) if value.type is None else value.type.dtype
 
+    def is_tensor(self, value: ir.Value) -> bool:
+        """Whether a value is known to be a tensor."""
+        if value.type is not None:
+            return isinstance(value.type, ir.TensorType)
+        return self._typing.dtype(value) is not None and not self._typing.is_sequence(value)
+
     def rank(self, value: ir.Value) -> int | None:
         """Return the rank of a tensor."""
         return self._typing.rank(value) if value.shape is None else len(value.shape)
@@ -35,6 +44,27 @@ class Types:
         """Whether nothing proves that a tensor has a positive size along some axes, or all."""
         dims = self._typing.dims(value)
         return dims is None or not all(isinstance(dim, int) and dim > 0 for dim in dims[axes])
+
+    def has_static_shape(self, node: ir.Node) -> bool:
+        """Whether the numbers that a Shape yields are declared or inferred."""
+        value = node.inputs[0]
+        if value is None:
+            return False
+        start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", None)
+
+        def is_static(dims: Sequence[object] | None) -> bool:
+            return dims is not None and all(isinstance(dim, int) for dim in dims[start:end])
+
+        declared = None if value.shape is None else value.shape.dims
+        return is_static(declared) or is_static(self._typing.dims(value))
+
+    def known(self, value: ir.Value) -> np.ndarray | None:
+        """Return the integers or booleans that a value is in every run, None if not known."""
+        return self._folder.value(value)
+
+    @functools.cached_property
+    def _folder(self) -> Folder:
+        return Folder(type_values(self._model, proven=True, ranks=False))
 
     def is_iteration(self, value: ir.Value) -> bool:
         """Whether a value is the number of the iteration in the body of a Loop."""
@@ -49,3 +79,13 @@ class Types:
             if node.op_type == "Loop" and is_default_domain(node)
         )
         return frozenset(node.attributes["body"].as_graph().inputs[0] for node in loops)
+
+    def is_in_branch(self, node: ir.Node) -> bool:
+        """Whether a node stands in a branch of an If, at any depth."""
+        return node.graph in self._in_branches
+
+    @functools.cached_property
+    def _in_branches(self) -> frozenset[ir.Graph]:
+        nodes = (node for graph in all_graphs(self._model) for node in graph)
+        branching = (n for n in nodes if n.op_type == "If" and is_default_domain(n))
+        return frozenset(graph for node in branching for graph in graphs_inside(node))

@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graphs import is_default_domain
-from passes.sequence_map import sequence_source
+from passes.maps.sequence_source import cut_tensor
+from passes.maps.tensor_source import TensorSource
 from passes.sequences.parts import Parts, Sliced
-from passes.site import TensorSource
 from passes.typing.value_types import Typing
 
 __all__ = ["MAKERS", "KnownSequences", "maker"]
@@ -98,8 +98,8 @@ class KnownSequences:
         return None if element is None else known.insert(element, position)
 
     def _sliced(self, node: ir.Node) -> Parts | None:
-        source = sequence_source(node.outputs[0], self._typing)
-        if not isinstance(source, TensorSource):
+        source = cut_tensor(node.outputs[0], self._typing)
+        if source is None:
             return None
         dims = self._typing.dims(source.tensor)
         dim: int | str | None = None

@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.site import TensorSource
+from passes.maps.tensor_source import TensorSource
 
 __all__ = ["MOST_PIECES", "Element", "Part", "Parts", "Piece", "Sliced"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.maps.element_source import PreparedSource
 from passes.sequences.parts import Piece, Sliced
-from passes.sources import PreparedSource, prepare_source
 from passes.typing.value_types import Typing
 
 __all__ = ["SlicedReader"]
@@ -85,7 +85,7 @@ class SlicedReader:
             index = builder.op("Gather", [every, index], {"axis": 0})
         if sliced.node not in self._prepared:
             whole = dataclasses.replace(source, tensor=checked)
-            self._prepared[sliced.node] = prepare_source(self._builder(sliced), whole, dtype)
+            self._prepared[sliced.node] = whole.prepare(self._builder(sliced), dtype)
         return self._prepared[sliced.node].read(builder, index)
 
     def piece(self, builder: Builder, piece: Piece) -> ir.Value | None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
+from passes.drafts import drafting
 from passes.graphs import all_graphs, is_default_domain
 from passes.opset_forms import to_opset_form
 from passes.sequences.carried import rewrite_loop
@@ -62,24 +63,24 @@ def _rewrite_if(
         if held is None:
             continue
         reader = SlicedReader(typing, opset)
-        builders = [Builder(node.name or "If") for _ in branches]
-        written = [
-            [_write(builder, element, reader) for element in elements]
-            for builder, elements in zip(builders, held, strict=True)
-        ]
-        if any(value is None for values in written for value in values):
-            for builder in (*builders, *reader.builders().values()):
-                drop_uses(builder.nodes)
-            continue
-        for at, builder in reader.builders().items():
-            to_opset_form(builder.nodes, opset)
-            assert at.graph is not None
-            at.graph.insert_before(at, builder.nodes)
-        for branch, builder, values in zip(branches, builders, written, strict=True):
-            to_opset_form(builder.nodes, opset)
-            branch.extend(builder.nodes)
-            _put_outputs(branch, k, [v for v in values if v is not None])
-        _rebuild(node, k, held[0], typing)
+        with drafting() as draft:
+            builders = [Builder(node.name or "If") for _ in branches]
+            written = [
+                [_write(builder, element, reader) for element in elements]
+                for builder, elements in zip(builders, held, strict=True)
+            ]
+            if any(value is None for values in written for value in values):
+                continue
+            for at, builder in reader.builders().items():
+                to_opset_form(builder.nodes, opset)
+                assert at.graph is not None
+                at.graph.insert_before(at, builder.nodes)
+            for branch, builder, values in zip(branches, builders, written, strict=True):
+                to_opset_form(builder.nodes, opset)
+                branch.extend(builder.nodes)
+                _put_outputs(branch, k, [v for v in values if v is not None])
+            _rebuild(node, k, held[0], typing)
+            draft.keep_placed()
         return True
     return False
 

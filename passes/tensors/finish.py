@@ -10,8 +10,8 @@ from passes.graphs import is_default_domain
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
+from passes.maps.tensor_source import TensorSource
 from passes.names import make_names_unique
-from passes.site import TensorSource
 from passes.splice import remove_dead, splice
 from passes.tensors.io import PassedSequence, TensorIo
 from passes.typing import Typing, Typings

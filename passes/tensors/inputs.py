@@ -8,8 +8,10 @@ import re
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import all_graphs, default_opset
+from passes.flat_views import LEAST_OPSET, FlatView, write_view
+from passes.graphs import all_graphs, default_opset, is_default_domain
 from passes.loops.escape import SPLITTABLE
+from passes.names import make_names_unique
 from passes.opset_forms import CARRIES_SEQUENCES, to_opset_form
 from passes.promises import Promises
 from passes.sequence_map import is_sequence_map
@@ -32,7 +34,10 @@ class TensorInputsPass(ir.passes.InPlacePass):
        is that of the bodies that read it.
     2. Elements that may differ along their first axis only: one tensor ``[sum(len_i), *rest]`` in
        the place of the sequence, and a further input ``NAME.lengths``, int64 ``[B]``, at the end.
-    3. What may differ along another axis, or has an unknown rank, stays a sequence.
+    3. Elements that may differ along other axes: one tensor ``[P, *rest]`` in the place of the
+       sequence, the elements row-major one behind the other, and a further input ``NAME.sizes``,
+       int64 ``[B, k]``, at the end.
+    4. What has an unknown rank, or differs along other axes before opset 14, stays a sequence.
 
     A declared number that is not promised is relied on: a list that breaks it cannot be given to
     the new model at all.
@@ -60,7 +65,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
         self.io, self.refused = TensorIo.read(model), []
         self._opset = default_opset(model)
         graph = model.graph
-        builder = Builder("tensor_io")
+        builder = Builder("tensor_io", self._opset)
         self._used = _symbols(graph)
         for position, value in enumerate(list(graph.inputs)):
             passed = self._decide(value)
@@ -73,6 +78,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
             graph.insert_before(graph[0], builder.nodes)
         else:
             graph.extend(builder.nodes)
+        make_names_unique(model)
         self.io.write(model)
         return ir.passes.PassResult(model, True)
 
@@ -96,6 +102,9 @@ class TensorInputsPass(ir.passes.InPlacePass):
             self.refused.append(Refusal("input", name, reason, _UNKNOWN_RANK))
             return None
         ragged = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+        if ragged not in ([], [0]) and self._opset >= LEAST_OPSET:
+            self._note(value, dims)
+            return PassedSequence("flat", dims)
         if ragged not in ([], [0]):
             axes = " and ".join(map(str, ragged))
             reason = f"has elements that may differ along axes {axes}"
@@ -106,6 +115,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
                 f"promise equal shapes with --uniform {name}, or numbers for all dimensions but "
                 f"the first with --input-shape {name}={known}"
             )
+            remedy += f"; or convert the model to opset {LEAST_OPSET}"
             self.refused.append(Refusal("input", name, reason, remedy))
             return None
         self._note(value, dims)
@@ -168,11 +178,12 @@ class TensorInputsPass(ir.passes.InPlacePass):
         old = graph.inputs[position]
         name = old.name or ""
         dtype = old.dtype or ir.DataType.UNDEFINED
-        is_packed = passed.form == "packed"
-        size = _fresh_symbol(graph, f"{name}_rows" if is_packed else f"{name}_length")
+        is_stacked = passed.form == "stacked"
+        first, behind = passed.span
+        size = _fresh_symbol(graph, f"{name}_length" if is_stacked else f"{name}_rows")
         dims = None if passed.dims is None else self._own_symbols(passed.dims)
         if dims is not None:
-            dims = (size, *dims[is_packed:])
+            dims = (size, *dims[behind:])
         old.name = None
         tensor = ir.Value(
             name=name,
@@ -182,16 +193,24 @@ class TensorInputsPass(ir.passes.InPlacePass):
         )
         tensor.metadata_props.update(old.metadata_props)
         graph.inputs[position] = tensor
-        if is_packed:
+        if not is_stacked:
             symbol = _fresh_symbol(graph, f"{name}_length")
-            lengths = ir.Value(
-                name=fresh_name(model, f"{name}.lengths"),
+            is_flat = passed.form == "flat"
+            beside = ir.Value(
+                name=fresh_name(model, f"{name}.{'sizes' if is_flat else 'lengths'}"),
                 type=ir.TensorType(_INT64),
-                shape=ir.Shape([symbol]),
+                shape=ir.Shape([symbol, behind - first] if is_flat else [symbol]),
             )
-            graph.inputs.append(lengths)
-            passed = PassedSequence("packed", passed.dims, lengths.name or "")
-            sequence = builder.op("SplitToSequence", [tensor, lengths], {"axis": 0})
+            graph.inputs.append(beside)
+            passed = PassedSequence(passed.form, passed.dims, beside.name or "")
+        if passed.form == "flat":
+            numbers = [d if isinstance(d, int) else 0 for d in passed.dims or ()]
+            lead, rest = tuple(numbers[:first]), tuple(numbers[behind:])
+            view = FlatView(tensor, beside, lead, rest, behind - first)
+            _count_by_sizes(builder, old, beside)
+            sequence = write_view(builder, view, dtype)
+        elif passed.form == "packed":
+            sequence = builder.op("SplitToSequence", [tensor, beside], {"axis": 0})
         else:
             sequence = builder.op("SplitToSequence", [tensor], {"axis": 0, "keepdims": 0})
         sequence.type = ir.SequenceType(ir.TensorType(dtype))
@@ -200,8 +219,8 @@ class TensorInputsPass(ir.passes.InPlacePass):
             if output is old:
                 graph.outputs[place] = tensor
                 self.io.outputs[name] = passed
-                if is_packed and lengths not in graph.outputs:
-                    graph.outputs.append(lengths)
+                if not is_stacked and beside not in graph.outputs:
+                    graph.outputs.append(beside)
         old.replace_all_uses_with(sequence)
         self.io.inputs[name] = passed
 
@@ -211,6 +230,20 @@ class TensorInputsPass(ir.passes.InPlacePass):
         A symbol of a sequence type says nothing; a symbol of a tensor type would.
         """
         return tuple(None if isinstance(d, str) and self._used[d] > 1 else d for d in dims)
+
+
+def _count_by_sizes(builder: Builder, sequence: ir.Value, sizes: ir.Value) -> None:
+    """Read the length of a sequence off the sizes of its elements."""
+    for node, _ in list(sequence.uses()):
+        if node.op_type == "SequenceLength" and is_default_domain(node):
+            shape = builder.op("Shape", [sizes])
+            count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
+            count.type, count.shape = ir.TensorType(_INT64), ir.Shape([])
+            old = node.outputs[0]
+            count.name, old.name = old.name, None
+            old.replace_all_uses_with(count, replace_graph_outputs=True)
+            assert node.graph is not None
+            node.graph.remove(node, safe=True)
 
 
 def fresh_name(model: ir.Model, name: str) -> str:

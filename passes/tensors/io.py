@@ -15,6 +15,9 @@ __all__ = ["TENSOR_IO_KEY", "PassedSequence", "Refusal", "TensorIo"]
 
 TENSOR_IO_KEY = "seqmap.tensor_io"
 
+_BESIDE = {"packed": "lengths", "flat": "sizes"}
+"""What the second tensor of a form is called in the record."""
+
 
 @dataclasses.dataclass(frozen=True)
 class PassedSequence:
@@ -22,14 +25,26 @@ class PassedSequence:
 
     Attributes:
         form: ``stacked``: one tensor ``[B, *s]``. ``packed``: one tensor ``[sum(len_i), *rest]``,
-            and a second one, int64 ``[B]``, with the lengths.
+            and a second one, int64 ``[B]``, with the lengths. ``flat``: one tensor
+            ``[P, *rest]``, the elements row-major one behind the other, and a second one, int64
+            ``[B, k]``, with their sizes along the ``k`` axes from the first that may differ to
+            the last. Packed is the case in which the first axis alone may differ.
         dims: What was known of the dimensions of an element; None if not even the rank was.
-        lengths: Name of the input or output with the lengths; empty for a stacked one.
+        lengths: Name of the input or output with the lengths, or the sizes; empty for a stacked
+            one.
     """
 
-    form: Literal["stacked", "packed"]
+    form: Literal["stacked", "packed", "flat"]
     dims: tuple[int | str | None, ...] | None
     lengths: str = ""
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first axis of an element that the lengths or sizes tell, and the one behind."""
+        if self.form == "flat" and self.dims is not None:
+            ragged = [axis for axis, dim in enumerate(self.dims) if not isinstance(dim, int)]
+            return ragged[0], ragged[-1] + 1
+        return 0, int(self.form == "packed")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +114,7 @@ def _to_dict(passed: Mapping[str, PassedSequence]) -> dict[str, Any]:
             "dims": None if one.dims is None else list(one.dims),
         }
         if one.lengths:
-            found[name]["lengths"] = one.lengths
+            found[name][_BESIDE[one.form]] = one.lengths
     return found
 
 
@@ -108,11 +123,13 @@ def _from_dict(record: Mapping[str, Any]) -> dict[str, PassedSequence]:
         name: PassedSequence(
             one["form"],
             None if one["dims"] is None else dims_of(one["dims"]),
-            one.get("lengths", ""),
+            one.get(_BESIDE.get(one["form"], ""), ""),
         )
         for name, one in record.items()
     }
     for one in passed.values():
-        if one.form not in ("stacked", "packed") or not isinstance(one.lengths, str):
-            raise ValueError("a form is stacked or packed, and lengths are a name")
+        if one.form not in ("stacked", *_BESIDE) or not isinstance(one.lengths, str):
+            raise ValueError("a form is stacked, packed or flat, and lengths or sizes are a name")
+        if one.form == "flat" and all(isinstance(dim, int) for dim in one.dims or ()):
+            raise ValueError("elements that are flat have a dimension that is not known")
     return passed

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder, drop_uses, tensor_value
+from passes.builder import Builder, tensor_value
 from passes.graphs import is_default_domain
 from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
-from passes.sequence_map import sequence_source
-from passes.site import ElementSource, SequenceSource, TensorSource
+from passes.maps.element_source import ElementSource
+from passes.maps.sequence_source import cut_tensor, sequence_source
 from passes.typing import Typings
 
 __all__ = ["lengths_of"]
@@ -28,18 +28,19 @@ def lengths_of(builder: Builder, sequence: ir.Value, typings: Typings) -> ir.Val
         typings: Both typings of the model.
     """
     source = sequence_source(sequence, typings.proven)
-    if isinstance(source, TensorSource) and source.split is not None:
-        if not source.split_is_scalar and source.axis == 0:
-            return builder.op("Cast", [source.split], {"to": int(_INT64)})
-    elif isinstance(source, SequenceSource):
-        node = source.sequence.producer()
+    cut, made = cut_tensor(sequence, typings.proven), source.as_sequence
+    if cut is not None and cut.split is not None:
+        if not cut.split_is_scalar and cut.axis == 0:
+            return builder.op("Cast", [cut.split], {"to": int(_INT64)})
+    elif made is not None:
+        node = made.producer()
         if node is not None and is_default_domain(node):
             if node.op_type == "SequenceConstruct":
                 sizes = [_first_dim(builder, v) for v in node.inputs if v is not None]
                 rows = [builder.op("Unsqueeze", [s, builder.ints(0)]) for s in sizes]
                 return builder.op("Concat", rows, {"axis": 0})
             if node.op_type == "SequenceMap":
-                return _of_map(builder, node, source.sequence)
+                return _of_map(builder, node, made)
     return _by_loop(builder, source, typings)
 
 
@@ -65,7 +66,6 @@ def _by_loop(builder: Builder, source: ElementSource, typings: Typings) -> ir.Va
     body = LoopBody(inner.nodes, [size], [(element, source)], {})
     plans = {0: OutputPlan(Form.SCAN_OUTPUT, _INT64, ())}
     held = write_loop(builder, body, typings, plans)[0]
-    drop_uses(inner.nodes)
     return held.value
 
 

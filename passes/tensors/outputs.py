@@ -7,16 +7,16 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.fusing.stack import is_proven_equal
+from passes.flat_views import read_view
 from passes.graphs import default_opset, is_default_domain, walk_nodes
 from passes.loops.escape import SPLITTABLE
+from passes.maps.sequence_source import before_identities, cut_tensor
+from passes.maps.tensor_source import TensorSource
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
 from passes.promises import Promises
-from passes.sequence_map import sequence_source
-from passes.site import SequenceSource, TensorSource
 from passes.splice import remove_dead
-from passes.tensors.cuts import cut_of, take_cut
+from passes.tensors.cut_sequences import cut_of, take_cut
 from passes.tensors.inputs import fresh_name
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 from passes.tensors.lengths import lengths_of
@@ -40,7 +40,9 @@ class TensorOutputsPass(ir.passes.InPlacePass):
     2. Elements proven to differ along their first axis only: one tensor ``[sum(len_i), *rest]``
        in the place of the sequence, and a further output ``NAME.lengths``, int64 ``[B]``, at the
        end.
-    3. Others stay sequences.
+    3. Elements that were written as rows and sizes: these in the place of the sequence, and the
+       sizes in a further output ``NAME.sizes``, int64 ``[B, k]``.
+    4. Others stay sequences.
 
     A sequence that SplitToSequence cuts off a tensor in that form is that tensor. Any other is
     concatenated; where the passes that follow leave the ConcatFromSequence, `FinishTensorIoPass`
@@ -87,7 +89,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         if not outputs:
             return ir.passes.PassResult(model, False)
         typings = type_both_ways(model, self._promises)
-        writer = _Writer(model, typings)
+        writer = _TensorWriter(model, typings)
         for position, value in outputs:
             name = value.name or ""
             dims = _better(_equal_dims(value, typings), self._known.get(name))
@@ -109,7 +111,8 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         cut = cut_of(value, typings)
         if cut is None or cut == "empty":
             return None
-        return PassedSequence(cut, _numbers(dims))
+        view = read_view(value)
+        return PassedSequence(cut, _numbers(dims) if view is None else view.dims)
 
     def _decide(self, name: str, dims: Dims | None) -> PassedSequence | None:
         if dims is None:
@@ -133,11 +136,11 @@ def _equal_dims(sequence: ir.Value, typings: Typings) -> Dims | None:
     None as a whole where the rank is unknown.
     """
     proven = typings.proven
-    source = sequence_source(sequence, proven)
-    if isinstance(source, TensorSource):
+    source = cut_tensor(sequence, proven)
+    if source is not None:
         dims = _one_number_each(proven, proven.dims(source.tensor))
         return None if dims is None else _of_slices(source, list(dims), typings)
-    sequence = source.sequence if isinstance(source, SequenceSource) else sequence
+    sequence = before_identities(sequence)
     node = sequence.producer()
     if node is None or not is_default_domain(node):
         return _one_number_each(proven, proven.dims(sequence))
@@ -170,7 +173,7 @@ def _of_slices(source: TensorSource, dims: list[int | str | None], typings: Typi
     axis = source.axis % len(dims)
     if source.split is None:
         dims[axis : axis + 1] = [1] if source.keepdims else []
-    elif is_proven_equal(source, typings):
+    elif source.has_one_shape(typings.proven):
         dims[axis] = "size"
     else:
         dims[axis] = None
@@ -187,7 +190,7 @@ def _common(every: Sequence[Dims | None]) -> Dims | None:
     )
 
 
-class _Writer:
+class _TensorWriter:
     """Records tensors of sequences at the end of the main graph."""
 
     def __init__(self, model: ir.Model, typings: Typings) -> None:
@@ -200,17 +203,20 @@ class _Writer:
         graph = self._model.graph
         builder = Builder("tensor_io")
         name = sequence.name or ""
-        is_packed = passed.form == "packed"
-        tensor, *lengths = self._tensors(builder, sequence, passed)
+        _, behind = passed.span
+        tensor, *beside = self._tensors(builder, sequence, passed)
         tensor.type = ir.TensorType(sequence.dtype or ir.DataType.UNDEFINED)
         if passed.dims is not None:
-            tensor.shape = ir.Shape([None, *passed.dims[is_packed:]])
+            tensor.shape = ir.Shape([None, *passed.dims[behind:]])
         tensor.doc_string = sequence.doc_string
-        for value in lengths:
-            value.type, value.shape = ir.TensorType(_INT64), ir.Shape([None])
-            value.name = fresh_name(self._model, f"{name}.lengths")
+        for value in beside:
+            first, is_flat = passed.span[0], passed.form == "flat"
+            shape = [None, behind - first] if is_flat else [None]
+            value.type, value.shape = ir.TensorType(_INT64), ir.Shape(shape)
+            kind = "sizes" if is_flat else "lengths"
+            value.name = fresh_name(self._model, f"{name}.{kind}")
             graph.outputs.append(value)
-            passed = PassedSequence("packed", passed.dims, value.name)
+            passed = PassedSequence(passed.form, passed.dims, value.name)
         graph.outputs[position] = tensor
         to_opset_form(walk_nodes(builder.nodes), default_opset(self._model))
         graph.extend(builder.nodes)

@@ -28,7 +28,7 @@ _MADE_BY_INFERENCE = re.compile(r"unk__\d+")
 
 
 @dataclasses.dataclass(frozen=True)
-class _State:
+class _LoopState:
     """A tensor that a Loop carries.
 
     Attributes:
@@ -54,7 +54,7 @@ class _State:
         return not shape.HasField("shape") or len(shape.shape.dim) == len(self.first or ())
 
 
-_States: TypeAlias = dict[Place, _State]
+_States: TypeAlias = dict[Place, _LoopState]
 _Known: TypeAlias = dict[Place, Dims | None]
 
 
@@ -108,7 +108,7 @@ def _checked(states: _States, known: _Known) -> _Known:
 
 def _states(
     graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Types, place: Place
-) -> Iterator[tuple[Place, _State]]:
+) -> Iterator[tuple[Place, _LoopState]]:
     """Yield the tensors that Loops carry in a graph and in all graphs inside of it."""
     types = outer.new_child(_types_of(inferred))
     for at, (node, typed) in enumerate(zip(graph.node, inferred.node, strict=True)):
@@ -127,7 +127,7 @@ def _states(
                     continue
                 yield (
                     (*place, at, number, i),
-                    _State(
+                    _LoopState(
                         graph,
                         body.input[i + 2],
                         node.output[i] if i < len(node.output) else "",
@@ -160,7 +160,7 @@ def _common(one: Dims | None, other: Dims | None) -> Dims | None:
     return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
 
 
-def _enter(state: _State, dims: Dims) -> None:
+def _enter(state: _LoopState, dims: Dims) -> None:
     """Declare the shape of a state, inside of the body where it declares nothing, and behind."""
     _declare(state.inner, state.dtype, dims)
     if not state.result:

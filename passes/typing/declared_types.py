@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import subgraphs
+from passes.flat_views import read_view
 from passes.promises import Promises
-from passes.typing.value_types import Typing, ValueType
+from passes.typing.value_types import ValueType
 
-__all__ = ["enter_promises", "erase", "restore_elements"]
+__all__ = ["enter_promises", "erase", "erase_body", "show_views"]
 
 
 def erase(proto: onnx.ModelProto, ranks: bool) -> None:
@@ -31,6 +31,13 @@ def erase(proto: onnx.ModelProto, ranks: bool) -> None:
     _erase_nodes(proto.graph.node, ranks)
     for function in proto.functions:
         _erase_nodes(function.node, ranks)
+
+
+def erase_body(body: onnx.GraphProto) -> None:
+    """Forget the dimensions of all that a body declares but of its inputs; ranks stay."""
+    for value in (*body.output, *_without_initializers(body)):
+        _erase_dims(value.type, ranks=True)
+    _erase_nodes(body.node, ranks=True)
 
 
 def _without_initializers(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -78,22 +85,19 @@ def _erase_dims(type_: onnx.TypeProto, ranks: bool) -> None:
             _erase_dims(type_.optional_type.elem_type, ranks)
 
 
-def restore_elements(graph: ir.Graph, proto: onnx.GraphProto, elements: Typing) -> None:
-    """Give the elements that maps read the dimensions that a typing has for them."""
+def show_views(graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Declare the elements of a view as its operators make them, which inference cannot tell."""
     for node, node_proto in zip(graph, proto.node, strict=True):
-        attributes = {a.name: a for a in node_proto.attribute}
-        for name, inner in subgraphs(node):
-            if "[" in name:
-                continue
-            inner_proto = attributes[name].g
-            restore_elements(inner, inner_proto, elements)
-            if node.op_type != "SequenceMap":
-                continue
-            for value, outer, info in zip(
-                inner.inputs, node.inputs, inner_proto.input, strict=False
-            ):
-                if outer is not None and elements.is_sequence(outer):
-                    _set_dims(info.type, elements[value])
+        view = read_view(node.outputs[0]) if node.op_type == "SequenceMap" else None
+        if view is None:
+            continue
+        (body,) = (a.g for a in node_proto.attribute if a.name == "body")
+        shape = body.output[0].type.tensor_type.shape
+        shape.Clear()
+        for known in view.dims:
+            dim = shape.dim.add()
+            if known is not None:
+                dim.dim_value = known
 
 
 def enter_promises(proto: onnx.GraphProto, promises: Promises) -> None:

@@ -9,13 +9,22 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graphs import captured_values, constant_value, subgraphs
+from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
 from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
+from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.carried_types import hide_first_elements
+from passes.typing.shape_functions import has_shape_function, stand_in_typed
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
-__all__ = ["infer", "proto_without_data", "read_graph", "show_constants", "stand_in"]
+__all__ = [
+    "hide_empty_scales",
+    "infer",
+    "proto_without_data",
+    "read_graph",
+    "show_constants",
+    "stand_in",
+]
 
 _LARGEST_DATA = 1024
 _LARGEST_SHOWN = 64
@@ -50,8 +59,10 @@ _LIKE_THEIR_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"
 
 
 def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
-    """Make Identity, for inference only, of nodes that it does not know, at any depth."""
+    """Replace nodes that inference does not know, for inference only, at any depth."""
     for node in nodes:
+        if has_shape_function(node):
+            stand_in_typed(node)
         if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
             node.op_type = "Identity"
             del node.input[1:]
@@ -59,6 +70,20 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
         for attribute in node.attribute:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
                 stand_in(graph.node)
+
+
+def hide_empty_scales(graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Leave out the empty scales of each Resize to sizes, for inference only, at any depth.
+
+    Exporters give both, and ONNX's inference takes empty scales for as many as there are axes.
+    """
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+            hide_empty_scales(inner, inner_proto)
+        if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
+            scales = constant_value(node.inputs[2])
+            if scales is not None and not scales.size:
+                node_proto.input[2] = ""
 
 
 def _subgraph_pairs(
@@ -100,9 +125,12 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
     Raises:
         RewriteError: The types that the model declares contradict each other.
     """
+    if all(one.domain != shape_functions.DOMAIN for one in proto.opset_import):
+        proto.opset_import.add(domain=shape_functions.DOMAIN, version=shape_functions.VERSION)
+    carries = b"Loop" in proto.SerializeToString()
     try:
         inferred = _inferred(proto)
-        if hide_first_elements(proto, inferred):
+        if carries and hide_first_elements(proto, inferred):
             inferred = _inferred(proto)
     except onnx.shape_inference.InferenceError as error:
         message = " ".join(str(error).split())
@@ -110,7 +138,7 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
             f"The types that the model declares contradict each other: {message}. Correct them "
             "where the model is made."
         ) from error
-    return keep_carried_shapes(proto, inferred, _inferred)
+    return keep_carried_shapes(proto, inferred, _inferred) if carries else inferred
 
 
 def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -149,9 +177,23 @@ def _all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
                 yield from _all_dims(attribute.g)
 
 
-def _value_type(proto: onnx.TypeProto) -> ValueType:
+def _value_type(proto: onnx.TypeProto, known: dict[bytes, ValueType]) -> ValueType:
+    """Return what a type says; ``known`` holds the types that were read before."""
+    key = proto.SerializeToString()
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _read_type(proto)
+    # Each value has a type of its own, which may be written later.
+    if isinstance(found.type, ir.TensorType):
+        return ValueType(ir.TensorType(found.type.dtype), found.dims)
+    return _read_type(proto)
+
+
+def _read_type(proto: onnx.TypeProto) -> ValueType:
     if not _has_element_type(proto):
         return UNKNOWN  # inference failed in the body of the map that yields the value
+    if proto.HasField("tensor_type"):
+        return ValueType(ir.TensorType(ir.DataType(proto.tensor_type.elem_type)), _dims(proto))
     return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
 
 
@@ -187,7 +229,7 @@ def _corrected(node: ir.Node, known: ValueType) -> ValueType:
 
     Inference of Attention gives 0 where it lacks a dimension, and a true 0 is rare.
     """
-    if known.dims is None or node.op_type == "Constant":
+    if known.dims is None or (known.dims and 0 not in known.dims) or node.op_type == "Constant":
         return known
     if node.op_type == "Attention" and not known.dims:
         return dataclasses.replace(known, dims=None)
@@ -202,6 +244,7 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
         for value in (*proto.value_info, *proto.input, *proto.output)
         if value.type.WhichOneof("value")
     }
+    read: dict[bytes, ValueType] = {}
     for value in graph.initializers.values():
         tensor = value.const_value
         if tensor is not None:
@@ -209,11 +252,11 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
             typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
     for value in graph.inputs:
         if value.name in types:
-            typing.set(value, _value_type(types[value.name]))
+            typing.set(value, _value_type(types[value.name], read))
     for node, node_proto in zip(graph, proto.node, strict=True):
         for value, name in zip(node.outputs, node_proto.output, strict=False):
             if name in types:
-                known = _value_type(types[name])
+                known = _value_type(types[name], read)
                 typing.set(value, _corrected(node, known))
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

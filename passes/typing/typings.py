@@ -9,16 +9,24 @@ inputs of the main graph, and what follows from the operators.
 
 from __future__ import annotations
 
+import onnx
 import onnx_ir as ir
 
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.body_symbols import join_symbols
-from passes.typing.declared_types import enter_promises, erase, restore_elements
+from passes.typing.declared_types import enter_promises, erase, show_views
 from passes.typing.element_symbols import forget_element_symbols, name_elements
 from passes.typing.function_types import read_functions
-from passes.typing.inference import infer, proto_without_data, read_graph, show_constants, stand_in
+from passes.typing.inference import (
+    hide_empty_scales,
+    infer,
+    proto_without_data,
+    read_graph,
+    show_constants,
+    stand_in,
+)
 from passes.typing.value_types import Typing, Typings, ValueType
 
 __all__ = ["TypeValuesPass", "Typing", "Typings", "ValueType", "type_both_ways", "type_values"]
@@ -32,7 +40,6 @@ def type_values(
     proven: bool = False,
     ranks: bool = True,
     promises: Promises | None = None,
-    elements: Typing | None = None,
 ) -> Typing:
     """Infer the types of all values of a model, bodies and functions included.
 
@@ -43,23 +50,41 @@ def type_values(
         proven: Erase the dimensions of sequences and of all that was derived from them.
         ranks: Keep their ranks even so; a rank that is only declared may be false too.
         promises: Shapes of inputs that the caller vouches for.
-        elements: With ``proven``: take the elements that maps read to have the dimensions that
-            they have here, as a guard will have checked.
 
     Returns:
         The table. A value that inference could not type has what the model declares.
     """
     make_names_unique(model)
     proto = proto_without_data(model)
+    return _type_named(model, proto, proven=proven, ranks=ranks, promises=promises)
+
+
+def _type_named(
+    model: ir.Model,
+    proto: onnx.ModelProto,
+    *,
+    proven: bool = False,
+    ranks: bool = True,
+    promises: Promises | None = None,
+) -> Typing:
+    """Infer the types of a model whose names are unique; see `type_values`.
+
+    Args:
+        model: The model.
+        proto: The same without data; it is used up.
+        proven: See `type_values`, as for the others.
+        ranks: The same.
+        promises: The same.
+    """
     for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
         stand_in(nodes)
     if proven:
         erase(proto, ranks)
-    if elements is not None:
-        restore_elements(model.graph, proto.graph, elements)
+    show_views(model.graph, proto.graph)
     if promises is not None:
         enter_promises(proto.graph, promises)
     show_constants(model.graph, proto.graph, {})
+    hide_empty_scales(model.graph, proto.graph)
     inferred = infer(proto)
     if proven and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)
@@ -85,10 +110,13 @@ def type_both_ways(model: ir.Model, promises: Promises | None = None) -> Typings
 
     Whoever promises that the declared types hold makes them one.
     """
-    declared = type_values(model, promises=promises)
+    make_names_unique(model)
+    proto, again = proto_without_data(model), onnx.ModelProto()
+    again.CopyFrom(proto)
+    declared = _type_named(model, proto, promises=promises)
     if promises is not None and promises.trust_types:
         return Typings(declared, declared)
-    return Typings(declared, type_values(model, proven=True, promises=promises))
+    return Typings(declared, _type_named(model, again, proven=True, promises=promises))
 
 
 def _written(dim: int | str | None) -> int | str | None:

@@ -51,6 +51,10 @@ class Typing:
         """Return an empty table in which symbols mean what they mean here."""
         return Typing(self._symbols, names_axes=self._names_axes)
 
+    def name_dimension(self, symbol: str) -> None:
+        """Let a symbol that no value has stand for one number in the whole model."""
+        self._symbols |= {symbol}
+
     def __getitem__(self, value: ir.Value) -> ValueType:
         """Return what is known of a value."""
         return self._types.get(value, UNKNOWN)
@@ -120,10 +124,17 @@ class Typing:
 
 @dataclasses.dataclass(frozen=True)
 class Typings:
-    """The declared and the proven typing of one model."""
+    """The declared and the proven typing of one model.
+
+    Attributes:
+        declared: What the model's types say.
+        proven: What holds whatever they say.
+        contradicted: The bodies in which declared dimensions contradict each other.
+    """
 
     declared: Typing
     proven: Typing
+    contradicted: set[ir.Graph] = dataclasses.field(default_factory=set)
 
     def copy(self, values: Mapping[ir.Value, ir.Value | None]) -> None:
         """Give each new value the types of the old one."""

@@ -26,10 +26,14 @@ from rewriter.backends import (
     tract,
     tvm,
 )
-from rewriter.backends.ordered import OrderedSession
 from rewriter.backends.profiling import Placement
-from rewriter.backends.session import BackendError, PlacementError, Session
-from rewriter.backends.tract import TractSession
+from rewriter.backends.session import (
+    AsGivenSession,
+    BackendError,
+    PlacementError,
+    PlacingSession,
+    Session,
+)
 from rewriter.feed_checks import as_feeds, check_feeds
 from rewriter.feed_files import read_feeds
 from rewriter.tensor_io import TensorSession
@@ -118,7 +122,9 @@ BACKENDS: dict[str, Backend] = {
 """Every backend that is known, installed or not."""
 
 
-def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") -> Session:
+def open_session(
+    model: Any, backend: str = "onnxruntime", device: str = "cpu", *, threads: int | None = None
+) -> Session:
     """Make a model ready to run.
 
     Args:
@@ -126,6 +132,8 @@ def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") 
             found from a path, or from where the model was loaded.
         backend: The name of a backend.
         device: One of its devices.
+        threads: Threads of one run, where the backend can be told (onnxruntime); None lets it
+            choose.
 
     Raises:
         BackendError: The backend is unknown or not installed, refuses the model, or would run it
@@ -145,7 +153,10 @@ def open_session(model: Any, backend: str = "onnxruntime", device: str = "cpu") 
             "a path, or load it with rewriter.load",
             is_limit=True,
         )
-    session = chosen.open(proto, taken.folder, device)
+    if threads is not None and chosen.name == "onnxruntime":
+        session = onnxruntime.open_session(proto, taken.folder, device, threads)
+    else:
+        session = chosen.open(proto, taken.folder, device)
     io = TensorIo.read(taken.model)
     if not io.inputs:
         return session
@@ -168,7 +179,7 @@ def placement(session: Session, feeds: Mapping[str, Any]) -> Placement | None:
     """
     if isinstance(session, TensorSession):
         return placement(session.session, session.tensors(feeds))
-    if isinstance(session, onnxruntime.OnnxruntimeSession):
+    if isinstance(session, PlacingSession):
         return session.placement(feeds)
     return None
 
@@ -191,7 +202,7 @@ def run_as_given(
     """
     if isinstance(session, TensorSession):
         return run_as_given(session.session, session.tensors(feeds), with_shapes=with_shapes)
-    if isinstance(session, TractSession | OrderedSession):
+    if isinstance(session, AsGivenSession):
         return session.run_as_given(feeds, with_shapes=with_shapes)
     return session.run(feeds)
 

@@ -78,13 +78,16 @@ def provider_of(device: str) -> str:
     )
 
 
-def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Session:
+def open_session(
+    model: onnx.ModelProto, folder: Path | None, device: str, threads: int | None = None
+) -> Session:
     """Make a model ready to run.
 
     Args:
         model: The model.
         folder: Where its external weights lie.
         device: ``cpu``, ``cuda``, ... or the name of an execution provider.
+        threads: Threads of one run; None lets onnxruntime choose.
 
     Raises:
         BackendError: onnxruntime refuses the model, or does not run it on that device.
@@ -92,14 +95,20 @@ def open_session(model: onnx.ModelProto, folder: Path | None, device: str) -> Se
     reason = missing()
     if reason:
         raise BackendError(f"cannot run on onnxruntime: {reason}", is_limit=True)
-    return OnnxruntimeSession(model, folder, device)
+    return OnnxruntimeSession(model, folder, device, threads=threads)
 
 
 class OnnxruntimeSession:
     """A session that runs where it was asked to, or does not come to be."""
 
     def __init__(
-        self, model: onnx.ModelProto, folder: Path | None, device: str, *, whole: bool = False
+        self,
+        model: onnx.ModelProto,
+        folder: Path | None,
+        device: str,
+        *,
+        whole: bool = False,
+        threads: int | None = None,
     ) -> None:
         """Open a session.
 
@@ -108,6 +117,7 @@ class OnnxruntimeSession:
             folder: Where its external weights lie.
             device: As for `open_session`.
             whole: Refuse a model of which another provider would run a part.
+            threads: As for `open_session`.
         """
         self._source = (model.SerializeToString(), folder, device)
         self._is_fragile = _holds(model.graph, _FRAGILE) or any(
@@ -118,7 +128,7 @@ class OnnxruntimeSession:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 extra = {"session.disable_cpu_ep_fallback": "1"} if whole else {}
-                self._session = _create(self._source[0], folder, provider, extra)
+                self._session = _create(self._source[0], folder, provider, extra, threads=threads)
         except BackendError:
             raise
         except Exception as error:
@@ -196,10 +206,13 @@ def _create(
     provider: str,
     extra: Mapping[str, str],
     profile: str = "",
+    threads: int | None = None,
 ) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    if threads is not None:
+        options.intra_op_num_threads = threads
     for key, value in extra.items():
         options.add_session_config_entry(key, value)
     if profile:

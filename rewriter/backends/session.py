@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from passes.errors import RewriteError
+from rewriter.backends.profiling import Placement
+from rewriter.errors import BackendError
 
-__all__ = ["BackendError", "PlacementError", "Session", "as_arrays", "has_nothing", "one_line"]
-
-
-class BackendError(RewriteError):
-    """A backend cannot load a model, or fails while running it.
-
-    Attributes:
-        is_limit: The backend lacks something that the model needs; the inputs are not to blame.
-    """
-
-    def __init__(self, message: str, is_limit: bool = False) -> None:
-        super().__init__(message)
-        self.is_limit = is_limit
+__all__ = [
+    "AsGivenSession",
+    "BackendError",
+    "PlacementError",
+    "PlacingSession",
+    "Session",
+    "as_arrays",
+    "has_nothing",
+    "one_line",
+]
 
 
 class PlacementError(BackendError):
@@ -43,6 +41,24 @@ class Session(Protocol):
         Raises:
             BackendError: The model fails on these inputs.
         """
+        ...
+
+
+@runtime_checkable
+class PlacingSession(Protocol):
+    """A session that can tell where nodes ran."""
+
+    def placement(self, feeds: Mapping[str, Any]) -> Placement:
+        """Run the model once more; see `rewriter.backends.placement`."""
+        ...
+
+
+@runtime_checkable
+class AsGivenSession(Protocol):
+    """A session that can run the model as its runtime takes it."""
+
+    def run_as_given(self, feeds: Mapping[str, Any], *, with_shapes: bool) -> dict[str, Any]:
+        """Run the model once; see `rewriter.backends.run_as_given`."""
         ...
 
 

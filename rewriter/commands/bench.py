@@ -1,90 +1,118 @@
-"""``seqmap bench IN``: the model as given against the rewritten one, timed in pairs."""
+"""``seqmap bench IN``: the model as given against the rewritten one, over sizes."""
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from typing import Any
+import dataclasses
+from pathlib import Path
 
-import onnx_ir as ir
-
-from rewriter import backends, models, pipeline, weights
-from rewriter.backends import BackendError, Session
-from rewriter.checking import require_valid
-from rewriter.commands import options
+from rewriter import files, pipeline, timing
+from rewriter.commands import options, reports
 from rewriter.commands.console import Console
-from rewriter.commands.trying import accepted_feed
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = "IN "
-SUMMARY = "time a model as given and rewritten: medians of paired runs and their ratio"
+_TOO_SLOW = 4
+_STEP = 4
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
-    options.add_rewrite_options(parser)
+    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt, - for stdin")
+    options.add_rewrite_options(options.rewrite_group(parser))
     group = parser.add_argument_group("bench")
     group.add_argument(
-        "--repeats", type=options.count, default=30, metavar="N", help="pairs; default: 30"
+        "--sizes",
+        type=_sizes,
+        default=("", None),
+        metavar="SIZES",
+        help="1..4096, or 1,64, of samples; N=1,64 of dimension N",
     )
+    group.add_argument(
+        "--repeats", type=options.count, default=30, metavar="N", help="most pairs; default: 30"
+    )
+    group.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="default: 1; 0: all of them"
+    )
+    group.add_argument(
+        "--min-speedup", type=float, metavar="X", help="status 4 unless X times as fast at last"
+    )
+    group.add_argument("--plot", type=_plot_path, metavar="FILE", help="draw to FILE.svg or .png")
+    reports.add_report_option(group)
     options.add_backend_options(group)
     options.add_feed_options(group)
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
-    """Time both models on one feed; a valid model that is refused as given has no time."""
-    with console.progress("reading"):
-        before = models.load(args.input)
-        weights.require(before)
-    with console.progress("rewriting"):
-        after = pipeline.rewrite(before, **options.rewrite_options(args)).model
-    with console.progress("loading"):
-        slow, refusal = _open(before, args)
-        if slow is None:
-            require_valid(
-                before
-            )  # what is refused for being invalid can end the process, rewritten
-        fast = backends.open_session(after, args.backend, args.device)
-    sessions = [fast] if slow is None else [slow, fast]
-    with console.progress("finding inputs"):
-        # The rewritten model carries the promises that the feed has to keep.
-        feed, _ = accepted_feed(after, args, sessions)
-    with console.progress("timing"):
-        medians = _medians(sessions, feed, args.repeats)
-    console.record |= {"repeats": args.repeats, "after_ms": medians[-1]}
-    if slow is None:
-        console.record |= {"before_ms": None, "ratio": None, "refused": refusal}
-        console.say(f"as given   refused: {refusal}\nrewritten  {medians[0]:.3f} ms")
-        return 0
-    ratio = medians[0] / medians[1]
-    console.record |= {"before_ms": medians[0], "ratio": ratio}
-    console.say(
-        f"as given   {medians[0]:.3f} ms\nrewritten  {medians[1]:.3f} ms\n"
-        f"ratio      {ratio:.2f} (medians of {args.repeats} paired runs)"
-    )
-    return 0
-
-
-def _open(model: ir.Model, args: argparse.Namespace) -> tuple[Session | None, str]:
-    try:
-        return backends.open_session(model, args.backend, args.device), ""
-    except BackendError as error:
-        return None, " ".join(str(error).split())
-
-
-def _medians(sessions: list[Session], feed: dict[str, Any], repeats: int) -> list[float]:
-    """Run the models in turn, so that what disturbs the machine disturbs them all alike.
+    """Time both models; a valid model that is refused as given has no time.
 
     Returns:
-        The median time of each session, in milliseconds.
+        0, or 4 where the largest size gains less than ``--min-speedup``.
     """
-    times: list[list[float]] = [[] for _ in sessions]
-    for _ in range(repeats):
-        for session, own in zip(sessions, times, strict=True):
-            started = time.perf_counter()
-            session.run(feed)
-            own.append(1e3 * (time.perf_counter() - started))
-    return [statistics.median(own) for own in times]
+    options.refuse_overwriting(args.plot, reads=[args.input, args.inputs])
+    options.refuse_overwriting(args.report, reads=[args.input, args.inputs, args.plot])
+    with console.progress("reading"):
+        model = options.read_model(args.input)
+    backend, device = options.place(args)
+    dimension, sizes = args.sizes
+    with console.progress("timing") as move:
+        table = timing.bench(
+            model,
+            sizes=sizes,
+            dimension=dimension,
+            inputs=args.inputs,
+            repeats=args.repeats,
+            backend=backend,
+            device=device,
+            threads=args.threads,
+            seed=args.seed,
+            on_size=move,
+            **options.rewrite_options(args),
+        )
+    console.record |= table.to_dict()
+    console.say(str(table))
+    if args.plot is not None:
+        is_png = args.plot.suffix == ".png"
+        files.write(table.to_png() if is_png else table.to_svg().encode(), args.plot)
+        console.say(f"written to {args.plot}")
+    if args.report is not None:
+        report = pipeline.explain(model, **options.rewrite_options(args))
+        reports.write_report(dataclasses.replace(report, bench=table), args.report, console)
+        console.say(f"written to {args.report}")
+    if args.min_speedup is None or table.speedup is None or table.speedup >= args.min_speedup:
+        return 0
+    console.error(
+        f"{table.speedup:.2f} times as fast at {table.rows[-1].size:,} {table.axis}, and "
+        f"--min-speedup asks for {args.min_speedup:g}"
+    )
+    return _TOO_SLOW
+
+
+def _sizes(text: str) -> tuple[str, tuple[int, ...]]:
+    name, _, numbers = text.rpartition("=")
+    first, dots, last = numbers.partition("..")
+    try:
+        sizes = _between(int(first), int(last)) if dots else [int(n) for n in numbers.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form 1..4096, 1,64 or N=1,64"
+        ) from error
+    if min(sizes) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no numbers from 1 on")
+    return name, tuple(sorted(set(sizes)))
+
+
+def _between(first: int, last: int) -> list[int]:
+    """Return sizes that grow by four, and the last."""
+    sizes = [first]
+    while 0 < sizes[-1] * _STEP < last:
+        sizes.append(sizes[-1] * _STEP)
+    return [*sizes, last]
+
+
+def _plot_path(text: str) -> Path:
+    path = Path(text)
+    if path.suffix not in (".svg", ".png"):
+        raise argparse.ArgumentTypeError(f"{text!r} ends in neither .svg nor .png")
+    return path

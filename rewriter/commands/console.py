@@ -6,18 +6,22 @@ import contextlib
 import io
 import logging
 import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
+from rewriter.commands.terminal import coloured, has_colour, wrapped
 from rewriter.printable import json_text, printable
 
 __all__ = ["Console"]
 
-_PATIENCE = 2.0
-"""Seconds that a step may take before it is announced."""
+_PATIENCE = 1.0
+"""Seconds that a step may take before a terminal announces it."""
+_INTERVAL = 10.0
+"""Seconds between two lines about a step where there is no terminal."""
 
 
 class Console:
@@ -29,17 +33,44 @@ class Console:
     """
 
     def __init__(
-        self, words: Sequence[str], command: str, *, as_json: bool, quiet: bool, verbose: bool
+        self,
+        words: Sequence[str],
+        command: str,
+        *,
+        as_json: bool,
+        quiet: bool,
+        verbose: bool,
+        stdout_is_taken: bool = False,
     ) -> None:
+        """Set up.
+
+        Args:
+            words: The command line after ``seqmap``.
+            command: The command.
+            as_json: Print one JSON object, nothing else.
+            quiet: Print the last line and warnings only.
+            verbose: Log passes and times, and print more of the report.
+            stdout_is_taken: A model is written to stdout; all else goes to stderr.
+        """
         self.words = words
         self.record: dict[str, Any] = {"command": command}
         self._as_json = as_json
         self._quiet = quiet
         self._verbose = verbose
         self._lost = ""
+        self._stdout_is_taken = stdout_is_taken
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A name that the terminal's encoding has no letters for is no reason to fail.
             sys.stdout.reconfigure(errors="backslashreplace")
+
+    @property
+    def _out(self) -> TextIO:
+        return sys.stderr if self._stdout_is_taken else sys.stdout
+
+    @property
+    def is_verbose(self) -> bool:
+        """Whether the reader wants to know more."""
+        return self._verbose
 
     @property
     def is_read(self) -> bool:
@@ -49,13 +80,19 @@ class Console:
     def say(self, text: str) -> None:
         """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
         if not (self._as_json or self._quiet):
-            self.write(printable(text.rstrip("\n"), keep="\n") + "\n")
+            self.write(self._dressed(printable(text.rstrip("\n"), keep="\n")) + "\n")
+
+    def _dressed(self, text: str) -> str:
+        """Wrap and colour lines on a terminal; elsewhere return them as they are."""
+        if self._out.isatty():
+            text = wrapped(text, shutil.get_terminal_size().columns)
+        return coloured(text) if has_colour(self._out) else text
 
     def write(self, text: str) -> None:
         """Write to stdout at once; the work goes on where nobody can read it any more."""
         try:
-            sys.stdout.write(text)
-            sys.stdout.flush()
+            self._out.write(text)
+            self._out.flush()
         except BrokenPipeError:
             _silence()
         except OSError as error:
@@ -81,10 +118,10 @@ class Console:
         passed = status == 0
         self.record |= {"passed": passed, "status": status, "seconds": round(seconds, 3)}
         if self._as_json:
-            text = json_text(self.record, sys.stdout.encoding or "utf-8")
+            text = json_text(self.record, self._out.encoding or "utf-8")
         else:
             verdict = "passed" if passed else "failed"
-            text = f"{verdict} {self.record['command']} in {seconds:.1f} s"
+            text = self._dressed(f"{verdict} {self.record['command']} in {seconds:.1f} s")
         self.write(text + "\n")
         if not self._lost:
             return status
@@ -121,18 +158,19 @@ class Console:
 
     @contextlib.contextmanager
     def progress(self, step: str) -> Iterator[Callable[[str], None]]:
-        """Announce a step on stderr once it takes long, on a terminal or under ``--verbose``.
+        """Announce a step on stderr once it takes long.
 
-        On a terminal the line counts the seconds and disappears with the step.
+        On a terminal the line counts the seconds and disappears with the step. Elsewhere there is
+        a line every ten seconds.
 
         Yields:
             What tells where in the step the work is.
         """
         line = _Line(step)
-        terminal = sys.stderr.isatty()
-        if self._quiet or not (terminal or self._verbose):
+        if self._quiet:
             yield line.move
             return
+        terminal = sys.stderr.isatty()
         done = threading.Event()
         ticker = threading.Thread(target=_tick, args=(line, done, terminal), daemon=True)
         ticker.start()
@@ -173,18 +211,17 @@ def _silence() -> None:
 
 def _tick(line: _Line, done: threading.Event, terminal: bool) -> None:
     started = time.perf_counter()
-    if done.wait(_PATIENCE):
-        return
-    if not terminal:
-        _show(f"seqmap: {line.text} ...\n")
-        return
-    while True:
-        seconds = time.perf_counter() - started
-        _show(f"\r{f'seqmap: {line.text} ... {seconds:.0f} s':{line.longest + 20}}")
-        if done.wait(1.0):
-            # Blank the line, so that what follows starts on a clean one.
-            _show(f"\r{'':{line.longest + 30}}\r")
-            return
+    wait = _PATIENCE if terminal else _INTERVAL
+    while not done.wait(wait):
+        seconds = f"{time.perf_counter() - started:.0f} s"
+        if not terminal:
+            _show(f"seqmap: {line.text} ... {seconds}\n")
+            continue
+        wait = 1.0
+        _show(f"\r{f'seqmap: {line.text} ... {seconds}':{line.longest + 20}}")
+    if terminal and time.perf_counter() - started >= _PATIENCE:
+        # Blank the line, so that what follows starts on a clean one.
+        _show(f"\r{'':{line.longest + 30}}\r")
 
 
 def _show(text: str) -> None:

@@ -8,10 +8,9 @@ import io
 from rewriter import demo
 from rewriter.commands.console import Console
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = ""
-SUMMARY = "rewrite, verify and run four models, most of which onnxruntime refuses as they are"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -1,25 +1,39 @@
-"""``seqmap explain IN``: where every map is, what would be done with it, and why."""
+"""``seqmap explain IN``: where every map is, what would be done with it, and why.
+
+Several models stand side by side.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+from typing import Any
 
-from rewriter import models, pipeline
+from rewriter import pipeline
 from rewriter.commands import options, reports
 from rewriter.commands.console import Console
+from rewriter.commands.many import aligned
+from rewriter.commands.scan import told_left, told_maps
+from rewriter.model_facts import bytes_text
 from rewriter.raised_text import raised_text
 from rewriter.targets import TargetError
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
-USAGE = "IN "
-SUMMARY = "say what optimize would do with every map, and why; changes nothing"
+USAGE = "IN [IN ...] "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
-    options.add_rewrite_options(parser)
+    parser.add_argument(
+        "models",
+        metavar="IN",
+        nargs="+",
+        type=options.model_path,
+        help="the model, .onnx or .onnxtxt, - for stdin; several are compared",
+    )
+    parser.set_defaults(tries=True)
+    options.add_rewrite_options(options.rewrite_group(parser))
     reports.add_report_option(parser)
     parser.add_argument(
         "--raised",
@@ -34,9 +48,11 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     Raises:
         TargetError: The target or what ``--require`` asks for would not be reached.
     """
-    options.refuse_overwriting(args.report, reads=[args.input])
+    options.refuse_overwriting(args.report, reads=args.models)
+    if len(args.models) > 1:
+        return _compare(args, console)
     with console.progress("reading"):
-        model = models.load(args.input)
+        model = options.read_model(args.models[0])
     if args.raised:
         text, raised = raised_text(model, **options.rewrite_options(args))
         console.record["raised"] = raised
@@ -44,7 +60,52 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         return 0
     with console.progress("deciding"):
         report = pipeline.explain(model, **options.rewrite_options(args))
+    if not args.tries:
+        report = dataclasses.replace(report, trials=None)
     reports.deliver_report(report, args, console)
     if not report.reached:
         raise TargetError(report)
     return 0
+
+
+def _compare(args: argparse.Namespace, console: Console) -> int:
+    if args.raised or args.report:
+        console.error("--raised and --report are for one model: name one")
+        return 2
+    reports_ = []
+    for path in args.models:
+        with console.progress(f"deciding {path}"):
+            model = options.read_model(path)
+            report = pipeline.explain(model, **options.rewrite_options(args))
+            reports_.append(dataclasses.replace(report, trials=None))
+    records = [report.to_dict() for report in reports_]
+    names = [str(path) for path in args.models]
+    console.record["reports"] = dict(zip(names, records, strict=True))
+    console.say(aligned([("", *names), *_rows(records)]))
+    for report in reports_:
+        if not report.reached:
+            raise TargetError(report)
+    return 0
+
+
+def _rows(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Return what several models hold, as given, and what would become of them."""
+    counts = [record["operators"]["before"] for record in records]
+    given = [record["given"] for record in records]
+    rows = [
+        ("nodes", *(str(one["total"]) for one in counts)),
+        ("weights", *(bytes_text(one["weight_bytes"]) for one in given)),
+        ("opset", *(str(one["opset"]) for one in given)),
+        ("IR version", *(str(one["ir_version"]) for one in given)),
+    ]
+    for side in ("inputs", "outputs"):
+        types = [", ".join(f"{name} {kind}" for name, kind in one[side].items()) for one in given]
+        rows.append((side, *types))
+    rows.append(("maps", *(told_maps(record) for record in records)))
+    rows.append(("after rewriting", *(told_left(record) for record in records)))
+    operators = sorted({op_type for one in counts for op_type in one["by_type"]})
+    for op_type in operators:
+        cells = [one["by_type"].get(op_type, 0) for one in counts]
+        if len(set(cells)) > 1:
+            rows.append((op_type, *map(str, cells)))
+    return rows

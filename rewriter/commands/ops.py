@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+import passes.batching.flat.flat_rules
 import passes.batching.packed.rules
 import passes.batching.rules  # noqa: F401 - fills the table
-from passes.batching.table import Never, Opened, Row, has_packed_rule, rows
+from passes.batching.table import Never, Opened, Row, has_flat_rule, has_packed_rule, rows
 from passes.errors import RewriteError
+from rewriter.commands import options
 from rewriter.commands.console import Console
+from rewriter.rule_files import load_plugins
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = "[OPERATOR ...] "
 _OPENED = "a function without a rule; its nodes are batched"
-SUMMARY = "list what becomes of each operator in the body of a map"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,10 +26,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--markdown", action="store_true", help="print tables of operators by rule, in Markdown"
     )
+    options.add_rules_option(parser)
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
     """Print every row that was asked for; an operator that has none is an error."""
+    load_plugins()
     wanted = {name.lower(): name for name in args.operators}
     shown = [row for row in rows() if not wanted or _names(row) & wanted.keys()]
     known = {name for row in shown for name in _names(row)}
@@ -60,7 +64,7 @@ def _line(row: Row | Never | Opened) -> str:
         return f"never: {row.reason} ({row.code.value})"
     if isinstance(row, Opened):
         return f"opened: {_OPENED}"
-    packed = ", packed" * has_packed_rule(row)
+    packed = ", packed" * has_packed_rule(row) + ", flat" * has_flat_rule(row)
     return f"{row.family}, opset {_opsets(row)}, {_marks(row)}{packed}"
 
 
@@ -93,6 +97,9 @@ def _markdown(shown: Sequence[Row | Never | Opened]) -> str:
     packed = [_name(row) for row in shown if isinstance(row, Row) and has_packed_rule(row)]
     if packed:
         lines += ["", f"Packed samples, too: {', '.join(packed)}."]
+    flat = [_name(row) for row in shown if isinstance(row, Row) and has_flat_rule(row)]
+    if flat:
+        lines += ["", f"Samples that differ along several axes, too: {', '.join(flat)}."]
     lines += ["", "| never batched | why | code |", "| --- | --- | --- |"]
     lines += [
         f"| {', '.join(names)} | {reason} | {code} |" for (reason, code), names in reasons.items()
@@ -113,4 +120,5 @@ def _record(row: Row | Never | Opened) -> dict[str, object]:
         "rounding": row.rounding,
         "discrete": row.discrete,
         "packed": has_packed_rule(row),
+        "flat": has_flat_rule(row),
     }

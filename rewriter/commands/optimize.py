@@ -1,12 +1,18 @@
-"""``seqmap optimize IN OUT``: rewrite a model, verify the rewrite, then write it."""
+"""``seqmap optimize IN OUT``: rewrite a model, verify the rewrite, then write it.
+
+Several models, a folder or a pattern as IN go to a folder OUT.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 
@@ -15,27 +21,36 @@ from passes.names import make_names_unique
 from rewriter import files, models, pipeline, protos, weights
 from rewriter.budget import Budget
 from rewriter.check_record import Check
-from rewriter.commands import options, reports, verifying
+from rewriter.commands import options, reports, scan, several, verifying
 from rewriter.commands.console import Console
+from rewriter.commands.output import output_group
 from rewriter.proving import repaired, with_proof
 from rewriter.repairing import Ceilings
 from rewriter.result import Result
 from rewriter.targets import TargetError
-from rewriter.trial import load_at_target
+from rewriter.trial import load_as_given, load_at_target
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 _USAGE_ERROR = 2
+_STDOUT = Path("-")
 
 USAGE = "IN OUT "
-SUMMARY = "rewrite a model so that no SequenceMap is left, verify it, and write it"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    options.add_model(parser, "input", "IN", "the model, .onnx or .onnxtxt")
-    options.add_model(parser, "output", "OUT", "where the rewritten model goes; may be IN")
-    options.add_rewrite_options(parser)
+    # Under one heading, for the help fits a screen.
+    group = options.rewrite_group(parser)
+    group.add_argument(
+        "models",
+        metavar="IN",
+        nargs="+",
+        type=options.model_path,
+        help="the model, .onnx or .onnxtxt, - for stdin; a folder",
+    )
+    options.add_model(group, "output", "OUT", "where it goes; may be IN; - for stdout")
+    options.add_rewrite_options(group)
     group = parser.add_argument_group("verification")
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
@@ -54,7 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_feed_options(group)
     options.add_tolerance_options(group)
     options.add_budget_option(group)
-    group = options.output_group(parser)
+    group = output_group(parser)
+    scan.add_jobs_option(group)
     group.add_argument("--copy-weights", action="store_true", help="copy external data to OUT")
     group.add_argument("--dry-run", action="store_true", help="do all of it, but do not write OUT")
     reports.add_report_option(group)
@@ -69,6 +85,9 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     Raises:
         TargetError: The target is not reached, or its runtime refuses the model.
     """
+    if several.are_meant(args):
+        return several.execute(args, console)
+    (args.input,) = args.models
     wrong = _wrong_usage(args)
     if wrong:
         console.error(wrong)
@@ -78,7 +97,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         options.refuse_overwriting(args.output, reads=[args.inputs])
         _check_place(args.output)
     with console.progress("reading"):
-        model = models.load(args.input)
+        model = options.read_model(args.input)
     if not args.dry_run:
         _check_weights(model, args)
     if not args.no_verify:
@@ -98,7 +117,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         if check.ok:
             with console.progress("loading"):
                 loading = load_at_target(result.model, args.target, check)
-            report = report.with_loading(loading)
+                as_given = None if report.nothing_to_do else load_as_given(model, args.target)
+            report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)
         status = verifying.conclude(check, model, result.model, console, beside=args.output)
         if status:
@@ -109,9 +129,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"dry run: {args.output} is not written")
         return 0
     with console.progress("writing"):
-        models.save(result.model, args.output, copy_weights=args.copy_weights)
+        _save(result.model, args)
     console.record["output"] = str(args.output)
-    console.say(f"written to {args.output}")
+    place = "standard output" if args.output == _STDOUT else args.output
+    console.say(f"written to {place}")
     return 0
 
 
@@ -121,6 +142,8 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     unused = [name.replace("_", "-") for name in kept if getattr(args, name) not in (None, False)]
     if args.no_verify and unused:
         return f"--{unused[0]} is for the verification, which --no-verify leaves out: drop one"
+    if args.output == _STDOUT:
+        return ""
     known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
     is_device = args.output.exists() and not args.output.is_file()
     if args.output.suffix not in known and not is_device:
@@ -128,15 +151,23 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     return ""
 
 
+def _save(model: ir.Model, args: argparse.Namespace) -> None:
+    if args.output != _STDOUT:
+        models.save(model, args.output, copy_weights=args.copy_weights)
+        return
+    sys.stdout.buffer.write(files.encode(protos.to_proto(model), args.output))
+    sys.stdout.buffer.flush()
+
+
 def _proven(
-    model: ir.Model, result: Result, args: argparse.Namespace, console: Console
-) -> tuple[Result, Check]:
+    model: ir.Model, result: Result[Any], args: argparse.Namespace, console: Console
+) -> tuple[Result[Any], Check]:
     """Verify a rewrite, and repair it where a map is to blame for a difference."""
 
-    def write(ceilings: Ceilings) -> Result:
+    def write(ceilings: Ceilings) -> Result[Any]:
         return pipeline.rewrite(model, **options.rewrite_options(args), ceilings=ceilings)
 
-    def compare(one: Result, rest: Budget) -> Check:
+    def compare(one: Result[Any], rest: Budget) -> Check:
         return verifying.compare(model, one.model, args, console, cases=args.verify, budget=rest)
 
     passes = _after_each_pass(model, args)
@@ -187,6 +218,8 @@ def _check_weights(model: ir.Model, args: argparse.Namespace) -> None:
 def _check_place(output: Path) -> None:
     """Refuse a place that cannot be written before any work is done."""
     folder = output.parent
+    if output == _STDOUT:
+        return
     if output.is_dir():
         raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")
     if output.exists() and not output.is_file():

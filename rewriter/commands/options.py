@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 from passes.errors import RewriteError
+from rewriter import models
 from rewriter.backends import BACKENDS
 from rewriter.budget import Budget, parse_budget
+from rewriter.files import decode
 from rewriter.options import LARGEST_DIM, STRATEGIES
+from rewriter.target_table import ALIASES, find_target
 from rewriter.targets import REQUIREMENTS, TARGETS
 
 __all__ = [
@@ -19,27 +25,35 @@ __all__ = [
     "add_budget_option",
     "add_feed_options",
     "add_model",
-    "add_output_options",
     "add_rewrite_options",
+    "add_rules_option",
     "add_tolerance_options",
     "count",
     "model_path",
-    "output_group",
+    "place",
+    "read_model",
     "refuse_overwriting",
+    "rewrite_group",
     "rewrite_options",
 ]
 
 Dims = tuple[int | str | None, ...]
 
 
-def add_model(parser: argparse.ArgumentParser, dest: str, metavar: str, text: str) -> None:
+def add_model(
+    parser: argparse._ArgumentGroup | argparse.ArgumentParser, dest: str, metavar: str, text: str
+) -> None:
     """Add a positional model file."""
     parser.add_argument(dest, metavar=metavar, type=model_path, help=text)
 
 
-def add_rewrite_options(parser: argparse.ArgumentParser) -> None:
+def rewrite_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the heading of what decides how a model is rewritten."""
+    return parser.add_argument_group("rewrite")
+
+
+def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
     """Add what decides how a model is rewritten."""
-    group = parser.add_argument_group("rewrite")
     group.add_argument(
         "--strategy",
         choices=STRATEGIES,
@@ -49,10 +63,11 @@ def add_rewrite_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--target",
+        type=_target,
         choices=tuple(TARGETS),
         default="onnxruntime",
         metavar="NAME",
-        help=f"{', '.join(TARGETS)}; default: onnxruntime",
+        help="what the model is for; default: onnxruntime; a wrong name lists all",
     )
     group.add_argument(
         "--uniform",
@@ -86,6 +101,10 @@ def add_rewrite_options(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="fail unless " + " or ".join(REQUIREMENTS),
     )
+    group.add_argument(
+        "--opset", type=count, metavar="N", help="convert the model to opset N first"
+    )
+    add_rules_option(group)
 
 
 def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -99,7 +118,20 @@ def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
         "tensor_io": args.tensor_io,
         "exact": args.exact,
         "require": tuple(args.require),
+        "opset": args.opset,
     }
+
+
+def add_rules_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """Add files that register batching rules; the command line loads them first."""
+    parser.add_argument(
+        "--rules",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE.py",
+        help="run a file that registers rules for further operators",
+    )
 
 
 def add_feed_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
@@ -126,14 +158,35 @@ def add_backend_options(parser: argparse._ArgumentGroup | argparse.ArgumentParse
     """Add what runs the model."""
     parser.add_argument(
         "--backend",
-        choices=tuple(BACKENDS),
-        default="onnxruntime",
+        choices=(*BACKENDS, *PROVIDERS),
+        type=_backend,
         metavar="NAME",
-        help=f"{', '.join(BACKENDS)}; default: onnxruntime",
+        help=f"{', '.join(BACKENDS)}; default: that of the target",
     )
-    parser.add_argument(
-        "--device", default="cpu", metavar="NAME", help="cpu, cuda, ...; default: cpu"
-    )
+    parser.add_argument("--device", metavar="NAME", help="cpu, cuda, ...; default: as the backend")
+
+
+PROVIDERS = ("cuda", "tensorrt", "webgpu", "coreml")
+"""Devices of onnxruntime that may be named as a backend."""
+
+
+def place(args: argparse.Namespace) -> tuple[str, str]:
+    """Return the backend and the device to run on: as told, else those of the target."""
+    row = find_target(getattr(args, "target", "onnxruntime"))
+    if args.backend in PROVIDERS:
+        return "onnxruntime", args.device or args.backend
+    if args.backend is None and row.backend:
+        return row.backend, args.device or row.device
+    return args.backend or "onnxruntime", args.device or "cpu"
+
+
+def _target(text: str) -> str:
+    return ALIASES.get(text.lower(), text.lower())
+
+
+def _backend(text: str) -> str:
+    short = {"ort": "onnxruntime", "ov": "openvino", "trt": "tensorrt"}
+    return short.get(text.lower(), text.lower())
 
 
 def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
@@ -144,24 +197,6 @@ def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentPar
     parser.add_argument(
         "--rtol", type=_tolerance, metavar="X", help="relative tolerance; default: by type"
     )
-
-
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add what is printed."""
-    group = output_group(parser)
-    group.add_argument("-h", "--help", action="help", help="print this")
-    group.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
-    volume = group.add_mutually_exclusive_group()
-    volume.add_argument(
-        "-q", "--quiet", action="store_true", help="print the last line and warnings only"
-    )
-    volume.add_argument("-v", "--verbose", action="store_true", help="log passes and times")
-
-
-def output_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Return the group of options for what is written and printed, made when first asked for."""
-    found = [group for group in parser._action_groups if group.title == "output"]
-    return found[0] if found else parser.add_argument_group("output")
 
 
 def refuse_overwriting(written: Path | None, *, reads: Iterable[Path | None]) -> None:
@@ -194,6 +229,17 @@ def model_path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is empty")
     return Path(text)
+
+
+def read_model(path: Path) -> ir.Model:
+    """Read a model file, or standard input where the name is ``-``.
+
+    Raises:
+        ModelError: It cannot be read.
+    """
+    if path != Path("-"):
+        return models.load(path)
+    return models.from_message(decode(sys.stdin.buffer.read(), "standard input"), Path.cwd())
 
 
 def _budget(text: str) -> Budget:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import datetime
+import shlex
 from pathlib import Path
 
 from rewriter import files
 from rewriter.commands.console import Console
 from rewriter.report import Report
 
-__all__ = ["add_report_option", "deliver_report"]
+__all__ = ["add_report_option", "deliver_report", "write_report"]
 
-_WRITERS = {".json": Report.to_json, ".md": Report.to_markdown, ".html": Report.to_html}
+_SUFFIXES = (".json", ".md", ".html")
 
 
 def add_report_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
@@ -36,17 +37,30 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     if console.is_read:
         with console.progress("trying remedies"):
             console.record["report"] = report.to_dict()
-        # The commands say what the verification showed, once it has ended well or not.
-        console.say(dataclasses.replace(report, verification=None).to_text())
+        console.say(report.to_text(verbose=console.is_verbose))
     for warning in report.warnings if args.quiet else ():
         console.warn(warning)
-    if args.report is None:
-        return
-    files.write(_WRITERS[args.report.suffix](report).encode(), args.report)
+    if args.report is not None:
+        write_report(report, args.report, console)
+
+
+def write_report(report: Report, path: Path, console: Console) -> None:
+    """Write a report to a file whose suffix says in which form.
+
+    Raises:
+        ModelError: The file cannot be written.
+    """
+    if path.suffix == ".html":
+        command = shlex.join(["seqmap", *console.words])
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        text = report.to_html(command=command, date=date)
+    else:
+        text = report.to_json() if path.suffix == ".json" else report.to_markdown()
+    files.write(text.encode(), path)
 
 
 def _report_path(text: str) -> Path:
     path = Path(text)
-    if path.suffix not in _WRITERS:
-        raise argparse.ArgumentTypeError(f"{text!r} ends in none of {', '.join(_WRITERS)}")
+    if path.suffix not in _SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r} ends in none of {', '.join(_SUFFIXES)}")
     return path

@@ -9,18 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from rewriter import backends, files, models, weights
+from rewriter import backends, files, weights
 from rewriter.commands import options
 from rewriter.commands.console import Console
 from rewriter.commands.trying import accepted_feed
 from rewriter.printable import printable
 from rewriter.target_table import TARGETS
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = "IN "
 _USAGE_ERROR = 2
-SUMMARY = "run a model on given inputs, or on inputs drawn from its types"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run")
     options.add_backend_options(group)
     options.add_feed_options(group)
+    options.add_rules_option(group)
     group.add_argument(
         "--list-backends", action="store_true", help="say where models can run here, and stop"
     )
@@ -52,12 +52,13 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         return _USAGE_ERROR
     options.refuse_overwriting(args.save, reads=[args.input, args.inputs])
     with console.progress("reading"):
-        model = models.load(args.input)
+        model = options.read_model(args.input)
         weights.require(model)
     with console.progress("running"):
-        session = backends.open_session(model, args.backend, args.device)
+        backend, device = options.place(args)
+        session = backends.open_session(model, backend, device)
         feed, outputs = accepted_feed(model, args, [session])
-        placed = backends.placement(session, feed) if args.device != "cpu" else None
+        placed = backends.placement(session, feed) if device != "cpu" else None
     console.record["outputs"] = {name: _describe(value) for name, value in outputs.items()}
     for name, value in outputs.items():
         console.say(f"{printable(name)}: {_line(value)}")

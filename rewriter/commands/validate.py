@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from rewriter import models
 from rewriter.commands import options, verifying
 from rewriter.commands.console import Console
 
-__all__ = ["SUMMARY", "USAGE", "add_options", "execute"]
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = "A B "
-SUMMARY = "compare two models on inputs drawn from the types of the first, or on given ones"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +23,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_feed_options(group)
     options.add_tolerance_options(group)
     options.add_budget_option(group)
+    options.add_rules_option(group)
 
 
 def execute(args: argparse.Namespace, console: Console) -> int:
     """Compare; return 3 when they differ or nothing could be compared."""
     with console.progress("reading"):
-        before, after = models.load(args.before), models.load(args.after)
+        before, after = options.read_model(args.before), options.read_model(args.after)
     return verifying.verify(
         before,
         after,

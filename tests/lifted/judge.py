@@ -13,6 +13,7 @@ import onnx
 import onnxruntime
 
 from rewriter.reference import ReferenceEvaluator
+from rewriter.target_table import TARGETS
 from tests.lifted.cases import ONNXRUNTIME_DEFECTS, Official, nodes_of
 
 __all__ = ["Engine", "difference", "engine_for", "loop_free", "on_reference", "single_engine"]
@@ -26,6 +27,7 @@ _TOLERANCES = {
     "complex128": (1e-7, 1e-9),
 }
 _LOOPS = ("Loop", "Scan", "SequenceMap")
+_HIGHEST_OPSET = TARGETS["onnxruntime"].highest_opset or 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +62,12 @@ def engine_for(model: onnx.ModelProto, single: str) -> Engine:
 def single_engine(official: Official) -> Engine | None:
     """Load the single model where it also runs; None where no engine runs it.
 
-    A test that was converted to a newer opset must still compute its official outputs.
+    A test that was converted to a newer opset must still compute its official outputs. One whose
+    opset is above that of the target runs on the evaluator: onnxruntime 1.31 refuses it, and 1.32
+    computes what is new in it only where it knows shapes, which a rewritten model may hide.
     """
-    defective = official.name in ONNXRUNTIME_DEFECTS
-    for load in (on_reference,) if defective else (_on_onnxruntime, on_reference):
+    skips = official.name in ONNXRUNTIME_DEFECTS or _opset(official.model) > _HIGHEST_OPSET
+    for load in (on_reference,) if skips else (_on_onnxruntime, on_reference):
         try:
             engine = load(official.model)
             outputs = engine.run(official.inputs)
@@ -72,6 +76,10 @@ def single_engine(official: Official) -> Engine | None:
         if not official.converted or not difference(official.outputs, outputs):
             return engine
     return None
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return next(entry.version for entry in model.opset_import if entry.domain == "")
 
 
 def _on_onnxruntime(model: onnx.ModelProto) -> Engine:

@@ -10,12 +10,37 @@ import onnx
 import onnxruntime
 import pytest
 
+from tests.lifted import judge
+from tests.lifted.outcome import judge as outcome_of
+from tests.lifted.outcome import prepare
 from tests.lifted.table import assert_right, table
+from tests.versions import is_at_least
 
 
 @pytest.mark.parametrize(("name", "way", "strategy"), table("expand", "plain"))
 def test_every_sample_gives_what_it_gives_alone(name: str, way: str, strategy: str) -> None:
     assert_right(name, way, strategy)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("test_linear_attention_gated_delta", "all"),
+        ("test_linear_attention_gated_delta_gqa", "first"),
+        ("test_causal_conv_with_state_fp16", "typical"),
+    ],
+)
+def test_what_runs_of_an_opset_above_that_of_the_target(
+    name: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime 1.32 runs these operators, of which it needs to know the ranks."""
+    monkeypatch.setattr(judge, "_HIGHEST_OPSET", 27)
+    prepare.cache_clear()
+    outcome = outcome_of(name, way, "expand")
+    prepare.cache_clear()
+    assert (outcome.status, outcome.detail) == ("right", "")
+    runs = is_at_least("onnxruntime", "1.32")
+    assert outcome.rewritten == ("onnxruntime" if runs else "reference")
 
 
 def test_onnxruntime_overwrites_the_captured_mean_of_a_batch_normalization() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import resource
@@ -35,6 +36,8 @@ _EACH = 8
 """How many tests of each file are asked then."""
 _WHOLE = 30.0
 """How many seconds the cases of these and others may take, as they took when first run."""
+_OTHERS = 120.0
+"""How many seconds all others may take that call the function."""
 _SECONDS = 600
 
 
@@ -53,23 +56,28 @@ class Copy:
         touched = folder / "touched.json"
         shutil.rmtree(self.root, ignore_errors=True)
         shutil.copytree(root, self.root, ignore=_LEFT_OUT)
-        known: dict[str, Any] = json.loads(touched.read_text()) if touched.exists() else {}
-        since = touched.stat().st_mtime if known else 0.0
+        known = _read(touched)
+        learnt = {_file(test): said["changed"] for test, said in known.items()}
         files = [f for t in tests for f in sorted((self.root / t).rglob("test_*.py"))]
-        changed = [str(f.relative_to(self.root)) for f in files if f.stat().st_mtime > since]
+        times = {str(f.relative_to(self.root)): f.stat().st_mtime for f in files}
+        changed = [name for name, time in times.items() if learnt.get(name) != time]
+        self._tests = {t: said for t, said in known.items() if _file(t) not in changed}
         if changed:
-            plugin = ["-p", "tests.mutation.touched"]
-            if self._pytest([*plugin, *changed], {FILE: str(touched)}):
+            plugin, new = ["-p", "tests.mutation.touched"], folder / "new.json"
+            new.unlink(missing_ok=True)
+            try:
+                failed = self._pytest([*plugin, *changed], {FILE: str(new)})
+            finally:
+                self._tests |= _read(new)
+                touched.write_text(json.dumps(self._tests))
+            if failed:
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
-            known |= json.loads(touched.read_text())
-            touched.write_text(json.dumps(known))
-        self._tests = known
 
     def kills(self, mutant: Mutant) -> bool:
         """Whether tests tell a mutant from the project: those that call its function.
 
         The nearest of them are asked first, then some of each file, then all cases of the
-        nearest. Outside of a function it is the tests that call any function of the file.
+        nearest, then the others. Outside of a function it is the tests of the folder.
         """
         place = f"{mutant.path}:{mutant.function}"
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
@@ -81,14 +89,14 @@ class Copy:
         files = sorted(counted, key=lambda f: (own not in f, -counted[f]))
         first = [t for t in near if _file(t) in files[:_FILES]]
         wide = [t for f in files for t in [t for t in near if _file(t) == f][:_EACH]]
+        others = self._within([t for t in near if t not in (*first[:_TESTS], *wide)], _OTHERS)
+        stages = (first[:_TESTS], wide, self._whole(first), others)
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
         shutil.copy2(file, kept)
         try:
             file.write_text(mutant.source)
-            return any(
-                self._pytest(["-x", *some]) for some in (first[:_TESTS], wide, self._whole(first))
-            )
+            return any(some and self._pytest(["-x", *some]) for some in stages)
         finally:
             shutil.move(kept, file)
 
@@ -103,6 +111,11 @@ class Copy:
                 found.append(name)
                 seconds += EVERY * cases[name] * self._seconds(test)
         return found
+
+    def _within(self, tests: Sequence[str], most: float) -> list[str]:
+        """Return the first of some tests, as many as there is time for."""
+        ends = itertools.accumulate(self._seconds(test) for test in tests)
+        return [test for test, end in zip(tests, ends, strict=True) if end < most]
 
     def _seconds(self, test: str) -> float:
         return float(self._tests[test]["seconds"])
@@ -140,6 +153,11 @@ class Copy:
             status = int(pytest.main(["-p", "no:cacheprovider", *arguments]))
         finally:
             os._exit(status)
+
+
+def _read(learnt: Path) -> dict[str, Any]:
+    """Return what was learnt of each test, by its name."""
+    return dict(json.loads(learnt.read_text())) if learnt.exists() else {}
 
 
 def _file(test: str) -> str:

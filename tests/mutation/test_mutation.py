@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -60,12 +62,34 @@ FILES = {
 }
 
 
-def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
+def _write_project(tmp_path: Path) -> None:
     plugin = Path(__file__).with_name("touched.py").read_text()
     for name, text in {**FILES, "tests/mutation/touched.py": plugin}.items():
         file = tmp_path / "project" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
+
+
+def test_what_was_learnt_is_kept_until_a_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_project(tmp_path)
+    Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(
+        Copy, "_pytest", lambda self, arguments, variables: asked.append(arguments)
+    )
+    again = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
+    assert asked == []
+    assert list(again._tests) == ["tests/passes/test_small.py::test_bound"]
+    os.utime(tmp_path / "project/tests/passes/test_small.py", (1, 1))
+    changed = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
+    assert [a[-1] for a in asked] == ["tests/passes/test_small.py"]
+    assert changed._tests == {}
+
+
+def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
+    _write_project(tmp_path)
     project = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     mutants = drawn(tmp_path / "project", "passes", 99, 0)
     killed = {str(m): project.kills(m) for m in mutants if m.kind == "bound moved"}

@@ -58,9 +58,14 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         for code in seen
         if code.co_filename.startswith(root + _FOLDER)
     }
-    _tests[item.nodeid] = {"seconds": time.perf_counter() - start, "functions": sorted(called)}
+    _tests[item.nodeid] = {
+        "seconds": time.perf_counter() - start,
+        "functions": sorted(called),
+        "changed": item.path.stat().st_mtime,
+    }
 
 
-def pytest_sessionfinish() -> None:
-    """Write the file."""
-    Path(os.environ[FILE]).write_text(json.dumps(_tests))
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Write the file behind the last test of each file, so that what is learnt is kept."""
+    if nextitem is None or nextitem.path != item.path:
+        Path(os.environ[FILE]).write_text(json.dumps(_tests))

@@ -9,7 +9,9 @@ from typing import Generic, TypeVar
 import onnx
 import onnx_ir as ir
 
-__all__ = ["Applied", "apply"]
+from passes.graphs import all_graphs, all_nodes
+
+__all__ = ["Applied", "apply", "stray_uses"]
 
 P = TypeVar("P", bound=ir.passes.InPlacePass)
 
@@ -29,6 +31,27 @@ class Applied(Generic[P]):
     modified: bool
     first: P
     again: P
+
+
+def stray_uses(model: ir.Model) -> list[str]:
+    """Return the values of a model that a node reads which no graph of the model holds.
+
+    Such a value counts as needed for good, and so does all that it is computed from.
+    """
+    nodes = set(all_nodes(model))
+    values = [
+        value
+        for graph in all_graphs(model)
+        for value in (*graph.inputs, *graph.initializers.values(), *outputs_of(graph))
+    ]
+    return [
+        f"{v.name} by {user.op_type}" for v in values for user, _ in v.uses() if user not in nodes
+    ]
+
+
+def outputs_of(graph: ir.Graph) -> list[ir.Value]:
+    """Return what the nodes of a graph yield."""
+    return [value for node in graph for value in node.outputs]
 
 
 def apply(before: onnx.ModelProto, make: Callable[[], P], *, valid: bool = True) -> Applied[P]:

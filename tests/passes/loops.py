@@ -12,7 +12,8 @@ import onnx
 import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
-from passes.fuse_loops import ReadLoopsPass
+from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from passes.promises import Promises
 from rewriter.backends import BackendError, open_session
@@ -63,7 +64,7 @@ def model(text: str, opset: int = 17) -> onnx.ModelProto:
 def read(before: onnx.ModelProto, **options: Any) -> Read:
     """Run the pass, and check what holds of every model that it gives."""
     onnx.checker.check_model(before, full_check=True)
-    applied = apply(before, lambda: ReadLoopsPass(**options))
+    applied = apply(before, lambda: FuseSequenceMapPass(FuseOptions(**options), loops=True))
     decisions = applied.first.decisions
     assert applied.modified == any(d.verdict is not Verdict.KEPT for d in decisions)
     return Read(applied.model, decisions)

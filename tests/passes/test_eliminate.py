@@ -116,6 +116,24 @@ def test_few_rows_beside_another_element(rows: int) -> None:
     assert sequences(after) == 0
 
 
+@pytest.mark.parametrize("position", [-3, -1, 0, 2])
+def test_one_of_three_slices_of_computed_sizes(position: int) -> None:
+    body = f"""s = SplitToSequence (x, n) k = Constant <value_int = {position}> ()
+        y = SequenceAt (s, k)"""
+    before = onnx.parser.parse_model(text(body, "float[N,3] x, int64[3] n", "float[P,3] y"))
+    after = prove(before, {"x": matrix(6, 3), "n": np.array([1, 3, 2])})
+    assert sequences(after) == 0
+
+
+@pytest.mark.parametrize("attributes", ["", ", keepdims = 0"])
+def test_what_is_cut_and_joined_again_is_the_tensor_itself(attributes: str) -> None:
+    """Its rank need not be known."""
+    read = ", new_axis = 1" if attributes else ""
+    body = f"s = SplitToSequence <axis = 0{attributes}> (x) y = ConcatFromSequence <axis = 0{read}> (s)"
+    after = prove(onnx.parser.parse_model(text(body, "float[] x")), {"x": matrix(2, 3)})
+    assert [node.op_type for node in after.graph.node] == ["Identity"]
+
+
 CUTS = {
     "rows": ("", ""),
     "rows without keepdims": ("", ", keepdims = 0"),
@@ -130,6 +148,7 @@ CUTS = {
 READS = {
     "at 1": "k = Constant <value_int = 1> () y = SequenceAt (s, k)",
     "at -1": "k = Constant <value_int = -1> () y = SequenceAt (s, k)",
+    "at -4": "k = Constant <value_int = -4> () y = SequenceAt (s, k)",
     "length": "y = SequenceLength (s)",
     "concat 0": "y = ConcatFromSequence <axis = 0> (s)",
     "concat 1": "y = ConcatFromSequence <axis = 1> (s)",

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from rewriter.backends import BackendError, run
 from rewriter.compare import compare
@@ -19,6 +20,16 @@ LENGTH = "d = Shape (e) n = Gather (d, zero) "
 CASES: dict[str, tuple[str, bool]] = {
     "positions up to a dimension": (
         f"{LENGTH} r = Range (zero, n, one) f = Gather (w, r) o = Add (e, f)",
+        True,
+    ),
+    "positions up to a number that is computed": (
+        f"{LENGTH} q = Sub (n, one) p = Add (q, one) r = Range (zero, p, one) "
+        "f = Gather (w, r) o = Add (e, f)",
+        True,
+    ),
+    "positions up to one of 32 bits": (
+        f"{LENGTH} q = Sub (n, one) p = Add (q, one) m = Cast<to = 6> (p) "
+        "r = Range (short, m, step) f = Gather (w, r) o = Add (e, f)",
         True,
     ),
     "an axis counted from the back": (
@@ -59,7 +70,7 @@ def model(body: str) -> onnx.ModelProto:
 
 def fused(before: onnx.ModelProto, lacks: tuple[str, ...]) -> tuple[onnx.ModelProto, bool]:
     taken = ir.from_proto(before)
-    FuseSequenceMapPass(lacks=lacks)(taken)
+    FuseSequenceMapPass(FuseOptions(lacks=lacks))(taken)
     branches = any(node.op_type == "If" for graph in all_graphs(taken) for node in graph)
     return ir.to_proto(taken), branches
 

@@ -42,6 +42,7 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
+TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
         "a sequence that two inputs of a body read, of which one declares no rank",
@@ -122,6 +123,103 @@ CASES = [
             {"x": floats(3), "more": np.array(True)},
         ),
         opset=11,
+    ),
+    Case(
+        "a Scan in a Scan that yields the row of the outer one",
+        """g (float[A,B] x, int64[C,D] z) => (int64[E,F,G] y) {
+             y = Scan <num_scan_inputs = 1, scan_output_axes = [2],
+                       body = b (int64[D] r) => (int64[D,A] o) {
+               o = Scan <num_scan_inputs = 1, scan_output_axes = [1],
+                         body = c (float[B] f) => (int64[D] p) { p = Identity (r) }> (x) }> (z) }""",
+        ({"x": floats(2, 3), "z": np.array([[1, 2], [3, 4]])},),
+    ),
+    Case(
+        "as many rows of text as a sample of unknown rank has elements",
+        """g (seq(string[]) s, seq(int64[N]) t) => (seq(string[M,4]) y) {
+             first = Constant <value_ints = [0]> ()
+             y, z = SequenceMap (t, s) <body = b (int64[] i, string[] e)
+               => (string[L,4] r, int64[K,2] w) {
+                 twice = Constant <value_ints = [2, 2]> () w = Expand (i, twice)
+                 n = Size (e) end = Unsqueeze (n, first) r = Slice (e, first, end, first) }> }""",
+        ({"s": [TEXTS] * 9, "t": [np.array([i]) for i in range(9)]},),
+    ),
+    Case(
+        "a known number of slices, and a branch for none",
+        """g (uint8[R,N] x, float[1,1,2] v) => (int64 n, float[A,B,C,D] y) {
+            sizes = Constant <value = int32[3] {4, 2, 4}> ()
+            s = SplitToSequence <axis = 0> (x, sizes)
+            p, q = SequenceMap (s) <body = b (uint8[L,N] e) => (uint8[K,N] o, float[1,3,1] w) {
+                shape = Constant <value_ints = [1, 3, 1]> ()
+                w = CenterCropPad <axes = [0, 1, 2]> (v, shape)
+                one = Constant <value_ints = [1]> ()
+                end = Constant <value_ints = [9223372036854775807]> ()
+                o = Slice (e, one, end) }>
+            n = SequenceLength (p)
+            y = ConcatFromSequence <axis = -1, new_axis = 1> (q)
+        }""",
+        ({"x": np.ones((10, 2), np.uint8), "v": np.ones((1, 1, 2), np.float32)},),
+    ),
+    Case(
+        "lengths that are the result",
+        """g (seq(float[N]) s) => (int64[B] y) {
+            q = SequenceMap (s) <body = b (float[N] x) => (int64 n) { n = Size (x) }>
+            y = ConcatFromSequence <axis = 0, new_axis = 1> (q)
+        }""",
+        ({"s": [np.float32([1, 2]), np.float32([3])]}, {"s": [np.float32([1])] * 300}),
+    ),
+    *(
+        Case(
+            f"sizes that fit no row, of which there is none{name}",
+            f"""g (float[M,K] x, int64 n) => (float[A] y, float[B] z)
+                <bool yes = {{1}}, int64[1] flat = {{-1}}> {{
+                {between}
+                ps, qs = Loop (n, yes) <body = b (int64 i, bool c) => (bool go, float[P,Q] p, float[R,S] q) {{
+                    axis = Constant <value = int64[1] {{0}}> () first = Unsqueeze (i, axis)
+                    one = Constant <value = int64[1] {{1}}> ()
+                    {cut}
+                    p, q = Split <axis = {axis}> (r, sizes) go = Identity (c) }}>
+                y = Reshape (ps, flat) z = Reshape (qs, flat) }}""",
+            (
+                {"x": floats(3, 4), "n": np.array(3)},
+                {"x": floats(0, 1), "n": np.array(0)},
+                {"x": floats(2, 5), "n": np.array(0)},
+            ),
+        )
+        for name, axis, between, cut in (
+            (
+                "",
+                1,
+                "sizes = Constant <value_ints = [1, 3]> ()",
+                "end = Add (first, one) r = Slice (x, first, end, axis)",
+            ),
+            (
+                " of samples of no rows",
+                -1,
+                "sizes = Constant <value_ints = [1, 3]> ()",
+                "r = Slice (x, first, first, axis)",
+            ),
+            (
+                ", as a sum at run time",
+                1,
+                "a = Constant <value_ints = [4]> () b = Constant <value_ints = [1]> () d = Mul (b, n) "
+                "f = Min (d, b) g = Sub (a, f) sizes = Concat <axis = 0> (f, g)",
+                "end = Add (first, one) r = Slice (x, first, end, axis)",
+            ),
+        )
+    ),
+    Case(
+        "numbers beside elements of unknown rank",
+        """g (seq(float[]) s, seq(int64) t) => (seq(int64[A,B]) y) {
+            p = SequenceMap (s) <body = b (float[] x) => (int64[C,D] n) { n = NonZero (x) }>
+            y = SequenceMap (p, t) <body = c (int64[C,D] n, int64 k) => (int64[E,F] m) {
+                m = Mul (k, n) }>
+        }""",
+        (
+            {
+                "s": [np.float32([0, 1, 2]), np.float32([3, 0])],
+                "t": [np.array(2), np.array(3)],
+            },
+        ),
     ),
 ]
 

@@ -618,7 +618,7 @@ double <factor> (v) => (w) { f = Constant <value_float: float = @factor> ()  w =
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_functions_of_the_body_are_opened(keeps: bool) -> None:
-    after = "z = Add (y, s)" if keeps else "z = Identity (s)"
+    after = "u = Add (y, s)  z = Tanh (u)" if keeps else "z = Identity (s)"
     text = f"""g (float[N,4] x, float[4] b) => (float[M,4] ys) {{ {SCALARS}
         r, ys = Loop (n, t, b) <body = step (int64 i, bool c, float[4] s)
             => (bool go, float[4] z, float[4] out) {{

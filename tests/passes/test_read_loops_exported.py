@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import rewriter
-from passes.decisions import Verdict
+from passes.decisions import Code, Verdict
 
 EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
 SEQUENCES = ("ts_listcomp_relu", "onnxscript_python_loop")
@@ -64,15 +64,19 @@ def test_weights_of_each_id_stand_behind_a_guard(name: str) -> None:
     assert decision.verdict is Verdict.GUARDED
 
 
-def test_a_segmented_maximum_needs_a_newer_opset() -> None:
-    (decision,) = rewriter.explain(load("ts_embedding_bag_max")).decisions
-    assert [reason.code.value for reason in decision.reasons] == ["opset"]
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+def test_a_segmented_maximum_needs_no_newer_opset(strategy: str) -> None:
+    (decision,) = rewriter.explain(load("ts_embedding_bag_max"), strategy=strategy).decisions
+    assert decision.verdict is Verdict.FUSED
 
 
 @pytest.mark.parametrize("name", [*LOOP_FREE, *SEQUENCES])
 def test_expand_touches_no_loop(name: str) -> None:
     report = rewriter.explain(load(name), strategy="expand")
-    assert report.decisions == ()
+    assert report.decisions
+    for decision in report.decisions:
+        assert decision.verdict is Verdict.KEPT
+        assert [reason.code for reason in decision.reasons] == [Code.STRATEGY]
     assert report.after == report.before
 
 

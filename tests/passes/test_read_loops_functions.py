@@ -34,7 +34,8 @@ sums (v) => (w) {
     last, w = Loop (n, t, none) <body = step (int64 i, bool c, float[4] s)
         => (bool go, float[4] s2, float[4] y) {
         e = Gather <axis = 0> (v, i)
-        s2 = Add (s, e)
+        u = Add (s, e)
+        s2 = Tanh (u)
         y = Identity (s2)
         go = Identity (t)
     }>

@@ -51,3 +51,28 @@ def test_a_scan_knows_the_rank_of_what_it_yields(
     rewritten = rewrite(model, strategy=strategy).model
     difference = compare(expected, open_session(rewritten).run(feeds))
     assert difference.equal, difference.message
+
+
+LOOP = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[]) s) => (seq(float[]) ys) {
+    n = SequenceLength (s) go = Constant <value = bool {1}> () none = SequenceEmpty <dtype = 1> ()
+    ys = Loop (n, go, none) <body = l (int64 i, bool c, seq(float[]) before)
+      => (bool d, seq(float[]) after) {
+        d = Identity (c) a = SequenceAt (s, i) axis = Constant <value_int = -2> ()
+        b = CumSum (a, axis)
+        y = Scan <num_scan_inputs = 2, scan_input_axes = [0, -2], scan_output_axes = [1],
+                  body = p (float[k] u, float[] w) => (float[k] o) { o = Sub (u, w) }> (a, b)
+        after = SequenceInsert (before, y) }> }"""
+
+
+@pytest.mark.parametrize("strategy", get_args(Strategy))
+def test_the_body_of_a_loop_keeps_the_ranks_of_its_scans(strategy: Strategy) -> None:
+    model = onnx.parser.parse_model(LOOP)
+    rng = np.random.default_rng(0)
+    shapes = ((2, 1), (3, 2), (2, 1), (1, 1))
+    samples = [rng.integers(0, 4, shape).astype(np.float32) for shape in shapes]
+    session = open_session(rewrite(model, strategy=strategy).model)
+    for feeds in ({"s": samples}, {"s": samples[:1] * 12}, {"s": samples * 5}):
+        expected = open_session(model, "reference").run(feeds)
+        difference = compare(expected, session.run(feeds))
+        assert difference.equal, difference.message

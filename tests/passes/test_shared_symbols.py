@@ -31,6 +31,7 @@ CAPTURED = {
     "mapped": "xs",
     "elements": "float[A,B] x",
 }
+ITSELF = {"inputs": "seq(float[N,M]) xs", "mapped": "xs", "elements": "float[A,B] x"}
 BOTH_READ = "y = Gather <axis = 0> (x, first) w = Gather <axis = 0> (z, first)"
 ONE_AFTER_THE_OTHER = """u = Exp (z) total = ReduceSum <keepdims = 0> (u)
     v = Exp (x) y = Mul (v, total) w = Neg (z)"""
@@ -38,10 +39,13 @@ WITH_A_SCAN = """column = Constant <value_ints = [1]> ()
     y = Gather <axis = -1> (x, first) start = ReduceMax <keepdims = 0> (z, column)
     w, rows = Scan <num_scan_inputs = 1, scan_input_axes = [1], body = s (float[k] a, float[k] b)
         => (float[k] c, float[k] d) { c = Mul (a, b) d = Relu (c) }> (start, z)"""
+READ_TWICE = """u = Exp (x) total = ReduceSum <keepdims = 0> (u)
+    e = SequenceAt (xs, first) v = Exp (e) y = Mul (v, total) w = Neg (e)"""
 CASES = {
     "two sequences": SEQUENCES | {"nodes": BOTH_READ},
     "two sequences and a Scan": SEQUENCES | {"nodes": WITH_A_SCAN},
     "a sequence and a captured tensor": CAPTURED | {"nodes": ONE_AFTER_THE_OTHER},
+    "a sequence that the body reads, too": ITSELF | {"nodes": READ_TWICE},
 }
 
 

@@ -86,6 +86,18 @@ INPUTS = {
         Promises(input_shapes={"xs": (None, 4)}, trust_types=True),
         ["xs: float[xs_length,3,4]"],
     ),
+    "two ragged axes": Input(
+        "float[H,W,3]",
+        Promises(),
+        ["xs: float[xs_rows,3]", "xs.sizes: int64[xs_length,2]"],
+        assumed=True,
+    ),
+    "ragged along the second": Input(
+        "float[2,N]",
+        Promises(),
+        ["xs: float[xs_rows]", "xs.sizes: int64[xs_length,1]"],
+        assumed=True,
+    ),
     "one symbol twice": Input("float[N,N]", UNIFORM, ["xs: float[xs_length,?,?]"]),
 }
 
@@ -106,8 +118,6 @@ def test_input(case: Input) -> None:
 
 
 REFUSED = {
-    "two ragged axes": ("seq(float[H,W,3]) xs", "may differ along axes 0 and 1", "xs=?,?,3"),
-    "ragged along the second": ("seq(float[2,N]) xs", "axis 1, which is not the first", "xs=?,?"),
     "unknown rank": ("seq(float[]) xs", "unknown rank", "--input-shape"),
     "optional": ("optional(seq(float[2])) xs", "may be absent", "plain sequence"),
 }
@@ -125,6 +135,25 @@ def test_refused_input(declared: str, reason: str, remedy: str) -> None:
     assert reason in refusal.reason
     assert remedy in refusal.remedy
     assert TENSOR_IO_KEY not in model.metadata_props
+
+
+@pytest.mark.parametrize(
+    ("element", "reason"),
+    [
+        ("float[H,W,3]", "may differ along axes 0 and 1"),
+        ("float[2,N]", "axis 1, which is not the first"),
+    ],
+)
+def test_flat_samples_need_a_newer_reshape(element: str, reason: str) -> None:
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 13]> g (seq({element}) xs) => (int64 n) '
+        "{ n = SequenceLength (xs) }"
+    )
+    one = TensorInputsPass()
+    assert not one(ir.from_proto(model)).modified
+    (refusal,) = one.refused
+    assert reason in refusal.reason
+    assert "convert the model to opset 14" in refusal.remedy
 
 
 def test_other_inputs_keep_their_places_and_names_stay_unique() -> None:

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.typing import (
     TypeValuesPass,
     Typing,
@@ -22,7 +23,7 @@ MODELS = sorted((pathlib.Path(__file__).parents[2] / "models").rglob("*.onnx*"))
 def load_file(path: pathlib.Path) -> ir.Model:
     if path.suffix == ".onnxtxt":
         return load(path.read_text("utf-8"))
-    return ir.load(path)
+    return rewriter.load(path)
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)

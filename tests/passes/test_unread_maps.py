@@ -27,7 +27,7 @@ def test_a_map_that_nothing_reads_leaves_the_others_whole(
     first: str, second: str, strategy: Any
 ) -> None:
     before = onnx.parser.parse_model(UNREAD.format(first=first, second=second))
-    result = rewriter.rewrite(before, strategy)
+    result = rewriter.rewrite(before, strategy=strategy)
     for lengths in ([], [2], [2, 2], [2, 0, 3]):
         rng = np.random.default_rng(0)
         feeds = {"s": [rng.standard_normal((n, 3)).astype(np.float32) for n in lengths]}
@@ -51,7 +51,7 @@ main (seq(float[N]) s) => (seq(float[N]) y) {
 @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
 def test_a_map_that_only_an_unread_map_reads_is_gone_with_it(strategy: Any) -> None:
     before = onnx.parser.parse_model(READ_BY_DEAD)
-    result = rewriter.rewrite(before, strategy)
+    result = rewriter.rewrite(before, strategy=strategy)
     feeds = {"s": [np.array([-1, 2], np.float32), np.array([3], np.float32)]}
     expected = run(before, feeds, backend="reference")
     difference = compare(expected, run(result.model, feeds))

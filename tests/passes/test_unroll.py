@@ -12,7 +12,8 @@ import pytest
 
 import rewriter
 from passes.decisions import Verdict
-from passes.unroll import MOST_NODES, UnrollSequenceMapPass
+from passes.sequences.unrolled import MOST_NODES
+from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
 from rewriter.compare import compare
 from rewriter.report import count_operators
@@ -69,7 +70,7 @@ def prove(before: onnx.ModelProto, feeds: dict[str, Any], *, is_fused: bool = Fa
 @pytest.mark.parametrize("name", TORCH)
 def test_what_pytorch_writes_ends_as_a_few_plain_nodes(name: str, strategy: Any) -> None:
     before = onnx.parser.parse_model((MODELS / "text" / f"{name}.onnxtxt").read_text("utf-8"))
-    result = rewriter.rewrite(before, strategy, require=["sequence-free", "loop-free"])
+    result = rewriter.rewrite(before, strategy=strategy, require=["sequence-free", "loop-free"])
     after = result.model
     assert isinstance(after, onnx.ModelProto)
     assert sorted(node.op_type for node in after.graph.node) == TORCH[name]
@@ -274,7 +275,7 @@ def test_a_later_map_may_read_the_results_as_its_second_sequence(
     )
     feeds = {"x": numbers(3, 4), "q": [numbers(1, 4), numbers(3, 4)]}
     expected = run(before, feeds, backend="reference")
-    after = rewriter.rewrite(before, strategy).model
+    after = rewriter.rewrite(before, strategy=strategy).model
     for backend in ("reference", "onnxruntime"):
         assert compare(expected, run(after, feeds, backend=backend)).equal
 

@@ -13,8 +13,9 @@ import pytest
 import rewriter
 from passes.decisions import Verdict
 from passes.graphs import all_graphs
+from passes.loops.unrolled import MOST_NODES
 from passes.promises import Promises
-from passes.unroll_loops import MOST_NODES, UnrollLoopsPass
+from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import run
 from rewriter.compare import compare
 
@@ -307,13 +308,13 @@ def unroll(
     made = []
     for _ in range(2):
         model = ir.from_proto(before)
-        one = UnrollLoopsPass(("Loop", "Scan"), promises)
+        one = UnrollSequenceMapPass(loops=("Loop", "Scan"), promises=promises)
         modified = one(model).modified
         made.append(ir.to_proto(model))
     assert made[0] == made[1], "a second run on the same model gives another one"
     assert modified or not one.decisions
     assert all(d.verdict is Verdict.UNROLLED for d in one.decisions)
-    again = UnrollLoopsPass(("Loop", "Scan"), promises)
+    again = UnrollSequenceMapPass(loops=("Loop", "Scan"), promises=promises)
     assert not again(model).modified
     assert ir.to_proto(model) == made[0], "a second pass changes the model"
     onnx.checker.check_model(made[0], full_check=True)
@@ -345,7 +346,7 @@ def test_what_stays(case: Case) -> None:
 
 def test_only_what_the_target_lacks() -> None:
     model = ir.from_proto(UNROLLED[0].model)
-    assert not UnrollLoopsPass(("Scan",))(model).modified
+    assert not UnrollSequenceMapPass(loops=("Scan",))(model).modified
 
 
 def test_a_promise_tells_how_often() -> None:

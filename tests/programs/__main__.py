@@ -68,8 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def judge_apart(seeds: range, mode: str | None) -> Iterator[Outcome]:
-    """Judge in another process, and in a new one after a seed that killed it."""
+    """Judge in another process, and in a new one after a seed that killed it.
+
+    Where time is up, the seed is to blame only if it had all of it.
+    """
     while seeds:
+        is_late = False
         command = [sys.executable, "-m", "tests.programs", "--here"]
         command += ["--seeds", f"{seeds.start}:{seeds.stop}", *(["--mode", mode] if mode else [])]
         with tempfile.TemporaryFile("w+") as errors:
@@ -84,14 +88,14 @@ def judge_apart(seeds: range, mode: str | None) -> Iterator[Outcome]:
                 )
                 lines, status = run.stdout.splitlines(), f"exit status {run.returncode}"
             except subprocess.TimeoutExpired as error:
-                lines = (error.stdout or b"").decode().splitlines()
+                lines, is_late = (error.stdout or b"").decode().splitlines(), True
                 status = f"nothing after {SECONDS} s"
             errors.seek(0)
             said = errors.read().strip().splitlines()[-1:]
         found = [Outcome(**json.loads(line)) for line in lines]
         yield from found
         seeds = seeds[len(found) :]
-        if seeds:
+        if seeds and not (is_late and found):
             seed = seeds.start
             yield Outcome(seed, mode or mode_of(seed), "killed", " ".join([status, *said]))
             seeds = seeds[1:]

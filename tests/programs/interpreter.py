@@ -31,6 +31,7 @@ class Unsettled:
 
 
 Observer = Callable[[str, str, Any], None]
+BeforeNode = Callable[[onnx.NodeProto, Mapping[str, Any]], None]
 
 
 @dataclasses.dataclass
@@ -41,6 +42,7 @@ class Interpreter:
         opset: Version of the default domain.
         functions: The functions of the model, by domain and name.
         observer: Told of each value of a subgraph's interface: graph, value name, value.
+        before: Told of each node of the main graph before it runs, and of the values so far.
         largest: The largest magnitude of a finite number seen by element type.
     """
 
@@ -49,22 +51,28 @@ class Interpreter:
         default_factory=dict
     )
     observer: Observer | None = None
+    before: BeforeNode | None = None
     largest: float = 0.0
 
     def run(self, model: onnx.ModelProto, feeds: Mapping[str, Any]) -> list[Any]:
         """Return the outputs of a model."""
-        return self.graph(model.graph, [feeds[v.name] for v in _open(model.graph)], {})
+        inputs = [feeds[v.name] for v in _open(model.graph)]
+        return self.graph(model.graph, inputs, {}, self.before)
 
     def graph(
-        self, graph: onnx.GraphProto, inputs: Sequence[Any], outer: Mapping[str, Any]
+        self,
+        graph: onnx.GraphProto,
+        inputs: Sequence[Any],
+        outer: Mapping[str, Any],
+        before: BeforeNode | None = None,
     ) -> list[Any]:
-        """Return the outputs of a graph."""
+        """Return the outputs of a graph; ``before`` is told of its own nodes."""
         env = dict(outer)
         env.update({t.name: _array(t) for t in graph.initializer})
         for value, given in zip(_open(graph), inputs, strict=True):
             env[value.name] = given
             self._observe(graph.name, value.name, given)
-        self.nodes(graph.node, env)
+        self.nodes(graph.node, env, before)
         found = [env[v.name] for v in graph.output]
         for value, result in zip(graph.output, found, strict=True):
             self._observe(graph.name, value.name, result)
@@ -74,9 +82,16 @@ class Interpreter:
         if self.observer is not None:
             self.observer(graph, name, value)
 
-    def nodes(self, nodes: Sequence[onnx.NodeProto], env: dict[str, Any]) -> None:
+    def nodes(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        env: dict[str, Any],
+        before: BeforeNode | None = None,
+    ) -> None:
         """Run nodes in their order; results are added to the environment."""
         for node in nodes:
+            if before is not None:
+                before(node, env)
             results = self.node(node, env)
             env.update({n: r for n, r in zip(node.output, results, strict=False) if n})
 
@@ -109,7 +124,10 @@ class Interpreter:
 
 
 def run_model(
-    model: onnx.ModelProto, feeds: Mapping[str, Any], observer: Observer | None = None
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    observer: Observer | None = None,
+    before: BeforeNode | None = None,
 ) -> tuple[dict[str, Any], float]:
     """Return what a model computes by output name, and the largest number on the way.
 
@@ -119,7 +137,7 @@ def run_model(
     """
     opset = next(o.version for o in model.opset_import if o.domain == "")
     functions = {(f.domain, f.name): f for f in model.functions}
-    interpreter = Interpreter(opset, functions, observer)
+    interpreter = Interpreter(opset, functions, observer, before)
     found = interpreter.run(model, feeds)
     return dict(zip((v.name for v in model.graph.output), found, strict=True)), interpreter.largest
 

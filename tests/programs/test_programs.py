@@ -8,10 +8,12 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.programs import judge as judging
 from tests.programs.__main__ import judge_apart
 from tests.programs.interpreter import Failure, run_model
 from tests.programs.judge import MODES, mode_of
-from tests.programs.programs import draw_program
+from tests.programs.nodes_alone import nodes_alone
+from tests.programs.programs import Program, draw_program
 
 SOME = range(40)
 MANY = range(100, 4100)
@@ -88,9 +90,12 @@ AT = "g (seq(float[N]) s, int64 i) => (float[M] y) { y = SequenceAt (s, i) }"
 X = np.arange(9, dtype=np.float32).reshape(3, 3)
 
 
+def _model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+
+
 def _run(text: str, **feeds: object) -> dict[str, object]:
-    header = '<ir_version: 8, opset_import: ["" : 18]>'
-    return run_model(onnx.parser.parse_model(f"{header}\n{text}"), feeds)[0]
+    return run_model(_model(text), feeds)[0]
 
 
 def test_the_interpreter_maps() -> None:
@@ -109,3 +114,42 @@ def test_the_interpreter_scans_backwards() -> None:
 def test_the_interpreter_fails_out_of_range(position: int) -> None:
     with pytest.raises(Failure):
         _run(AT, s=[X[0], X[1]], i=np.array(position))
+
+
+def test_nodes_alone_yield_what_the_interpreter_says() -> None:
+    feed = {"x": X}
+    found = nodes_alone(_model(SLICES), feed)
+    assert [one.graph.node[0].op_type for one, _ in found] == [
+        "SplitToSequence",
+        "SequenceMap",
+        "ConcatFromSequence",
+    ]
+    one, values = found[-1]
+    session, refusal = judging._session(one)
+    assert not refusal
+    np.testing.assert_array_equal(session.run(None, values)[0], _run(SLICES, **feed)["y"])
+
+
+def test_a_model_that_onnxruntime_refuses_runs_node_by_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = judging._Given(_model(SLICES))
+    given._session = None
+    ran = []
+    monkeypatch.setattr(judging, "_run", lambda session, model, feed: ran.append(model))
+    given.run({"x": X})
+    assert [m.graph.name for m in ran] == ["alone", "alone", "alone", "g"]
+
+
+def test_what_the_evaluator_finds_wrong_does_not_reach_a_runtime(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def end(*given: object) -> None:
+        raise AssertionError("the process would end here")
+
+    program = Program(0, _model(SLICES), ({"x": X},))
+    after = _model(SLICES.replace("ReduceSum", "ReduceMax"))
+    given = judging._Given(program.model)
+    monkeypatch.setattr(given, "run", end)
+    verdict, detail = judging._judge(program, after, given, [])
+    assert (verdict, "on the evaluator" in detail) == ("wrong", True)

@@ -156,7 +156,7 @@ def _counted(rng: random.Random, miss: str | None) -> Program:
         lines.append("all = SequenceInsert (r, b)")
         lines.append("out = ConcatFromSequence <axis = 0, new_axis = 1> (all)")
         outputs += f", float[L,{ROW}] out"
-    elif miss in ("recurrence", "last"):
+    elif miss in ("recurrence", "saturating"):
         outputs += f", float[{ROW}] r"
     inputs = f"float[N,{ROW}] x"
     return Program(f"counted {miss}", _model(17, inputs, outputs, lines), miss is None, _ROWS)
@@ -167,26 +167,20 @@ def _spoil(body: _Body, miss: str, value: str) -> tuple[str, str, str]:
     match miss:
         case "recurrence":
             value = body.add(f"Add ({value}, s)")
-            return body.add(f"Tanh ({value})"), f"float[{ROW}] s", value
-        case "last":
-            return value, f"float[{ROW}] s", body.add(f"Identity ({value})")
-        case "front":
-            body.lines.append(f"s2 = SequenceInsert (s, {value}, zero)")
-        case "conditional_append":
-            total = body.add(f"ReduceSum <keepdims = 0> ({value})")
-            positive = body.add(f"Cast <to = 9> ({body.add(f'Relu ({total})')})")
-            then = f"then_branch = g1 () => (seq(float[]) a) {{ a = SequenceInsert (s, {value}) }}"
-            other = "else_branch = g2 () => (seq(float[]) d) { d = Identity (s) }"
-            body.lines.append(f"s2 = If ({positive}) <{then}, {other}>")
+            return value, f"float[{ROW}] s", body.add(f"Tanh ({value})")
+        case "saturating":
+            total = body.add(f"Add (s, {value})")
+            return value, f"float[{ROW}] s", body.add(f"Min ({total}, b)")
         case "reads_earlier":
             length = body.add("SequenceLength (s)")
             number = body.add(f"Cast <to = 1> ({length})")
             value = body.add(f"Add ({value}, {number})")
             body.lines.append(f"s2 = SequenceInsert (s, {value})")
         case "offset":
-            largest = body.add(f"ArgMax <axis = 0, keepdims = 0> ({value})")
             number = body.add("Cast <to = 1> (s)")
-            return body.add(f"Add ({value}, {number})"), "int64 s", body.add(f"Add (s, {largest})")
+            value = body.add(f"Add ({value}, {number})")
+            largest = body.add(f"ArgMax <axis = 0, keepdims = 0> ({value})")
+            return value, "int64 s", body.add(f"Add (s, {largest})")
     return value, "seq(float[]) s", "s2"
 
 
@@ -277,7 +271,7 @@ def _scan(rng: random.Random, miss: str | None) -> Program:
     after = "h"
     if miss == "recurrence":
         value = body.add(f"Add ({value}, h)")
-        after = value
+        after = value = body.add(f"Tanh ({value})")
     body.lines += [f"h2 = Identity ({after})", f"y = Identity ({value})"]
     loop = _loop(
         body,
@@ -325,7 +319,7 @@ def _bags(rng: random.Random, miss: str | None) -> Program:
     body.lines += [f"y = Identity ({value})", "go = Identity (t)"]
     inner, outer, given = "int64 i, bool c", "bool go", ""
     if miss == "offset":
-        body.lines.append("s2 = Add (s, b0)")
+        body.lines.append("s2 = Max (s, b0)")
         inner, outer, given = f"{inner}, int64 s", f"{outer}, int64 s2", ", zero"
     loop = _loop(body, inner, f"{outer}, float[{ROW}] y")
     result = "moved, ys" if miss == "offset" else "ys"
@@ -418,9 +412,7 @@ DIALECTS: dict[str, Callable[[random.Random, str | None], Program]] = {
 MISSES = {
     "counted": (
         "recurrence",
-        "last",
-        "front",
-        "conditional_append",
+        "saturating",
         "reads_earlier",
         "offset",
         "early_exit",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
+from rewriter.compare import TOLERANCES
 from tests.property import judge as judging
+from tests.property.bodies import Body
 from tests.property.judge import Engine, judge, program_for
+from tests.property.pool import Value
 from tests.property.programs import Program, Result
 from tests.property.rounding import settled_outputs
 
@@ -111,6 +116,50 @@ def test_dimensions_that_are_forgotten_behind_a_join(
     samples = [np.ones((0, 7)), np.ones((0, 7))]
     found = judging._forgets(Result("y", "concat"), samples, np.ones(shape), (0.0, 0.0))
     assert found == forgets
+
+
+@pytest.mark.parametrize(
+    ("samples", "shape", "forgets"),
+    [
+        ([(0, 0, 0)] * 5, (0, 5, 1), True),
+        ([(0, 0, 0)] * 5, (0, 0, 0), True),
+        ([(0, 2, 0), (0, 0, 0)], (0, 3, 4), True),
+        ([(0, 2, 0), (0, 0, 0)], (0, 1, 4), False),
+        ([(0, 2, 0), (0, 1, 0)], (0, 4, 0), False),
+        ([(0, 0, 0)] * 5, (0, 5, 1, 1), False),
+        ([(1, 2, 0), (1, 0, 0)], (1, 3, 1), False),
+    ],
+)
+def test_dimensions_that_are_forgotten_along_a_join(
+    samples: list[tuple[int, ...]], shape: tuple[int, ...], forgets: bool
+) -> None:
+    wanted = [np.ones(sample) for sample in samples]
+    found = judging._forgets(Result("y", "concat", 1), wanted, np.ones(shape), (0.0, 0.0))
+    assert found == forgets
+
+
+@pytest.mark.parametrize(("trips", "behind"), [(0, {"r", "s"}), (1, set())])
+def test_what_is_computed_of_no_iterations(trips: int, behind: set[str]) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[N] x, int64 n) => (float[M] s) {
+        v, w = Loop (n, "", x) <body = l (int64 i, bool c, float[?] a)
+            => (bool d, float[?] b, float[?] o) { d = Identity (c) b = Neg (a) o = Neg (b) }>
+        r = Transpose (w) s = ReduceSum <keepdims = 0> (r) t = Exp (v) }"""
+    nodes = onnx.parser.parse_model(text).graph.node
+    x, n = Value("x", (np.ones(3, np.float32),)), Value("n", (np.array(trips),))
+    body = Body(18, (x, n), (), (), {}, tuple(nodes), ("s", "t"))
+    assert judging.behind_no_iterations(body) == behind
+
+
+def test_a_double_is_as_exact_as_the_floats_that_it_was_computed_of() -> None:
+    nodes = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 18]>
+        g (double[N] x) => (double[N] y) { f = Cast <to = 1> (x) y = Cast <to = 11> (f) }""")
+    x = Value("x", (np.ones(3),))
+    tolerances = []
+    for chosen in (nodes.graph.node, ()):
+        body = Body(18, (x,), (), (), {}, tuple(chosen), ("y",))
+        program = dataclasses.replace(program_for(0, "expand"), body=body)
+        tolerances.append(judging._tolerance(program, np.ones(3), 1.0))
+    assert tolerances == [TOLERANCES["float32"], TOLERANCES["float64"]]
 
 
 def test_what_fails_as_given_is_not_held_against_the_rewrite(

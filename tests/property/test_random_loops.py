@@ -1,6 +1,6 @@
 """Random maps in every form of Loop and Scan, and near-misses of each.
 
-What is fused computes what the Loop does on onnxruntime; a near-miss is left as it is.
+What is fused computes what the Loop does on onnxruntime; a near-miss stays a Loop.
 """
 
 from __future__ import annotations
@@ -33,9 +33,17 @@ def test_a_random_map_is_fused_and_computes_the_same(dialect: str, seed: int) ->
 @pytest.mark.parametrize(
     ("dialect", "miss"), [(d, miss) for d, misses in MISSES.items() for miss in misses]
 )
-def test_a_near_miss_is_left_as_it_is(dialect: str, miss: str, seed: int) -> None:
-    before = onnx.parser.parse_model(draw(dialect, seed, miss).text)
+def test_a_near_miss_stays_a_loop(dialect: str, miss: str, seed: int) -> None:
+    """What does not depend on its recurrence may be taken out of it."""
+    program = draw(dialect, seed, miss)
+    before = onnx.parser.parse_model(program.text)
     found = read(before)
-    assert {d.verdict for d in found.decisions} == {Verdict.KEPT}
-    assert found.decisions[0].reasons
-    assert found.model == ir.to_proto(ir.from_proto(before))
+    (decision,) = found.decisions
+    assert decision.verdict in (Verdict.KEPT, Verdict.FISSIONED)
+    assert decision.reasons
+    if decision.verdict is Verdict.KEPT:
+        assert found.model == ir.to_proto(ir.from_proto(before))
+        return
+    assert found.loops == 1
+    feeds = [program.feeds(n, seed) for n in SIZES if n >= program.least]
+    same(before, found.model, *feeds)

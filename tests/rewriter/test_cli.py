@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rewriter import pipeline
-from rewriter.cli import main
+from rewriter.cli import COMMANDS, main
 from tests.rewriter.cli_models import (
     HEADER,
     RAGGED,
@@ -166,7 +166,10 @@ class TestUsage:
         ("words", "message"),
         [
             ("", "COMMAND"),
-            ("polish in.onnx", "invalid choice: 'polish'"),
+            ("polish", "invalid choice: 'polish'"),
+            ("optimze in.onnx", "did you mean 'optimize'?"),
+            ("explain in.onnx --target openvin", "did you mean 'openvino'?"),
+            ("explain in.onnx --unifrom x", "did you mean '--uniform'?"),
             ("optimize in.onnx", "OUT"),
             ("optimize in.onnx out.onnx --strategy best", "invalid choice: 'best'"),
             ("explain in.onnx --target mars", "invalid choice: 'mars'"),
@@ -191,9 +194,7 @@ class TestUsage:
         assert stopped.value.code == 2
         assert message in capsys.readouterr().err
 
-    @pytest.mark.parametrize(
-        "command", ["", "optimize", "explain", "validate", "run", "bench", "ops", "demo"]
-    )
+    @pytest.mark.parametrize("command", ["", *COMMANDS])
     def test_help_fits_a_screen(
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch, command: str
     ) -> None:
@@ -227,7 +228,8 @@ class TestBugs:
         assert "Traceback" in shown
         assert "KeyError: 'lost'" in shown
         assert shown.endswith(
-            "seqmap: error: this is a bug in seqmap, please report it with the lines above\n"
+            "seqmap: error: this is a bug in seqmap, please report it with the lines above and what "
+            "seqmap doctor prints\n"
         )
 
     def test_an_interrupt_is_no_bug(

@@ -50,9 +50,9 @@ class TestInvalidModels:
         more = [out] if command == "optimize" else []
         ran = process(command, source, *more, *words, stdout=subprocess.PIPE)
         assert ran.returncode == 1
-        assert ran.stderr.count("\n") == 1
-        assert ran.stderr.startswith("seqmap: error: onnx.checker refuses the model: ")
-        assert "mend the model" in ran.stderr
+        (error,) = [one for one in ran.stderr.splitlines() if " ... " not in one]
+        assert error.startswith("seqmap: error: onnx.checker refuses the model: ")
+        assert "mend the model" in error
         assert os.listdir(tmp_path) == ["in.onnx"]
 
     def test_a_pass_that_stumbles_over_an_invalid_model(
@@ -211,9 +211,8 @@ class TestUsage:
         [
             ("in.onnx out.onnx --no-verify --inputs f.npz", "--inputs is for the verification"),
             ("in.onnx out.onnx --no-verify --atol 1", "--atol is for the verification"),
-            ("in.onnx -", "OUT is '-': name a file that ends in .onnx or .onnxtxt"),
+            ("in.onnx out", "OUT is 'out': name a file that ends in .onnx or .onnxtxt"),
             ("in.onnx out.json", "OUT is 'out.json': name a file"),
-            ("in.onnx out", "OUT is 'out': name a file"),
         ],
     )
     def test_options_against_each_other(self, capsys: Capture, words: str, message: str) -> None:

@@ -39,6 +39,17 @@ agraph (float[N,4] x) => (float[N,4] y)
 }
 """
 )
+OLD = """<ir_version: 8, opset_import: ["" : 12]>
+agraph (float[N,4] x) => (uint8[N,4] y)
+<int64 first = {0}, bool yes = {1}>
+{
+  sizes = Shape (x)
+  count = Gather (sizes, first)
+  [rows] y = Loop (count, yes) <body = row (int64 i, bool c) => (bool d, uint8[4] q)
+    { d = Identity (c)  r = Gather (x, i)
+      s = ReduceMax <keepdims = 0> (r)  e = Exp (s)  q = QuantizeLinear (r, e) }>
+}
+"""
 
 
 class Stop(Exception):
@@ -61,7 +72,7 @@ def sequence(tmp_path: Path) -> Path:
 def asked_for(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *words: str | Path) -> Stop:
     """Run a command up to one function; return what the function was asked for."""
     monkeypatch.setattr(owner, name, stop)
-    monkeypatch.setattr(cli, "_execute", lambda a, c: cli.COMMANDS[a.command].execute(a, c))
+    monkeypatch.setattr(cli, "execute", lambda a, c: cli.load_command(a.command).execute(a, c))
     with pytest.raises(Stop) as stopped:
         seqmap(*words)
     return stopped.value
@@ -76,6 +87,7 @@ DEFAULTS: dict[str, Any] = {
     "tensor_io": False,
     "exact": False,
     "require": (),
+    "opset": None,
 }
 REWRITE = {
     "": {},
@@ -87,13 +99,14 @@ REWRITE = {
     "--tensor-io": {"tensor_io": True},
     "--exact": {"exact": True},
     "--require loop-free --require sequence-free": {"require": ("loop-free", "sequence-free")},
+    "--opset 18": {"opset": 18},
 }
 
 
 @pytest.mark.parametrize("options", REWRITE, ids=lambda text: text or "defaults")
 @pytest.mark.parametrize(
     ("command", "function"),
-    [("optimize", "rewrite"), ("explain", "explain"), ("bench", "rewrite")],
+    [("optimize", "rewrite"), ("explain", "explain"), ("bench", "rewrite"), ("view", "explain")],
 )
 def test_options_of_the_rewrite_reach_it(
     rows: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str, options: str
@@ -108,6 +121,7 @@ EFFECTS = {
     "uniform": (SEQUENCE, "--strategy fuse --uniform xs", "fused"),
     "input shape": (SEQUENCE, "--strategy fuse --input-shape xs=3", "fused"),
     "trust types": (SEQUENCE.replace("L]", "3]"), "--strategy fuse --trust-types", "fused"),
+    "opset": (OLD, "--strategy fuse --opset 18", "fused"),
     "rounding": (ROUNDING_THEN_DISCRETE, "--strategy fuse", "fused"),
     "exact": (ROUNDING_THEN_DISCRETE, "--strategy fuse --exact", "fissioned expanded"),
 }
@@ -164,6 +178,29 @@ def test_backend_and_device_reach_the_session(
     assert asked.given[1:] == ("reference", "gpu")
 
 
+PLACES = {
+    "run": ("onnxruntime", "cpu"),
+    "run --backend ort": ("onnxruntime", "cpu"),
+    "run --backend OV": ("openvino", "cpu"),
+    "run --backend cuda": ("onnxruntime", "cuda"),
+    "run --backend trt": ("onnxruntime", "tensorrt"),
+    "run --device cuda": ("onnxruntime", "cuda"),
+    "bench --target cuda": ("onnxruntime", "cuda"),
+    "bench --target ov": ("openvino", "cpu"),
+    "bench --target web": ("onnxruntime", "cpu"),
+    "bench --target cuda --backend reference": ("reference", "cpu"),
+}
+
+
+@pytest.mark.parametrize("words", PLACES)
+def test_a_short_name_or_a_target_says_where_to_run(
+    rows: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    command, *others = words.split()
+    asked = asked_for(monkeypatch, backends, "open_session", command, rows, *others)
+    assert asked.given[1:] == PLACES[words]
+
+
 @pytest.mark.parametrize("command", ["run", "bench"])
 def test_a_device_that_is_not_there_is_refused(rows: Path, capsys: Capture, command: str) -> None:
     assert seqmap(command, rows, "--device", "abacus") == 1
@@ -188,8 +225,11 @@ def test_bench_takes_inputs_and_pairs(rows: Path, tmp_path: Path, capsys: Captur
     feeds = tmp_path / "feeds.npz"
     np.savez(feeds, in__x=np.ones((3, 4), np.float32), in__bias=np.ones(4, np.float32))
     assert seqmap("bench", rows, "--inputs", feeds, "--repeats", "2") == 0
-    assert "medians of 2 paired runs" in capsys.readouterr().out
-    assert seqmap("bench", rows, "--seed", "3", "--repeats", "2") == 0
+    shown = capsys.readouterr().out
+    assert "medians of 2 paired runs" in shown
+    assert shown.startswith("x: float32[3, 4]; bias: float32[4]\n")
+    assert seqmap("bench", rows, "--seed", "3", "--repeats", "2", "--sizes", "2") == 0
+    assert ", seed 3, " in capsys.readouterr().out
 
 
 def test_ops_in_markdown(capsys: Capture) -> None:
@@ -200,7 +240,7 @@ def test_ops_in_markdown(capsys: Capture) -> None:
 
 
 def options_of(command: str) -> set[str]:
-    parser = cli._parser()
+    parser = cli._parser([command])
     (subparsers,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     return {
         option
@@ -218,8 +258,9 @@ def test_every_option_is_used_by_a_test(command: str) -> None:
 
 
 STATED = """
---strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --verify
---no-verify --no-repair --verify-budget --inputs --seed --atol --rtol --copy-weights --report --json --dry-run --quiet --verbose
+--strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --opset --rules
+--verify
+--no-verify --no-repair --verify-budget --inputs --seed --atol --rtol --jobs --copy-weights --report --json --dry-run --quiet --verbose
 --help
 """
 

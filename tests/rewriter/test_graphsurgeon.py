@@ -139,7 +139,7 @@ def test_graphsurgeon_still_cannot_export_optional_values():
 @pytest.mark.parametrize("text", [CAPTURE, RAGGED], ids=["capture", "ragged"])
 def test_an_optimized_graph_can_be_exported_and_computes_the_same(text, strategy):
     before = onnx.parser.parse_model(text)
-    after = gs.export_onnx(optimize(graph(text), strategy))
+    after = gs.export_onnx(optimize(graph(text), strategy=strategy))
     assert "SequenceMap" not in {node.op_type for node in after.graph.node}
     onnx.checker.check_model(after, full_check=True)
     rng = np.random.default_rng(0)

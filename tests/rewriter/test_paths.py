@@ -22,7 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "tensors": {"target": "tensorrt", "tensor_io": True},
 }
 
-RUNNING_SUM = """<ir_version: 8, opset_import: ["" : 18]>
+RECURRENCE = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[N,4] x, float[4] b) => (float[4] last) {
     unread = Neg (x)
     t = Constant <value = bool {1}> ()
@@ -34,7 +34,8 @@ g (float[N,4] x, float[4] b) => (float[4] last) {
     last = Loop (n, t, b) <body = step (int64 i, bool c, float[4] s) => (bool go, float[4] s2) {
         left_out = Neg (s)
         e = SequenceAt (xs, i)
-        s2 = Add (s, e)
+        u = Add (s, e)
+        s2 = Tanh (u)
         go = Identity (c)
     }>
 }"""
@@ -42,7 +43,7 @@ g (float[N,4] x, float[4] b) => (float[4] last) {
 
 @pytest.mark.parametrize("strategy", ["auto", "fuse"])
 def test_a_loop_without_a_name_that_moves(strategy: str) -> None:
-    given = onnx.parser.parse_model(RUNNING_SUM)
+    given = onnx.parser.parse_model(RECURRENCE)
     (decision,) = rewriter.rewrite(given, strategy=strategy).report.decisions
     paths = node_paths(ir.from_proto(given))
     (path,) = (path for node, path in paths.items() if node.op_type == "Loop")
@@ -194,6 +195,6 @@ def test_no_report_depends_on_names(path: pathlib.Path, options: dict[str, Any])
 
 
 def test_a_new_model_keeps_no_note_of_paths() -> None:
-    model = rewriter.rewrite(ir.from_proto(onnx.parser.parse_model(RUNNING_SUM))).model
+    model = rewriter.rewrite(ir.from_proto(onnx.parser.parse_model(RECURRENCE))).model
     assert isinstance(model, ir.Model)
     assert not any(PATH_KEY in node.meta for graph in all_graphs(model) for node in graph)

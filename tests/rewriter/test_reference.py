@@ -635,6 +635,11 @@ ERRORS = {
         )
         for position in (-3, 2)
     },
+    "expand-to-less": (
+        "g (float[2] x, int64[1] s) => (float[N] y) { y = Expand(x, s) }",
+        {"x": A, "s": i64([3])},
+        "Expand 'y': shape (2,) does not expand to [3]",
+    ),
     "at-of-nothing": (
         "g (seq(float[N]) s, int64 i) => (float[N] y) { y = SequenceAt(s, i) }",
         {"s": [], "i": i64(0)},
@@ -940,6 +945,16 @@ def test_flatten_without_elements(shape, axis):
     (actual,) = ReferenceEvaluator(model).run(None, {"x": x})
     (expected,) = open_session(model).run({"x": x}).values()
     assert actual.shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((1, 2), (2, 3, 1)), ((), ()), ((), (2,)), ((2, 1), (0,)), ((0,), (3, 1))]
+)
+def test_strings_expand(shape, dims):
+    model = parse("g (string[] x, int64[R] s) => (string[] y) { y = Expand(x, s) }")
+    x = np.full(shape, "a")  # a type of numpy's own
+    (found,) = ReferenceEvaluator(model).run(None, {"x": x, "s": np.array(dims, np.int64)})
+    assert_same([found], [np.full(np.broadcast_shapes(shape, dims), "a", object)])
 
 
 def test_strings_of_both_kinds_are_compared():

@@ -80,7 +80,7 @@ def test_the_element_type_follows_from_what_is_inserted(name: str) -> None:
     proto = without_element_types(text)
     assert elements(models.take(proto).model) == {dtype}
     for strategy in ("auto", "fuse", "expand"):
-        result = rewriter.rewrite(proto, strategy).model
+        result = rewriter.rewrite(proto, strategy=strategy).model
         onnx.checker.check_model(result)
         rewriter.run(result, FEEDS)
 
@@ -112,6 +112,60 @@ def test_what_is_read_tells_the_type_of_an_empty_sequence() -> None:
     )
     empty = models.take(proto).model.graph[0]
     assert empty.attributes["dtype"].as_int() == onnx.TensorProto.INT64
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_floats_that_an_empty_sequence_stands_for_say_nothing(name: str) -> None:
+    """As TorchScript's exporter writes a list of masks: it types what the body takes, no more."""
+    text, dtype = CASES[name]
+    proto = without_element_types(text)
+    loop = next(node for node in proto.graph.node if node.op_type == "Loop")
+    loop.attribute[0].g.input[2].CopyFrom(
+        onnx.helper.make_tensor_sequence_value_info("s", onnx.TensorProto.FLOAT, None)
+    )
+    assert elements(models.take(proto).model) == {dtype}
+    for strategy in ("auto", "fuse", "expand"):
+        result = rewriter.rewrite(proto, strategy=strategy).model
+        onnx.checker.check_model(result)
+        rewriter.run(result, FEEDS)
+
+
+INSERTED = {
+    "what a branch yields": """e = If (b) <then_branch = t () => (u) { u = Shape (x) },
+        else_branch = f () => (v) { v = Constant <value_ints = [1, 2]> () }>""",
+    "what a Loop collects": """one = Constant <value = int64 {1}> ()
+        e = Loop (one, b) <body = l (int64 i, bool c) => (d, o) {
+            d = Identity (c) o = Size (x) }>""",
+    "what another sequence holds": """n = Shape (x) other = SequenceConstruct (n, n)
+        zero = Constant <value = int64 {0}> () e = SequenceAt (other, zero)""",
+    "what a cycle of sequences holds": """n = Shape (x) zero = Constant <value = int64 {0}> ()
+        p = SequenceInsert (none, n) r = SequenceAt (p, zero) e = Neg (r)""",
+}
+
+
+@pytest.mark.parametrize("name", INSERTED)
+def test_an_element_is_followed_to_where_its_type_is_told(name: str) -> None:
+    proto = parse(
+        f"""g (float[N] x, bool b) => (seq(int64[]) q) {{
+            none = SequenceEmpty () {INSERTED[name]}
+            q = SequenceInsert (none, e) }}"""
+    )
+    proto.graph.output[0].type.sequence_type.Clear()
+    proto.graph.output[0].type.sequence_type.SetInParent()
+    model = models.take(proto).model
+    assert model.graph[0].attributes["dtype"].as_int() == onnx.TensorProto.INT64
+    assert model.graph.outputs[0].dtype == ir.DataType.INT64
+    found = rewriter.run(ir.to_proto(model), {"x": np.ones(3, np.float32), "b": np.array(True)})
+    assert [element.dtype for element in found["q"]] == [np.int64]
+
+
+def test_what_an_input_or_output_of_the_model_tells_is_left_alone() -> None:
+    """Numbers among declared floats are the model's own fault, and onnxruntime's to refuse."""
+    proto = parse(
+        """g (float[N] x) => (seq(float[]) q) {
+            none = SequenceEmpty () e = Shape (x) q = SequenceInsert (none, e) }"""
+    )
+    assert "dtype" not in models.take(proto).model.graph[0].attributes
 
 
 @pytest.mark.parametrize(

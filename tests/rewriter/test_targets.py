@@ -340,8 +340,8 @@ def test_a_newer_version_alone_is_a_warning() -> None:
     assert check_target(model("plain", NEW), "onnxruntime") == []
     remedy = "convert the model to an older version before it is deployed"
     assert version_warnings(model("plain", NEW), "onnxruntime") == [
-        f"the model declares opset 27, onnxruntime accepts at most 26; {remedy}",
-        f"the model declares IR version 14, onnxruntime accepts at most 13; {remedy}",
+        f"the model declares opset 27, onnxruntime is known to accept up to 26; {remedy}",
+        f"the model declares IR version 14, onnxruntime is known to accept up to 13; {remedy}",
     ]
     assert version_warnings(model("plain", NEW), "portable") == []
     assert version_warnings(model("plain"), "onnxruntime") == []
@@ -371,7 +371,7 @@ def test_a_newer_version_beside_something_else_is_listed() -> None:
     assert [entry.reason for entry in entries] == [
         "target tensorrt rules out SplitToSequence",
         "target tensorrt rules out ConcatFromSequence",
-        "the model declares opset 27, tensorrt accepts at most 25",
+        "the model declares opset 27, tensorrt is known to accept up to 25",
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import rewriter
@@ -16,6 +17,7 @@ from rewriter.case_record import Case
 from rewriter.trial import load_at_target
 from rewriter.validation import Check, validate
 from tests.rewriter.cli_models import HEADER, PLAIN, ROWS, last_line, seqmap, write
+from tests.versions import is_at_least
 
 Capture = pytest.CaptureFixture[str]
 PAD = (
@@ -108,7 +110,7 @@ def test_without_verification_it_is_not_asked(
     install: Callable[..., Runtime], tmp_path: Path, capsys: Capture
 ) -> None:
     runtime = install(refuses="CenterCropPad")
-    assert optimize(write(tmp_path / "in.onnx", PAD), "--no-verify") == 0
+    assert optimize(write(tmp_path / "in.onnx", PAD), "--no-verify", "-v") == 0
     assert not runtime.opened
     assert (tmp_path / "out.onnx").exists()
     expected = "target tract: reached; checked for sequences and control flow, not loaded\n"
@@ -119,7 +121,7 @@ def test_a_model_is_loaded_once_and_run_once(
     install: Callable[..., Runtime], tmp_path: Path, capsys: Capture
 ) -> None:
     runtime = install()
-    assert optimize(write(tmp_path / "in.onnx", PAD)) == 0
+    assert optimize(write(tmp_path / "in.onnx", PAD), "-v") == 0
     assert (len(runtime.opened), len(runtime.feeds)) == (1, 1)
     assert f"target tract: reached; tract {onnx.__version__} loads it\n" in capsys.readouterr().out
 
@@ -192,6 +194,21 @@ UNKNOWN = (
 )
 
 
+@pytest.fixture
+def no_opset_27(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let any onnxruntime refuse opset 27 in the words of 1.31."""
+    opened = onnxruntime.InferenceSession
+
+    def refuse(source: bytes | str, *others: Any, **options: Any) -> Any:
+        model = onnx.load(source) if isinstance(source, str) else onnx.load_from_string(source)
+        if any(entry.domain == "" and entry.version > 26 for entry in model.opset_import):
+            raise RuntimeError("Current official support for domain ai.onnx is till opset 26.")
+        return opened(source, *others, **options)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", refuse)
+
+
+@pytest.mark.usefixtures("no_opset_27")
 class TestVersions:
     def test_a_newer_version_alone_is_told(self, tmp_path: Path, capsys: Capture) -> None:
         source = write(tmp_path / "in.onnxtxt", NEW)
@@ -220,3 +237,14 @@ class TestVersions:
         loading = load_at_target(before, "onnxruntime", check)
         assert (loading.outcome, loading.by_version) == ("refused", False)
         assert loading.op_type == "ThresholdedNothing"
+
+
+def test_a_newer_version_on_the_installed_onnxruntime(tmp_path: Path, capsys: Capture) -> None:
+    """Where it loads, the warning stays: the model may be deployed on an older one."""
+    source = write(tmp_path / "in.onnxtxt", NEW)
+    assert seqmap("optimize", source, tmp_path / "out.onnx", "-v") == 0
+    out = capsys.readouterr().out
+    assert "the model declares opset 27, onnxruntime is known to accept up to 26" in out
+    loads = is_at_least("onnxruntime", "1.32")
+    told = "reached;" if loads else "reached in all but the version;"
+    assert f"target onnxruntime: {told} onnxruntime 1." in out

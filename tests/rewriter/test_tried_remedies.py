@@ -67,6 +67,34 @@ def test_what_is_offered(graph: str, options: dict[str, Any], expected: list[str
     assert offered(graph, **options) == expected
 
 
+QUANTIZED = """g (float[N,4] x) => (uint8[N,4] y) {
+  zero = Constant <value = int64 {0}> ()
+  go = Constant <value = bool {1}> ()
+  shape = Shape (x)
+  n = Gather (shape, zero)
+  y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, uint8[4] q) {
+    d = Identity (c)  r = Gather (x, i)  s = ReduceMax <keepdims = 0> (r)  e = Exp (s)
+    q = QuantizeLinear (r, e) }> }"""
+
+
+@pytest.mark.parametrize(
+    ("opset", "graph", "options", "expected"),
+    [
+        (12, QUANTIZED, {"strategy": "fuse"}, ["--opset 18"]),
+        (12, QUANTIZED, {"strategy": "fuse", "opset": 13}, []),
+        (13, QUANTIZED, {"strategy": "fuse"}, []),
+        (15, RECURRENCE, {}, []),
+    ],
+    ids=["old", "given", "new enough", "does not help"],
+)
+def test_a_newer_opset_is_offered_where_it_helps(
+    opset: int, graph: str, options: dict[str, Any], expected: list[str]
+) -> None:
+    proto = onnx.parser.parse_model(HEADER.replace("18", str(opset)) + graph)
+    (entry,) = explain(proto, **options).to_dict()["maps"]
+    assert [remedy["option"] for remedy in entry["remedies"]] == expected
+
+
 def test_dimensions_that_are_not_known_are_named() -> None:
     report = explain(parse(RNN), target="portable")
     first, *_ = report.unreached

@@ -71,7 +71,7 @@ def _side_by_side(ctx: Context, x: Batched, lengths: Lengths, width: ir.Value) -
 
 def _mask(ctx: Context, lengths: Lengths, width: ir.Value) -> ir.Value:
     """Return which keys the queries see, ``bool[B, 1, L, L]``."""
-    _, inside = places_inside(ctx, lengths, width)
+    _, inside = places_inside(ctx, lengths.value, width)
     type_ = ValueType(ir.TensorType(ir.DataType.BOOL), (None,))
     every = with_spare_sample(ctx, Batched(Layout.STACKED, inside, type_))
     queries = ctx.op("Concat", [ctx.ints(1, 1), width, ctx.ints(1)], {"axis": 0})

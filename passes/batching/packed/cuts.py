@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
     crosses,
     lengths_of,
+    packed_data,
     rows,
     same_rows,
     sample_axis,
 )
 from passes.batching.packed.segments import spread
 from passes.batching.packed.spans import cut
+from passes.batching.shapes import fitting
+from passes.batching.sizes import difference
 from passes.decisions import Code, Decline
+from passes.reading.integers import Linear, greatest, is_nonnegative, least
 
-__all__ = ["concat_rows", "slice_rows"]
+__all__ = ["concat_rows", "slice_rows", "split_rows"]
+
+_ENDLESS = 1 << 31
+"""A bound that no row reaches, as `passes.batching.packed.spans` has it."""
 
 
 def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -48,8 +57,61 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         columns = [ctx.ints(*(x[i] for i in others)) for x in (begins, ends, along, by)]
         value = ctx.op("Slice", [value, *columns])
         bounds = [ctx.typed(ctx.ints(x[place]), ir.DataType.INT64, 1) for x in (begins, ends)]
+    key = _what_is_left(ctx, node, data.lengths.size, place) if by[place] == 1 else None
+    if key == data.lengths.size:
+        return [ctx.packed(value, data.lengths, data.axis)]
     sizes, starts = data.lengths.value, data.lengths.starts
-    return [cut(ctx, value, bounds, sizes, starts, data.axis, by[place])]
+    return [cut(ctx, value, bounds, sizes, starts, data.axis, step=by[place], key=key)]
+
+
+def _what_is_left(
+    ctx: Context, node: ir.Node, size: Linear, place: int
+) -> Linear | tuple[Linear, ...] | None:
+    """Return how many rows of a sample a Slice in steps of 1 leaves, or what tells it.
+
+    Args:
+        ctx: The context.
+        node: The node.
+        size: How many rows a sample has.
+        place: Which of its bounds are those along the axis of different lengths.
+
+    Returns:
+        The number; where the sign of a bound is not known, bounds and size; None if they are
+        not known.
+    """
+    found = [ctx.numbers.of(v) for v in node.inputs[1:3]]
+    if any(numbers is None or place >= len(numbers) for numbers in found):
+        return None
+    first, last = (numbers[place] for numbers in found if numbers is not None)
+    begin, end = (_from_front(n, size) for n in (first, last))
+    if begin is None or end is None:
+        return first, last, size
+    # Behind the last row nothing begins: what is left is not less than none.
+    return greatest([difference(least([end, size]), begin), Linear()])
+
+
+def _from_front(bound: Linear, size: Linear) -> Linear | None:
+    """Return a bound of a sample as counted from its first row; None if its sign is not known."""
+    if bound.number is not None and bound.number >= _ENDLESS:
+        return size
+    if is_nonnegative(bound):
+        return bound
+    if bound.number is not None:
+        return greatest([size + bound, Linear()])
+    return None
+
+
+def split_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Split rows along an axis that does not differ in length; the sizes are shared."""
+    data, lengths = packed_data(ctx, operands)
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
+    if axis == data.axis:
+        raise crosses(node.op_type)
+    sizes = ctx.optional(operands, 1)
+    given = None if sizes is None else sizes.value
+    value = fitting(ctx, node, data, given, axis)
+    inputs = [value] if given is None else [value, given]
+    return same_rows(ctx, node, inputs, lengths, axis=data.axis)
 
 
 def _numbers(ctx: Context, operand: Batched) -> list[int] | None:
@@ -68,25 +130,59 @@ def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         if not all(x.is_packed for x in given) or len(along) > 1:
             raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
         return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
-    if axis:
-        raise crosses(node.op_type)
-    parts = [_part(ctx, x) for x in given]
+    filled = _as_padding(ctx, node, given, axis)
+    if filled is not None:
+        return [filled]
+    parts = [_part(ctx, x, axis) for x in given]
+    numbers = [ctx.numbers.dimension(v, axis) for v in node.inputs if v is not None]
+    known = [n for n in numbers if n is not None]
+    size = sum(known, Linear()) if len(known) == len(given) else None
     sizes = parts[0][1]
     for _, more, _ in parts[1:]:
         sizes = ctx.op("Add", [sizes, more])
-    joined = Lengths(ctx.builder, ctx.op("Expand", [sizes, ctx.batch]))
+    joined = Lengths(ctx.builder, ctx.op("Expand", [sizes, ctx.batch]), size=size)
+    if size is not None:
+        joined = ctx.lengths_by(size, lambda: joined)
     where, before, base = None, ctx.builder.scalar(0), ctx.ints(0)
-    for value, size, starts in parts:
+    for value, size_of_part, starts in parts:
         place = ctx.op("Sub", [joined.positions, _spread_any(ctx, before, joined)])
         first = ctx.op("Add", [_spread_any(ctx, starts, joined), base])
         row = ctx.op("Add", [place, first])
         reached = ctx.op("GreaterOrEqual", [place, ctx.builder.scalar(0)])
         where = row if where is None else ctx.op("Where", [reached, row, where])
-        before = ctx.op("Add", [before, size])
-        base = ctx.op("Add", [base, ctx.shape(value, 0, 1)])
+        before = ctx.op("Add", [before, size_of_part])
+        base = ctx.op("Add", [base, ctx.shape(value, axis, axis + 1)])
     assert where is not None
-    all_rows = ctx.op("Concat", [value for value, _, _ in parts], {"axis": 0})
-    return [ctx.packed(ctx.op("Gather", [all_rows, where], {"axis": 0}), joined)]
+    all_rows = ctx.op("Concat", [value for value, _, _ in parts], {"axis": axis})
+    return [ctx.packed(ctx.op("Gather", [all_rows, where], {"axis": axis}), joined, axis)]
+
+
+def _as_padding(ctx: Context, node: ir.Node, given: Sequence[Batched], axis: int) -> Output | None:
+    """Pad samples where all that is joined to them is one constant number.
+
+    ``Concat(x, ConstantOfShape(n))`` is the Pad by which exporters write ``pad_sequence``.
+    """
+    fills = [_constant_of(x) for x in given]
+    rest = [i for i, fill in enumerate(fills) if fill is None]
+    numbers = [ctx.numbers.dimension(v, axis) for v in node.inputs if v is not None]
+    known = [n for n in numbers if n is not None]
+    if len(rest) != 1 or len(known) < len(given) or not given[rest[0]].is_packed:
+        return None
+    (place,), values = rest, {f.tobytes() for f in fills if f is not None}
+    amounts = [sum(known[:place], Linear()), sum(known[place + 1 :], Linear())]
+    if len(values) != 1 or not all(map(ctx.numbers.is_at_hand, amounts)):
+        return None
+    fill = next(f for f in fills if f is not None)
+    return pad_with(ctx, given[place], amounts[0], amounts[1], fill)
+
+
+def _constant_of(x: Batched) -> np.ndarray | None:
+    """Return the number that a value of one constant consists of, None for any other value."""
+    made = x.value.producer()
+    if made is None or made.op_type != "ConstantOfShape" or x.dtype is None:
+        return None
+    fill = made.attributes.get("value")
+    return np.zeros(1, x.dtype.numpy()) if fill is None else fill.as_tensor().numpy().reshape(1)
 
 
 def _spread_any(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
@@ -95,13 +191,15 @@ def _spread_any(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
     return spread(ctx, per_sample, lengths)
 
 
-def _part(ctx: Context, x: Batched) -> tuple[ir.Value, ir.Value, ir.Value]:
+def _part(ctx: Context, x: Batched, axis: int) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Return the rows of an operand, the length of each sample, and where each begins."""
     if x.is_packed and x.lengths is not None:
         return x.value, x.lengths.value, x.lengths.starts
     if x.is_shared:
-        return x.value, ctx.shape(x.value, 0, 1), ctx.builder.scalar(0)
-    size = ctx.shape(x.value, 1, 2)
+        return x.value, ctx.shape(x.value, axis, axis + 1), ctx.builder.scalar(0)
+    value, dims, size = x.value, list(x.dims), ctx.shape(x.value, axis + 1, axis + 2)
+    if axis:
+        raise crosses("Concat")
     batch = ctx.op("Squeeze", [ctx.batch, ctx.ints(0)])
     numbers = ctx.op("Range", [ctx.builder.scalar(0), batch, ctx.builder.scalar(1)])
-    return ctx.merged(x.value, x.dims), size, ctx.op("Mul", [numbers, size])
+    return ctx.merged(value, dims), size, ctx.op("Mul", [numbers, size])

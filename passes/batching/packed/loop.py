@@ -13,7 +13,7 @@ from passes.batching.packed.living import Apart
 from passes.batching.packed.longest_first import LongestFirst
 from passes.batching.packed.remaining import Remaining
 from passes.batching.packed.rosters import Roster, Team
-from passes.batching.packed.step import Body
+from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values, constant_value, is_default_domain
@@ -49,7 +49,7 @@ def loop_of_samples(
 
     goes_on = _always_goes_on(graph)
     mirrored = [False] * (len(graph.outputs) - 1 - len(initial))
-    body = Body(graph, graph.inputs[2:], initial, bind, not goes_on, 1, mirrored)
+    body = StepBody(graph, graph.inputs[2:], initial, bind, not goes_on, 1, mirrored)
     return run_steps(ctx, node, body, _roster(ctx, node, count, condition, goes_on))
 
 

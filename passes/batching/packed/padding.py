@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
 
-__all__ = ["padded", "places_inside", "unpadded", "width_of"]
+__all__ = ["Spans", "laid_out", "padded", "places_inside", "unpadded", "width_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spans:
+    """Spans of neighbouring rows.
+
+    Attributes:
+        starts: First row of each, int64 ``[C]``.
+        sizes: How many rows follow, int64 ``[C]``; what lies behind a width is left out.
+        total: Number of all rows, int64 ``[1]``.
+    """
+
+    starts: ir.Value
+    sizes: ir.Value
+    total: ir.Value
 
 
 def width_of(ctx: Context, lengths: Lengths) -> ir.Value:
@@ -16,11 +33,11 @@ def width_of(ctx: Context, lengths: Lengths) -> ir.Value:
     return ctx.op("Max", [lengths.longest, ctx.ints(1)])
 
 
-def places_inside(ctx: Context, lengths: Lengths, width: ir.Value) -> tuple[ir.Value, ir.Value]:
+def places_inside(ctx: Context, sizes: ir.Value, width: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the places ``[L]`` of a sample, and which of them samples have, ``bool[B, L]``."""
     zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
     places = ctx.op("Range", [zero, ctx.squeeze(width, [0]), one])
-    return places, ctx.op("Less", [places, ctx.unsqueeze(lengths.value, [1])])
+    return places, ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
 
 
 def padded(
@@ -39,15 +56,27 @@ def padded(
         width: ``L``, int64 ``[1]``.
         fill: The number, of the element type of the rows; None is 0.
     """
+    spans = Spans(lengths.starts, lengths.value, lengths.total)
+    return laid_out(ctx, value, spans, width, fill)
+
+
+def laid_out(
+    ctx: Context,
+    value: ir.Value,
+    spans: Spans,
+    width: ir.Value,
+    fill: np.ndarray | None = None,
+) -> ir.Value:
+    """Lay spans of rows side by side, ``[C, L, *rest]``; see `padded`."""
     row = ctx.op("Concat", [ctx.ints(1), ctx.shape(value, 1)], {"axis": 0})
     if fill is None:
         spare = ctx.op("CastLike", [ctx.op("ConstantOfShape", [row]), value])
     else:
         spare = ctx.op("ConstantOfShape", [row], {"value": ir.tensor(fill.reshape(1))})
     rows = ctx.op("Concat", [value, spare], {"axis": 0})
-    places, inside = places_inside(ctx, lengths, width)
-    own = ctx.op("Add", [places, ctx.unsqueeze(lengths.starts, [1])])
-    where = ctx.op("Where", [inside, own, lengths.total])
+    places, inside = places_inside(ctx, spans.sizes, width)
+    own = ctx.op("Add", [places, ctx.unsqueeze(spans.starts, [1])])
+    where = ctx.op("Where", [inside, own, spans.total])
     return ctx.op("Gather", [rows, where], {"axis": 0})
 
 

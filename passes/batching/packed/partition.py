@@ -12,7 +12,7 @@ from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.some_samples import SomeSamples, as_packed, inverse_of
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import captured_values
 from passes.typing import ValueType
@@ -42,7 +42,7 @@ class _Group:
 
 
 @dataclasses.dataclass
-class _Form:
+class _PartForm:
     """How a result of both groups is held.
 
     Attributes:
@@ -86,17 +86,13 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     local = ctx.with_batch(builder, builder.op("Shape", [numbers]), may_be_empty=may_run)
     picked = SomeSamples(local, numbers)
     failing = ctx.count_failing()
-    try:
-        captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
-        outputs = local.nested(graph, captured, builder)
-    except Decline:
-        drop_uses(builder.nodes)
-        raise
+    captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
+    outputs = local.nested(graph, captured, builder)
     is_total = may_run and ctx.count_failing() == failing
     return _Group(numbers, builder, local, picked, outputs, is_total)
 
 
-def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _Form:
+def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _PartForm:
     """Return how a result is held.
 
     Raises:
@@ -119,10 +115,10 @@ def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _Form:
         raise Decline(Code.OPSET, "rows of samples that differ in length need opset 16")
     origins = {group.picked.origin(group.outputs[index].lengths) for group in groups}
     lengths = origins.pop() if len(origins) == 1 else None
-    return _Form(np.empty((0, *rest), one.dtype.numpy()), has_rows, lengths)
+    return _PartForm(np.empty((0, *rest), one.dtype.numpy()), has_rows, lengths)
 
 
-def _write(ctx: Context, group: _Group, forms: Sequence[_Form]) -> Sequence[ir.Value]:
+def _write(ctx: Context, group: _Group, forms: Sequence[_PartForm]) -> Sequence[ir.Value]:
     """Record a branch, behind an If that asks whether a sample takes it unless it may run anyway.
 
     Returns:
@@ -156,7 +152,7 @@ def _write(ctx: Context, group: _Group, forms: Sequence[_Form]) -> Sequence[ir.V
     return ctx.builder.node("If", [some], attributes, outputs=count).outputs
 
 
-def _has_own_lengths(form: _Form) -> bool:
+def _has_own_lengths(form: _PartForm) -> bool:
     return form.is_packed and form.lengths is None
 
 
@@ -169,7 +165,7 @@ def _typed(value: ir.Value, like: np.ndarray) -> ir.Value:
 def _in_order(
     ctx: Context,
     order: ir.Value,
-    forms: Sequence[_Form],
+    forms: Sequence[_PartForm],
     yielded: Sequence[Sequence[ir.Value]],
 ) -> list[Output]:
     """Put the results of two groups into the order of the samples."""

@@ -127,8 +127,10 @@ def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir
 def scatter_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Updates of packed data, or packed updates of stacked data."""
     data, positions, updates = (ctx.operand(operands, i) for i in range(3))
-    if data.is_shared or updates.lengths is not positions.lengths:
+    if data.is_shared or positions.is_packed != updates.is_packed:
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    if positions.is_packed:
+        lengths_of([positions, updates])
     table, where = _full_positions(ctx, data, positions)
     values = updates.value if updates.is_packed else ctx.expanded(updates)
     (new,) = ctx.same(node, [table, where, values])
@@ -149,8 +151,7 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     if sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank):
         return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
-    if any(x.lengths is not positions.lengths for x in given[1:]):
-        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    lengths_of(given[1:])
     table, where = _looked_up(ctx, data, positions, positions.value)
     lengths = positions.lengths if len(given) == 2 else data.lengths
     assert lengths is not None
@@ -182,7 +183,7 @@ def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
 def _flag_of_rows(ctx: Context, condition: Batched, lengths: Lengths) -> ir.Value:
     """Return one flag for each row: that of its place, False behind the last of them."""
     if condition.is_packed:
-        if condition.lengths is not lengths:
+        if not lengths.equal(condition.lengths):
             raise Decline(Code.RAGGED, "its condition is not one for each row")
         return condition.value
     none = ctx.builder.constant(np.zeros(1, np.bool_))

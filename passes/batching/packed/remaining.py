@@ -45,9 +45,9 @@ class Remaining:
         """See `Roster`."""
         return builder.op("Greater", [builder.op("Size", [carried[0]]), builder.scalar(0)])
 
-    def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _Chosen:
+    def team(self, inner: Builder, step: ir.Value, carried: Sequence[ir.Value]) -> _ChosenRows:
         """See `Roster`."""
-        return _Chosen(inner, step, carried, self._limit)
+        return _ChosenRows(inner, step, carried, self._limit)
 
     def finish(self, noted: Sequence[ir.Value]) -> ir.Value:
         """See `Roster`."""
@@ -68,7 +68,7 @@ class Remaining:
         return inverse_of(ctx, ctx.op("Add", [begun, steps])), lengths
 
 
-class _Chosen:
+class _ChosenRows:
     """See `passes.batching.packed.rosters.Team`: samples by their numbers."""
 
     def __init__(

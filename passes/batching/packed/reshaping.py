@@ -43,11 +43,11 @@ def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if not data.is_packed or target.is_packed:
         raise Decline(Code.RAGGED, "its shape may differ in length")
     known = ctx.constant(target)
-    if known is None:
-        dims = _named(ctx, ctx.type_of(node.outputs[0]).dims, data)
-    else:
+    if known is not None:
         keeps_zero = bool(ctx.attribute(node, "allowzero", 0))
         dims = _resolved([int(n) for n in known], data, keeps_zero=keeps_zero)
+    else:
+        dims = _counted(ctx, node, data) or _named(ctx, ctx.type_of(node.outputs[0]).dims, data)
     if dims is None or dims.count(_OPEN) != 1:
         raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
     return [_reshaped(ctx, data, dims)]
@@ -129,6 +129,31 @@ def _named(
     ]
     numbers = [d for d in found if d is not None]
     return numbers if len(numbers) == len(found) else None
+
+
+def _counted(ctx: Context, node: ir.Node, data: Batched) -> list[int] | None:
+    """Return dimensions by a target that is computed, None if they are not known.
+
+    One of them is a length of the sample, or a multiple of it.
+    """
+    numbers = ctx.numbers.of(node.inputs[1])
+    if numbers is None:
+        return None
+    apart = [i for i, n in enumerate(numbers) if n.number is None]
+    dims = [_OPEN if n.number is None else n.number for n in numbers]
+    others = [n for i, n in enumerate(dims) if i not in apart]
+    rest = product([d for i, d in enumerate(data.dims) if i != data.axis])
+    if len(apart) != 1 or rest is None or 0 in others or min(others, default=1) < -1:
+        return None
+    size, most = _lengths(data).size, math.prod(n for n in others if n > 0)
+    if _OPEN in others:
+        times = next((k for k in range(1, rest + 1) if size * k == numbers[apart[0]]), None)
+        if others.count(_OPEN) > 1 or times is None or rest % (times * most):
+            return None
+        left = rest // (times * most)
+        return [left if n == _OPEN and i not in apart else n for i, n in enumerate(dims)]
+    fits = rest % most == 0 and size * (rest // most) == numbers[apart[0]]
+    return dims if fits else None
 
 
 def product(dims: Sequence[int | str | None]) -> int | None:

@@ -7,7 +7,7 @@ differ in length along another axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "crosses",
     "lengths_of",
     "matrix_rows",
-    "named_axes",
     "of_images",
     "packed_data",
     "rows",
@@ -40,11 +40,10 @@ def lengths_of(operands: Sequence[Operand]) -> Lengths:
     Raises:
         Decline: They are not known to be the same.
     """
-    found = {id(x.lengths): x.lengths for x in operands if x is not None and x.is_packed}
-    lengths = list(found.values())
-    if len(lengths) != 1 or lengths[0] is None:
+    found = [x.lengths for x in operands if x is not None and x.lengths is not None]
+    if not found or not all(found[0].equal(other) for other in found):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-    return lengths[0]
+    return found[0]
 
 
 def packed_data(ctx: Context, operands: Sequence[Operand]) -> tuple[Batched, Lengths]:
@@ -149,6 +148,8 @@ def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
 
     def along_axis(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
         data, _ = packed_data(ctx, operands)
+        if data.beside is not None:
+            return [softmax_beside(ctx, node, data)]
         axis = ctx.attribute(node, "axis", default)
         if axis is None:
             raise Decline(Code.NO_RULE, "its axis is left out")
@@ -168,27 +169,6 @@ def trailing_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     if sample_axis(axis, data.rank) <= data.axis:
         raise crosses(node.op_type)
     return rows(ctx, node, operands)
-
-
-def named_axes(
-    find: Callable[[Context, ir.Node, Sequence[Operand]], Sequence[int] | None],
-) -> Rule:
-    """Make the rule of operators that leave alone every axis but some.
-
-    Args:
-        find: Returns the axes that the node works along, None if only run time tells.
-    """
-
-    def over_axes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-        data, _ = packed_data(ctx, operands)
-        axes = find(ctx, node, operands)
-        if axes is None:
-            raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-        if any(sample_axis(a, data.rank) == data.axis for a in axes):
-            raise crosses(node.op_type)
-        return rows(ctx, node, operands)
-
-    return over_axes
 
 
 def of_images(rank: int) -> Rule:
@@ -214,11 +194,16 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     """MatMul and its kin.
 
     Rows, or matrices, of a packed left side by a shared right side; columns of a packed right
-    side; or matrices of both sides.
+    side; or matrices of both sides, for a target without loops those that both differ in length.
     """
     right = 3 if node.op_type == "QLinearMatMul" else 1
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, right, "B")
     inputs = [None if x is None else x.value for x in operands]
+    product = product_of_lengths(ctx, a, b) if node.op_type == "MatMul" else None
+    if product is not None:
+        return [product]
+    if a.beside is not None or b.beside is not None:
+        raise Decline(Code.RAGGED, "its samples differ in length along two axes")
     if a.is_packed and b.is_packed and a.rank == b.rank > 2 and a.axis == b.axis == 0:
         return same_rows(ctx, node, inputs, lengths_of(operands))
     if (

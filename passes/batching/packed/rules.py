@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-import onnx_ir as ir
-
 from passes.batching import attention, branches, control, convolution, losses
-from passes.batching.context import Context, Operand
 from passes.batching.elementwise import cast_like, clip, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
@@ -16,6 +11,7 @@ from passes.batching.packed import (
     distinct,
     finding,
     operators,
+    pads,
     picks,
     recurrent,
     reshaping,
@@ -25,11 +21,11 @@ from passes.batching.packed import (
 )
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.cumulations import cumulation_rows
+from passes.batching.packed.products import beside_lengths
 from passes.batching.packed.row_by_row import (
     along_other_axis,
     broadcasting_rows,
     matrix_rows,
-    named_axes,
     of_images,
     rows,
     trailing_rows,
@@ -38,20 +34,24 @@ from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_sa
 from passes.batching.packed.suppression import suppression_of_rows
 from passes.batching.table import register_packed
 
-register_packed(
+__all__ = ["BROADCASTING", "UNARY"]
+
+UNARY = (
     "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Not BitwiseNot Reciprocal "
     "Sigmoid Sin Sinh Sqrt Tan Tanh Celu Elu Gelu HardSigmoid HardSwish LeakyRelu Mish Relu Selu "
     "Softplus Softsign Swish Identity IsInf IsNaN RegexFullMatch Ceil Floor Round Sign BitCast "
-    "Shrink ThresholdedRelu Cast",
-    rows,
-    any_axis=True,
+    "Shrink ThresholdedRelu Cast"
 )
-register_packed(
+"""Operators of one operand that work element by element."""
+
+BROADCASTING = (
     "Add Sub Mul Div Pow Mod And Or Xor BitwiseAnd BitwiseOr BitwiseXor BitShift Max Min Mean Sum "
-    "Where StringConcat Equal Greater GreaterOrEqual Less LessOrEqual",
-    broadcasting_rows,
-    any_axis=True,
+    "Where StringConcat Equal Greater GreaterOrEqual Less LessOrEqual"
 )
+"""Operators that work element by element on operands that broadcast."""
+
+register_packed(UNARY, beside_lengths(rows), any_axis=True, two_axes=True)
+register_packed(BROADCASTING, beside_lengths(broadcasting_rows), any_axis=True, two_axes=True)
 
 register_packed("PRelu", operators.one_sided_rows, since=7)
 register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows)
@@ -63,6 +63,7 @@ register_packed(
     rounding=True,
     since=13,
     any_axis=True,
+    two_axes=True,
 )
 register_packed("Hardmax", along_other_axis(-1), since=13, any_axis=True)
 register_packed("LpNormalization TopK", along_other_axis(-1), any_axis=True)
@@ -75,22 +76,11 @@ register_packed(
     segments.reduction_rows,
     any_axis=True,
 )
-
-
-def _attribute_axis(
-    default: int,
-) -> Callable[[Context, ir.Node, Sequence[Operand]], list[int]]:
-    def find(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int]:
-        return [int(ctx.attribute(node, "axis", default))]
-
-    return find
-
-
 register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
-register_packed("Split", named_axes(_attribute_axis(0)), any_axis=True)
+register_packed("Split", cuts.split_rows, any_axis=True)
 
 # Matrices and images.
-register_packed("MatMul", matrix_rows, any_axis=True)
+register_packed("MatMul", matrix_rows, any_axis=True, two_axes=True)
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
@@ -143,6 +133,7 @@ register_packed("Shape", shapes.shape_of_rows, any_axis=True)
 register_packed("Size", shapes.size_of_rows, any_axis=True)
 register_packed("Gather", picks.gather_rows, any_axis=True)
 register_packed("Slice", cuts.slice_rows, since=10, any_axis=True)
+register_packed("Pad", pads.pad_rows, since=11, any_axis=True)
 register_packed("Concat", cuts.concat_rows, any_axis=True)
 register_packed("LSTM GRU RNN", recurrent.recurrent_rows)
 register_packed("If", branches.branch, since=16, any_axis=True)

@@ -16,7 +16,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.packed.longest_first import LongestFirst
 from passes.batching.packed.rosters import Team
 from passes.batching.packed.row_by_row import lengths_of
-from passes.batching.packed.step import Body
+from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 
@@ -58,5 +58,5 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
     count = len(graph.outputs) - len(initial)
     mirrored = ctx.attribute(node, "scan_output_directions") or [0] * count
-    body = Body(graph, states, initial, bind, False, 0, [bool(m) for m in mirrored])
+    body = StepBody(graph, states, initial, bind, False, 0, [bool(m) for m in mirrored])
     return run_steps(ctx, node, body, LongestFirst(ctx, lengths))

@@ -15,12 +15,19 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.padding import padded, width_of
 from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
+from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
 
-__all__ = ["arg_extremum_rows", "reduction_rows", "segment", "softmax_over_rows", "spread"]
+__all__ = [
+    "arg_extremum_rows",
+    "reduction_of_rows",
+    "reduction_rows",
+    "segment",
+    "softmax_over_rows",
+    "spread",
+]
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _SUMMED = _FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
@@ -47,8 +54,7 @@ def segment(
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
-    Where the opset has no such reduction for a maximum, and the target no Loop to find it in,
-    the samples are laid side by side, which takes as much memory as if all had the longest's rows.
+    Where the opset has no such reduction, the samples are laid side by side.
 
     ScatterND would add whole rows and be faster, but the threads of onnxruntime then lose some
     of those that go to one place.
@@ -60,21 +66,14 @@ def segment(
         reduction: ``add``, ``mul``, ``max`` or ``min``.
         dtype: Element type, which gives the result of a sample without rows.
         rank: Rank of a sample.
-
-    Raises:
-        Decline: The opset has no such reduction.
     """
-    is_extremum = reduction in ("max", "min")
-    least = 18 if is_extremum else 16
-    if ctx.opset < least:
-        if is_extremum and ctx.opset >= 16 and ctx.lacks("Loop"):
-            wide = padded(ctx, value, lengths, width_of(ctx, lengths), _neutral(reduction, dtype))
-            return ctx.op(f"Reduce{reduction.title()}", [wide], {"axes": [1], "keepdims": 0})
-        raise Decline(Code.OPSET, f"a segmented {reduction} needs opset {least}")
+    if ctx.opset < (18 if reduction in ("max", "min") else 16):
+        empty = _neutral(reduction, dtype)
+        return reduced_side_by_side(ctx, value, lengths, reduction, empty, rank)
     row = ctx.shape(value, 1)
     shape = ctx.op("Concat", [lengths.count, row], {"axis": 0})
-    neutral = ir.tensor(_neutral(reduction, dtype).reshape(1))
-    start = ctx.op("ConstantOfShape", [shape], {"value": neutral})
+    fill = ir.tensor(_neutral(reduction, dtype).reshape(1))
+    start = ctx.op("ConstantOfShape", [shape], {"value": fill})
     where = lengths.samples
     if rank > 1:
         # onnxruntime's Expand takes twice as long.
@@ -115,7 +114,7 @@ def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
         made = reduce(ctx, node, data.value, sorted(over))
         return [ctx.packed(out.value, lengths, axis) for out in made]
     others = sorted(a + (a < data.axis) for a in over - {data.axis})
-    value = _reduced(ctx, node.op_type, _turned(ctx, data), lengths, others)
+    value = reduction_of_rows(ctx, node.op_type, _turned(ctx, data), lengths, others)
     if keeps:
         return [ctx.stacked(ctx.unsqueeze(value, [data.axis + 1]))]
     return [ctx.stacked(ctx.squeeze(value, others))]
@@ -131,7 +130,7 @@ def _turned(ctx: Context, data: Batched) -> Batched:
     return dataclasses.replace(data, value=value, type=type_, axis=0)
 
 
-def _reduced(
+def reduction_of_rows(
     ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
 ) -> ir.Value:
     """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``."""

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
+from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
 
@@ -64,7 +65,12 @@ def unsqueeze_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def expand_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """A constant shape that does not reach the axis of different lengths, or with 1 for it."""
+    """A constant shape that does not reach the axis of different lengths, or with 1 for it.
+
+    A shape may also name the length of each sample, which changes nothing.
+    """
+    if ctx.operand(operands, 1, "shape").is_stacked:
+        return expand_to_lengths(ctx, node, operands)
     data, lengths = packed_data(ctx, operands)
     shape = ctx.constant(ctx.operand(operands, 1, "shape"))
     place = data.rank - data.axis

@@ -11,8 +11,10 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
+from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
+from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["cut", "span"]
 
@@ -21,19 +23,59 @@ _FAR = 2**31
 
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Slice of shared or stacked data along its first axis: samples of different length."""
+    """Slice of shared or stacked data: windows of one size, or samples of different length."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
     if any(x.rank != 1 or x.dims != (1,) for x in bounds):
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
-    step = _step_along_first_axis(ctx, operands, data.rank)
-    axis = 1 if data.is_stacked else 0
+    axis, step = _axis(ctx, operands, data.rank), _step(ctx, operands)
+    if axis and data.is_stacked:
+        raise Decline(Code.RAGGED, "it cuts an axis that is not the first")
+    place = axis + data.is_stacked
     shape = ctx.op("Shape", [data.value])
-    size = ctx.op("Gather", [shape, ctx.builder.scalar(axis)], {"axis": 0})
+    size = ctx.op("Gather", [shape, ctx.builder.scalar(place)], {"axis": 0})
+    width = _width(ctx, node, axis) if step == 1 else None
+    if data.is_shared and width is not None:
+        return [_windows(ctx, data, bounds[0], width, axis)]
+    key = _key(ctx, node, axis) if step == 1 else None
     if data.is_shared:
-        return [cut(ctx, data.value, bounds, size, step=step)]
+        return [cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)]
     starts = sample_numbers(ctx, size, 0)
-    return [cut(ctx, ctx.merged(data.value, data.dims), bounds, size, starts, step=step)]
+    value = ctx.merged(data.value, data.dims)
+    return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
+
+
+def _width(ctx: Context, node: ir.Node, axis: int) -> int | None:
+    """Return how many rows every sample has, None if one may begin or end outside of the data."""
+    assert node.inputs[0] is not None
+    size = ctx.numbers.dimension(node.inputs[0], axis)
+    first, last = (ctx.numbers.number(v) for v in node.inputs[1:3])
+    if size is None or first is None or last is None or not is_nonnegative(first):
+        return None
+    width, most = (last - first).number, ctx.numbers.most(last)
+    if width is None or width < 0 or most is None or not is_nonnegative(size - most):
+        return None
+    return width
+
+
+def _windows(ctx: Context, data: Batched, start: Batched, width: int, axis: int) -> Output:
+    """Return windows of one size; a row outside of the data is an error."""
+    begin = ctx.op("Cast", [start.value], {"to": ir.DataType.INT64})
+    places = ctx.builder.constant(np.arange(width, dtype=np.int64))
+    rows = ctx.op("Add", [begin, places])
+    value = ctx.op("Gather", [data.value, rows], {"axis": axis})
+    if axis:
+        order = [axis, *(i for i in range(data.rank + 1) if i != axis)]
+        value = ctx.op("Transpose", [value], {"perm": order})
+    return ctx.stacked(value)
+
+
+def _key(ctx: Context, node: ir.Node, axis: int) -> tuple[Linear, ...] | None:
+    """Return the bounds and the size of what is cut: slices of equal ones are equally long."""
+    bounds = [ctx.numbers.number(v) for v in node.inputs[1:3]]
+    assert node.inputs[0] is not None
+    found = [n for n in (*bounds, ctx.numbers.dimension(node.inputs[0], axis)) if n is not None]
+    return tuple(found) if len(found) == 3 else None
 
 
 def cut(
@@ -43,7 +85,9 @@ def cut(
     size: ir.Value,
     starts: ir.Value | None = None,
     axis: int = 0,
-    step: int = 1,
+    *,
+    step: int,
+    key: Linear | tuple[Linear, ...] | None = None,
 ) -> Output:
     """Cut rows of each sample out of the rows of all.
 
@@ -58,6 +102,7 @@ def cut(
         starts: The first row of each sample, int64 ``[B]``; None if it is row 0.
         axis: The axis of the rows.
         step: From one row to the next, not 0.
+        key: How many rows are left of a sample, or what else tells that; None if not known.
     """
     sizes, begins = _forwards(ctx, bounds, size) if step > 0 else _backwards(ctx, bounds, size)
     if starts is not None:
@@ -65,7 +110,9 @@ def cut(
     if abs(step) > 1:
         more = ctx.op("Add", [sizes, ctx.builder.scalar(abs(step) - 1)])
         sizes = ctx.op("Div", [more, ctx.builder.scalar(abs(step))])
-    lengths = Lengths(ctx.builder, sizes)
+    lengths = Lengths(ctx.builder, sizes, size=key if isinstance(key, Linear) else None)
+    if key is not None:
+        lengths = ctx.lengths_by(key, lambda: lengths)
     if step == 1:
         total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
         places = ctx.op("Range", [ctx.builder.scalar(0), total, ctx.builder.scalar(1)])
@@ -99,11 +146,19 @@ def _backwards(
     return ctx.op("Min", [between, size]), first
 
 
-def _step_along_first_axis(ctx: Context, operands: Sequence[Operand], rank: int) -> int:
-    axes, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
+def _axis(ctx: Context, operands: Sequence[Operand], rank: int) -> int:
+    """Return the axis of a sample that is cut."""
+    axes = ctx.optional(operands, 3)
     known = None if axes is None else ctx.constant(axes)
-    if axes is not None and (known is None or int(known.reshape(-1)[0]) % rank):
-        raise Decline(Code.RAGGED, "it cuts an axis that is not the first")
+    if axes is None:
+        return 0
+    if known is None:
+        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+    return sample_axis(int(known.reshape(-1)[0]), rank)
+
+
+def _step(ctx: Context, operands: Sequence[Operand]) -> int:
+    steps = ctx.optional(operands, 4)
     step = None if steps is None else ctx.constant(steps)
     if steps is not None and step is None:
         raise Decline(Code.NO_RULE, "its bounds differ by sample, and its step is not known")

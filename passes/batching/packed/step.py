@@ -13,14 +13,14 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Number
 from passes.batching.packed.living import Living
 from passes.batching.packed.rosters import Roster, Team
-from passes.builder import Builder, drop_uses
+from passes.builder import Builder
 from passes.decisions import Code, Decline
 
-__all__ = ["Body", "Recorder", "Step"]
+__all__ = ["Recorder", "Step", "StepBody"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Body:
+class StepBody:
     """A body of Loop or Scan.
 
     Attributes:
@@ -78,7 +78,7 @@ class Recorder:
     """
 
     ctx: Context
-    body: Body
+    body: StepBody
     roster: Roster
     rows: Sequence[int]
     rounding: bool
@@ -99,7 +99,6 @@ class Recorder:
             ]
             if grown == layouts:
                 return step
-            drop_uses(step.builder.nodes)
             layouts = grown
 
     def _record(self, layouts: list[Layout]) -> Step:
@@ -107,26 +106,20 @@ class Recorder:
         number = Number()
         carried = [ir.Value(name="carried", type=value.type) for value in self.roster.carried]
         states = [self._input(i, layout) for i, layout in enumerate(layouts)]
-        try:
-            step = number.record(inner)
-            team = self.roster.team(inner, step, carried)
-            local = self.ctx.with_batch(inner, team.batch)
-            living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
-            bindings = living.captured()
-            bindings |= self.body.bind(local, team, step)
-            for own, x, layout, value in zip(
-                self.body.states, self.body.initial, layouts, states, strict=True
-            ):
-                lengths = living.lengths(x.lengths) if x.lengths is not None else None
-                known = self.ctx.type_of(own)
-                bindings[own] = Batched(
-                    layout, value, known, rounding=self.rounding, lengths=lengths
-                )
-            outputs = local.nested(self.body.graph, bindings, inner)
-            self._require_rows(outputs, [bindings[own] for own in self.body.states])
-        except Decline:
-            drop_uses(inner.nodes)
-            raise
+        step = number.record(inner)
+        team = self.roster.team(inner, step, carried)
+        local = self.ctx.with_batch(inner, team.batch)
+        living = Living(self.ctx, local, team, self.body.graph, self._packed_states())
+        bindings = living.captured()
+        bindings |= self.body.bind(local, team, step)
+        for own, x, layout, value in zip(
+            self.body.states, self.body.initial, layouts, states, strict=True
+        ):
+            lengths = living.lengths(x.lengths) if x.lengths is not None else None
+            known = self.ctx.type_of(own)
+            bindings[own] = Batched(layout, value, known, rounding=self.rounding, lengths=lengths)
+        outputs = local.nested(self.body.graph, bindings, inner)
+        self._require_rows(outputs, [bindings[own] for own in self.body.states])
         return Step(inner, number, [*carried, *states], team, local, outputs, layouts)
 
     def _packed_states(self) -> list[Lengths]:

@@ -15,14 +15,16 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Collecting, collect
 from passes.batching.packed.rosters import Roster
 from passes.batching.packed.some_samples import SomeSamples, inverse_of
-from passes.batching.packed.step import Body, Recorder
+from passes.batching.packed.step import Recorder, StepBody
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 
 __all__ = ["run_steps"]
 
 
-def run_steps(ctx: Context, node: ir.Node, body: Body, roster: Roster) -> Sequence[Output | None]:
+def run_steps(
+    ctx: Context, node: ir.Node, body: StepBody, roster: Roster
+) -> Sequence[Output | None]:
     """Write the loop.
 
     Args:
@@ -38,11 +40,11 @@ def run_steps(ctx: Context, node: ir.Node, body: Body, roster: Roster) -> Sequen
     Raises:
         Decline: Something of it has no batched form.
     """
-    return _Writer(ctx, node, body, roster).write()
+    return _StepWriter(ctx, node, body, roster).write()
 
 
-class _Writer:
-    def __init__(self, ctx: Context, node: ir.Node, body: Body, roster: Roster) -> None:
+class _StepWriter:
+    def __init__(self, ctx: Context, node: ir.Node, body: StepBody, roster: Roster) -> None:
         self.ctx, self.node, self.body, self.roster = ctx, node, body, roster
         for x in body.initial:
             if not isinstance(x.type.type, ir.TensorType) or x.axis:

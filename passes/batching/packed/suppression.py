@@ -33,7 +33,7 @@ def suppression_of_rows(
     if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1 or scores.dims[0] != 1:
         raise Decline(Code.RAGGED, "it is not over the boxes of one image in each sample")
     width = width_of(ctx, lengths)
-    _, inside = places_inside(ctx, lengths, width)
+    _, inside = places_inside(ctx, lengths.value, width)
     lowest = ctx.builder.constant(np.array(-np.inf, np.float32))
     by_box = ctx.op("Transpose", [ctx.squeeze(scores.value, [0])], {"perm": [1, 0]})
     known = padded(ctx, by_box, lengths, width)

@@ -151,6 +151,7 @@ AXES = [
     *along("Squeeze", "axes", "y = Squeeze(x, i)", x=floats(4, 1)),
     *along("Squeeze", "axes", "y = Squeeze(x, i)", x=ragged(1, lengths=LENGTHS)),
     *along("Pad", "axes", "y = Pad(x, p, , i)", x=SQUARE, p=shared(np.array([1, 1]))),
+    *along("Pad", "axes", "y = Pad(x, p, , i)", x=ROWS, p=shared(np.array([1, 1]))),
     *along("DFT", "axis", "y = DFT(x, , i)", opset=20, x=floats(2, 4, 1)),
     made(
         "AffineGrid",

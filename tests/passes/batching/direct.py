@@ -65,7 +65,6 @@ def _walked(case: Case) -> _Walked:
         opset=case.opset,
         batch=prelude.op("Slice", [shape, prelude.ints(0), prelude.ints(1)]),
         may_be_empty=True,
-        exact=False,
         paths=node_paths(single),
     )
     walk = Walk(typings, options, "map")

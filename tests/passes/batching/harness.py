@@ -14,6 +14,7 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
 from passes.runtimes import SidestepDefectsPass
@@ -258,7 +259,7 @@ def fused_model(
 ) -> tuple[onnx.ModelProto, FuseSequenceMapPass]:
     """Return the fused model, for a target that lacks some operators, and the pass."""
     model = ir.from_proto(typed_outputs(map_model(case), case))
-    fuse = FuseSequenceMapPass(lacks=lacks)
+    fuse = FuseSequenceMapPass(FuseOptions(lacks=lacks))
     fuse(model)
     ExpandSequenceMapPass()(model)
     SidestepDefectsPass()(model)

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
 from passes.runtimes import SidestepDefectsPass
@@ -201,7 +202,7 @@ def fused(
 ) -> tuple[ir.Model, list[Any]]:
     """Return the fused model, for a target that lacks some operators, and why loops are left."""
     model = ir.from_proto(ragged_model(case, want))
-    fuse = FuseSequenceMapPass(lacks=lacks)
+    fuse = FuseSequenceMapPass(FuseOptions(lacks=lacks))
     fuse(model)
     ExpandSequenceMapPass()(model)
     SidestepDefectsPass()(model)
@@ -268,7 +269,7 @@ def prove_ragged(
         inside: Loops that stand in the body and are batched themselves.
         lacks: Operators that the target does not have, and of which none is left.
     """
-    want = wanted(case, 3)
+    want = wanted(case, max(batch, 3))
     model, reasons = fused(case, want, lacks)
     assert loops_of(model) == case.loops + inside, f"loops are left: {reasons}"
     assert not any(n.op_type in lacks for g in all_graphs(model) for n in g)

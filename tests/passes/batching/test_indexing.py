@@ -60,6 +60,7 @@ GATHERS = [
         x=constant(X.first),
         i=places(below=5),
     ),
+    made("GatherElements", "of axis 0", x=X, i=places(2, 5, 6, below=4), symbolic=True),
     made("GatherElements", "all mapped", x=X, i=places(2, 5, 6, below=4)),
     made(
         "GatherElements",

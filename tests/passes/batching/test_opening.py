@@ -159,7 +159,7 @@ CALLS = {
 @pytest.mark.parametrize("samples", [0, 1, 3])
 def test_a_function_of_the_model(body: str, functions: list[str], samples: int) -> None:
     model = model_of(body, *functions)
-    result = rewrite(model, "fuse")
+    result = rewrite(model, strategy="fuse")
     counts = count_operators(ir.from_proto(result.model))
     assert (counts.loops, counts.sequences) == (0, 0)
     rng = np.random.default_rng(samples)
@@ -178,7 +178,9 @@ def run(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
 
 
 def test_a_function_that_is_called_no_more_is_dropped() -> None:
-    assert not rewrite(model_of("y = my.Outer (x, w)", TWICE, OUTER), "fuse").model.functions
+    assert not rewrite(
+        model_of("y = my.Outer (x, w)", TWICE, OUTER), strategy="fuse"
+    ).model.functions
 
 
 def test_a_function_that_is_called_elsewhere_stays() -> None:
@@ -186,14 +188,14 @@ def test_a_function_that_is_called_elsewhere_stays() -> None:
     after += " wide = Expand(other, n) y = Add(z, wide) n = Constant <value_ints = [1, 4]> ()"
     after = after.replace("wide = ", "n = Constant <value_ints = [1, 4]> () wide = ", 1)
     after = after.removesuffix(" n = Constant <value_ints = [1, 4]> ()")
-    result = rewrite(model_of("y = my.Twice (x, w)", TWICE, after=after), "fuse")
+    result = rewrite(model_of("y = my.Twice (x, w)", TWICE, after=after), strategy="fuse")
     assert [f.name for f in result.model.functions] == ["Twice"]
     assert count_operators(ir.from_proto(result.model)).loops == 0
 
 
 def test_only_what_has_no_rule_stays_in_a_loop() -> None:
     model = model_of("a = Exp (x) y = my.Scaled (a)", OTHER)
-    (decision,) = rewrite(model, "fuse").report.decisions
+    (decision,) = rewrite(model, strategy="fuse").report.decisions
     (reason,) = decision.reasons
     assert decision.verdict == "fissioned"
     assert reason.node == "rows/body/Scaled_1/Normalizer_1"
@@ -201,7 +203,7 @@ def test_only_what_has_no_rule_stays_in_a_loop() -> None:
 
 
 def test_what_the_function_imports_the_model_imports() -> None:
-    result = rewrite(model_of("y = my.Scaled (x)", OTHER), "fuse")
+    result = rewrite(model_of("y = my.Scaled (x)", OTHER), strategy="fuse")
     versions = {entry.domain: entry.version for entry in result.model.opset_import}
     assert versions["ai.onnx.ml"] == 3
 
@@ -230,12 +232,12 @@ def test_an_older_opset_with_the_same_operators_will_do() -> None:
 def test_a_function_with_a_rule_of_its_own_stays_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "_rows", {k: list(v) for k, v in table._rows.items()})
     table.register("Twice", elementwise, domain="my")
-    result = rewrite(model_of("y = my.Twice (x, w)", TWICE), "fuse")
+    result = rewrite(model_of("y = my.Twice (x, w)", TWICE), strategy="fuse")
     assert count_operators(ir.from_proto(result.model)).by_type["my::Twice"] == 1
 
 
 def test_expansion_opens_nothing() -> None:
-    result = rewrite(model_of("y = my.Twice (x, w)", TWICE), "expand")
+    result = rewrite(model_of("y = my.Twice (x, w)", TWICE), strategy="expand")
     assert [f.name for f in result.model.functions] == ["Twice"]
 
 
@@ -282,7 +284,7 @@ def test_every_operator_that_the_table_calls_opened() -> None:
     names = [row.op_type for row in table.rows() if isinstance(row, table.Opened)]
     assert names == ["FlexAttention"]
     model = onnx.parser.parse_model(FLEX)
-    result = rewrite(model, "fuse")
+    result = rewrite(model, strategy="fuse")
     counts = count_operators(ir.from_proto(result.model))
     assert counts.loops == 0
     assert "ai.onnx.preview::FlexAttention" not in counts.by_type

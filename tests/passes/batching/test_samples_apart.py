@@ -34,7 +34,7 @@ NO_PLACES = {
     "it is the size of a result, the same for all samples": "CenterCropPad.shape "
     "Col2Im.image_shape Col2Im.block_shape DFT.dft_length Expand.shape Reshape.shape Resize.sizes "
     "STFT.frame_step STFT.frame_length Tile.repeats Pad.pads MaxUnpool.output_shape "
-    "NonMaxSuppression.max_output_boxes_per_class",
+    "NonMaxSuppression.max_output_boxes_per_class ConstantOfShape.input",
     "it is the same for all samples": "Slice.steps",
     "its rule is that of ScatterElements": "Scatter.indices",
 }

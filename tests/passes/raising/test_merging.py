@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.fuse_loops import ReadLoopsPass
+from passes.decisions import Decision
+from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
+from passes.fusing import turn
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.graphs import walk_nodes
+from passes.promises import Promises
+from passes.site import MapSite
 from rewriter.compare import compare
+from tests.passes.invariants import stray_uses
 
 
 def chain(length: int, between: str = "", outputs: str = "float[M,a,b] y", opset: int = 17) -> str:
@@ -60,22 +70,58 @@ def test_a_chain_of_equal_shapes_ends_without_a_loop(length: int, opset: int) ->
     assert "SplitToSequence" not in kinds(after)
 
 
-def test_nothing_is_left_of_the_loops_that_were_merged() -> None:
-    after = check(chain(5), uniform=["xs"])
-    model = ir.from_proto(after)
-    unread = [
-        node.op_type
-        for node in walk_nodes(model.graph)
-        if not any(out.uses() or out.is_graph_output() for out in node.outputs)
-    ]
-    assert unread == []
+CAPTURES = {"r0 = Neg (x0)": "q0 = Neg (x0) r0 = Add (q0, c)"} | {
+    f"r{i} = {name} (x{i})": f"""q{i} = {name} (x{i})
+        r{i} = If (p) <then_branch = t () => (float[] u) {{ u = Mul (q{i}, c) }},
+                       else_branch = e () => (float[] v) {{ v = Add (q{i}, c) }}>"""
+    for i, name in ((1, "Tanh"), (2, "Neg"))
+}
+DRAWN = {
+    f"r{i} = {name} (x{i})": f"""r{i} = If (p)
+        <then_branch = t () => (float[] u) {{ h = RandomNormalLike (x{i}) u = Mul (h, c) }},
+         else_branch = e () => (float[] v) {{ v = Add (x{i}, c) }}>"""
+    for i, name in ((0, "Neg"), (1, "Tanh"), (2, "Neg"))
+}
+"""Nodes of the steps, and others that read from outside what they compute with."""
+CAPTURED = """c = ReduceSum <keepdims = 0> (w) one = Constant <value_float = 1.0> ()
+      p = Greater (c, one) t = Constant"""
+
+
+@pytest.mark.parametrize("options", [{}, {"uniform": ["xs"]}, {"strategy": "fuse"}], ids=str)
+@pytest.mark.parametrize("steps", [CAPTURES, DRAWN], ids=["merged", "not merged"])
+def test_nothing_is_left_of_plans_that_were_not_taken(
+    steps: dict[str, str], options: dict[str, Any]
+) -> None:
+    text = chain(3).replace("t = Constant", CAPTURED, 1)
+    for old, new in steps.items():
+        text = text.replace(old, new)
+    strays: list[str] = []
+    model = onnx.parser.parse_model(text)
+    rewriter.rewrite(model, on_pass=lambda _, taken: strays.extend(stray_uses(taken)), **options)
+    assert strays == []
+
+
+def test_loops_that_carry_a_value_unchanged_are_merged() -> None:
+    text = chain(3).replace("t = Constant", CAPTURED, 1)
+    for i in range(3):
+        text = text.replace(f"(n{i}, t, e{i})", f"(n{i}, t, e{i}, c)")
+        text = text.replace(f"s{i} = Loop", f"s{i}, z{i} = Loop")
+        text = text.replace(f"a{i})\n              =>", f"a{i}, float k{i}) =>")
+        text = text.replace(f"seq(float[]) b{i})", f"seq(float[]) b{i}, float l{i})")
+        text = text.replace(f"go{i} = Identity", f"l{i} = Identity (k{i}) go{i} = Identity")
+        text = text.replace(f" (x{i})\n            b", f" (x{i}) m{i} = Mul (r{i}, k{i})\n b")
+        text = text.replace(f"(a{i}, r{i})", f"(a{i}, m{i})")
+    assert text.count("Mul") == 3
+    check(text, uniform=["xs"], require=["loop-free"])
 
 
 def test_what_a_loop_that_comes_back_reads_is_still_there() -> None:
-    between = """n9 = SequenceLength (s0)
+    """Its Map does not read it: it is dead in the body."""
+    between = """n9 = SequenceLength (xs)
       e9 = SequenceEmpty <dtype = 1> ()
       s9 = Loop <body = step9 (int64 i9, bool c9, seq(float[]) a9)
           => (bool go9, seq(float[]) b9) {
+        dead = SequenceAt (s0, i9)
         r9 = RandomNormal <shape = [2]> ()
         b9 = SequenceInsert (a9, r9)
         go9 = Identity (c9)
@@ -102,7 +148,7 @@ def test_what_cannot_be_batched_keeps_both_as_they_were() -> None:
     text = chain(2).replace("Neg (", "RandomNormalLike (").replace("Tanh (", "RandomNormalLike (")
     model = ir.from_proto(onnx.parser.parse_model(text))
     before = ir.to_proto(model)
-    reading = ReadLoopsPass(auto=True)
+    reading = FuseSequenceMapPass(FuseOptions(auto=True), loops=True)
     assert not reading(model).modified
     assert [str(d.verdict) for d in reading.decisions] == ["kept", "kept"]
     assert ir.to_proto(model) == before
@@ -111,3 +157,21 @@ def test_what_cannot_be_batched_keeps_both_as_they_were() -> None:
 def test_a_second_loop_of_another_number_of_steps_is_not_merged() -> None:
     text = chain(2).replace("n1 = SequenceLength (s0)", "n1 = Size (w)")
     check(text, uniform=["xs"])
+
+
+@pytest.mark.parametrize("operator", ["Tanh", "RandomNormalLike"])
+def test_the_work_grows_with_the_number_of_loops(
+    operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = []
+
+    def plan(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
+        planned.append(site.path)
+        return plan_fusion(site, facts)
+
+    monkeypatch.setattr(turn, "plan_fusion", plan)
+    text = chain(12).replace("Tanh", operator).replace("Neg", operator)
+    FuseSequenceMapPass(FuseOptions(Promises(frozenset(["xs"]))), loops=True)(
+        ir.from_onnx_text(text)
+    )
+    assert len(planned) <= 2 * 12

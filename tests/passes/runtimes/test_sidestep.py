@@ -36,6 +36,19 @@ STAYS = {
         r = Shape(y)""",
     "a Reshape that takes 0 for 0": """h = Shape(x) k = Concat <axis = 0> (h, v)
         y = Reshape <allowzero = 1> (x, k) r = Shape(y)""",
+    "a Reshape of a Reshape": """k = Constant <value_ints = [2, -1]> () y = Reshape(x, k)
+        z = Reshape(y, v) r = Shape(z)""",
+    "a Scan along the first axis": """r = Scan <num_scan_inputs = 1, scan_input_axes = [0],
+        scan_output_axes = [0], body = b (int64 e) => (int64 o) { o = Neg(e) }> (v)""",
+    "a Scan along a later axis of something": """k = Constant <value = int64[1, 2] {1, 2}> ()
+        y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+            body = b (int64[1] e) => (int64[1] o) { o = Neg(e) }> (k) r = Shape(y)""",
+    "an If by what is fed": """z = Constant <value = int64 {0}> () c = Greater(s, z) r = If (c)
+        <then_branch = t () => (int64[B] a) { a = Shape(x) },
+        else_branch = f () => (int64[C] b) { b = Shape(v) }>""",
+    "an If by a shape that is not known": """h = Shape(x) n = ReduceMax <keepdims = 0> (h)
+        c = Greater(n, s) r = If (c) <then_branch = t () => (int64[B] a) { a = Shape(x) },
+        else_branch = f () => (int64[C] b) { b = Shape(v) }>""",
     "a cast that rounds": """d = Cast <to = 10> (x) e = Cast <to = 1> (d) r = If (p)
         <then_branch = t () => (int64[B] a) { a = Shape(e) },
         else_branch = f () => (int64[C] b) { b = Shape(e) }>""",
@@ -111,6 +124,23 @@ FORMS = {
         {"x": [[1, 2]], "y": [1, 0]},
         [[9, 9], [1, 2]],
     ),
+    "an axis that is squeezed from a Reshape": (
+        """g (int64[1] x, int64[1, 1, 1] y) => (int64[1, 1] r) {
+            k = Constant <value_ints = [1, 1]> () z = Constant <value_ints = [1]> ()
+            t = Reshape(y, k) a = Squeeze(t, z) r = Unsqueeze(x, a) }""",
+        {"x": [7], "y": [[[1]]]},
+        [[7]],
+    ),
+    "a Scan of two inputs and outputs along several axes": (
+        """g (int64[A, T, B] x, int64[T] y) => (int64[?, ?, ?] r) {
+            z = Constant <value_int = 0> () k, q, w = Scan <num_scan_inputs = 2, scan_input_axes = [-2, 0],
+                scan_input_directions = [1, 0], scan_output_axes = [-1, 0],
+                body = b (int64 s, int64[A, B] e, int64 i) => (int64 t, int64[A, B] o, int64 p) {
+                    t = Add(s, i) o = Add(e, s) p = Mul(i, s) }> (z, x, y)
+            v = Add(w, k) r = Add(q, v) }""",
+        {"x": [[[1, 2], [3, 4], [5, 6]]], "y": [10, 20, 30]},
+        [[[65, 273, 991], [66, 274, 992]]],
+    ),
     "CenterCropPad of one axis": (
         """g (int64[A, B] x, int64[1] y) => (int64[C, D] r) {
             t = Transpose <perm = [1, 0]> (x) u = CenterCropPad <axes = [-1]> (t, y)
@@ -133,6 +163,79 @@ def test_forms(name: str) -> None:
     assert not sidestep(model).modified
 
 
+CONDITIONS = {
+    "a number": "c = Constant <value = bool {1}> ()",
+    "a rank": "h = Shape(p) n = Shape(h) o = Constant <value_ints = [2]> () c = Equal(n, o)",
+    "a shape": "n = Shape <start = 1> (p) o = Constant <value_ints = [2]> () c = Equal(n, o)",
+    "floats": """f = Constant <value_floats = [0.5, 0.25]> () n = ReduceSum <keepdims = 0> (f)
+        o = Constant <value_float = 0.7> () c = Greater(n, o)""",
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_branch_that_is_always_taken(name: str) -> None:
+    text = f"""g (float[N, 2] x) => (float[N, 2] r) {{
+        w = Constant <value = float[2, 2] {{1, 0, 0, 1}}> () p = MatMul(x, w)
+        {CONDITIONS[name]} s = Shape <start = 1> (p) q = If (c)
+        <then_branch = t () => (float[N, 2] a) <float k = {{2}}> {{ a = Mul(p, k) }},
+        else_branch = e () => (float[N, 2] b) {{ b = Exp(p) }}>
+        u = Cast <to = 1> (s) r = Add(q, u) }}"""
+    model = ir.from_proto(parse(text))
+    sidestep = SidestepDefectsPass()
+    assert sidestep(model).modified
+    check(model)
+    assert ("If" in operators(model)) == (name in ("a shape", "floats"))
+    found = run(ir.to_proto(model), {"x": np.ones((3, 2), np.float32)})
+    np.testing.assert_array_equal(found, np.full((3, 2), 4, np.float32))
+    assert not sidestep(model).modified
+
+
+def test_what_only_the_other_branch_read_is_gone() -> None:
+    text = """g (float[N] x, bool p) => (float[N] r) {
+        c = Constant <value = bool {1}> ()
+        q = If (p) <then_branch = t () => (float[N] a) { a = If (c) <
+                then_branch = u () => (float[N] d) { d = Neg(x) },
+                else_branch = v () => (float[N] f) { f = Exp(x) }> },
+            else_branch = e () => (float[N] b) { b = Exp(x) }>
+        r = If (c) <then_branch = t () => (float[N] h) { h = Abs(x) },
+            else_branch = e () => (float[N] i) { i = Exp(q) }> }"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    assert operators(model) == ["Abs"]
+
+
+def test_an_authors_if_that_a_rewrite_decides() -> None:
+    text = """g (float[N, 2] x) => (float[N, 2] r, int64[2] s) {
+        w = Constant <value = float[2, 2] {1, 0, 0, 1}> () p = MatMul(x, w) s = Shape(p)
+        i = Constant <value_int = 1> () j = Constant <value_int = 2> ()
+        l = SequenceConstruct(i, j) n = SequenceLength(l) c = Greater(n, i) d = Less(n, i)
+        q = If (c) <then_branch = t () => (float[N, 2] a) { a = Neg(p) },
+            else_branch = e () => (float[N, 2] b) { b = Exp(p) }>
+        k = Constant <value = bool {1}> ()
+        r = If (k) <then_branch = t () => (float[N, 2] a1) { a1 = Neg(q) },
+            else_branch = e () => (float[N, 2] b1) { b1 = Exp(q) }> }"""
+    model = parse(text)
+    after = rewrite(model).model
+    assert isinstance(after, onnx.ModelProto)
+    assert operators(ir.from_proto(after)).count("If") == 1
+    x = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(run(after, {"x": x}), x)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 2), (0, 3, 4, 2), (2, 3, 0, 2), (2, 0, 4, 0)])
+def test_normalization_of_few_pixels(shape: tuple[int, ...]) -> None:
+    text = """g (float[N, C, H, W] x, float[C] s, float[C] b) => (float[N, C, H, W] r) {
+        a = Neg(x) r = InstanceNormalization <epsilon = 0.5> (a, s, b) }"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    s, b = np.float32([1, 2, 3])[: shape[1]], np.float32([0, 1, 2])[: shape[1]]
+    found = run(ir.to_proto(model), {"x": x, "s": s, "b": b})
+    feeds = {"x": x, "s": s, "b": b}
+    expected = run(parse(text), feeds) if x.size else x
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
 @pytest.mark.parametrize("axis", [0, 1, -2])
 def test_rows_of_text(axis: int) -> None:
     text = f"""g (string[A, B, C] x, int64[N, M] i) => (string[] r) {{
@@ -143,6 +246,75 @@ def test_rows_of_text(axis: int) -> None:
     i = np.array([[1, 0, -1]])
     found = run(ir.to_proto(model), {"x": x, "i": i})
     np.testing.assert_array_equal(found, np.take(x, i, axis))
+
+
+BRANCHES = """g (float[N, 2] x, bool p, bool q) => (float[A, 2] y, float[B, 2] z, bool r) {
+    y, r, unread = If (p) <
+        then_branch = t () => (float[C, 2] a, bool b, float[D, K] c) {
+            a = Neg(x) b = Identity(q) c = ReduceSum(x) },
+        else_branch = e () => (float[E, 2] d, bool f, float[F, L] h) {
+            d = Concat <axis = 0> (x, x) f = Not(q) h = ReduceMax(x) }>
+    z = If (r) <then_branch = v () => (float[G, 2] i) { i = Abs(y) },
+        else_branch = w () => (float[H, 2] j) { j = Exp(y) }> }"""
+
+
+def test_what_an_if_yields_is_expanded_where_a_node_reads_it() -> None:
+    """The outputs of the model stay the If's own; branches of others read the expanded value."""
+    model = ir.from_proto(parse(BRANCHES))
+    sidestep = SidestepDefectsPass(["openvino"])
+    assert sidestep(model).modified
+    check(model)
+    assert operators(model).count("Expand") == 2
+    first, second = (node for node in model.graph if node.op_type == "If")
+    assert list(model.graph.outputs) == [first.outputs[0], second.outputs[0], first.outputs[1]]
+    inner = [node for graph in all_graphs(model) for node in graph if node.op_type in "AbsExp"]
+    for node in (second, *inner):
+        read = node.inputs[0]
+        assert read is not None
+        assert [n.op_type for n in (read.producer(),) if n is not None] == ["Expand"]
+    assert not sidestep(model).modified
+    x = np.float32([[1, -2], [3, 4]])
+    for p in (True, False):
+        feeds = {"x": x, "p": np.array(p), "q": np.array(True)}
+        np.testing.assert_array_equal(
+            run(ir.to_proto(model), feeds), run(parse(BRANCHES), feeds), strict=True
+        )
+
+
+def test_a_sequence_that_an_if_yields_is_left_alone() -> None:
+    text = """g (seq(float[N]) x, bool p) => (int64 r) {
+        y = If (p) <then_branch = t () => (seq(float[N]) a) { a = Identity(x) },
+            else_branch = e () => (seq(float[N]) b) { b = SequenceEmpty() }>
+        r = SequenceLength(y) }"""
+    assert not SidestepDefectsPass(["openvino"])(ir.from_proto(parse(text))).modified
+
+
+LOOPS = """g (float[N] x, int64 m, bool p) => (float[A, N] y) {{
+    y = If (p) <then_branch = t () => (float[B, N] a) {{
+            a = Loop (m, {given}) <body = l (int64 i, bool c) => (bool d, float[N] o) {{
+                {condition} o = Neg(x) }}> }},
+        else_branch = e () => (float[C, N] b) {{
+            z = Constant <value_ints = [0]> () b = Unsqueeze(x, z) }}> }}"""
+ENDS = "k = Constant <value = int64 {1}> () d = Less(i, k)"
+
+
+@pytest.mark.parametrize(
+    ("given", "condition", "is_met"),
+    [
+        ('""', "d = Identity(c)", True),
+        ('""', "f = Identity(c) d = Identity(f)", True),
+        ('""', ENDS, False),
+        ("p", "d = Identity(c)", False),
+    ],
+)
+def test_a_loop_in_a_branch_has_a_condition(given: str, condition: str, is_met: bool) -> None:
+    """One that its body ends is left alone: with a condition it would end in every runtime."""
+    text = LOOPS.format(given=given, condition=condition)
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified is is_met
+    check(model)
+    feeds = {"x": np.float32([1, 2]), "m": np.array(3), "p": np.array(True)}
+    np.testing.assert_array_equal(run(ir.to_proto(model), feeds), run(parse(text), feeds))
 
 
 def test_an_old_opset() -> None:

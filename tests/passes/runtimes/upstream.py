@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import io
 import pathlib
 import re
@@ -15,6 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+import openvino
+
+from tests.versions import is_at_least
 
 __all__ = ["PAGES", "Page", "run"]
 
@@ -31,18 +33,24 @@ class Page:
         program: The Python program that shows the defect.
         found: What the program prints or says, in part.
         package: What has the defect.
-        version: The newest version in which it was seen.
+        since: The oldest version in which it was seen.
+        mended_in: The first version without it; None where there is none yet.
     """
 
     name: str
     program: str
     found: str
     package: str
-    version: str
+    since: str
+    mended_in: str | None
 
     def is_older(self) -> bool:
-        """Whether the installed version is older than the one in which the defect was seen."""
-        return _numbers(importlib.metadata.version(self.package)) < _numbers(self.version)
+        """Whether the installed version is older than those in which the defect was seen."""
+        return not is_at_least(self.package, self.since)
+
+    def is_mended(self) -> bool:
+        """Whether the installed version no longer has the defect."""
+        return self.mended_in is not None and is_at_least(self.package, self.mended_in)
 
     def outcome(self) -> str:
         """Run the program; return what it prints or says."""
@@ -65,8 +73,15 @@ class Page:
         return names["model"], names["feeds"], names["expected"]
 
 
-def run(model: onnx.ModelProto, feeds: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Return the first result of a model on onnxruntime."""
+def run(
+    model: onnx.ModelProto, feeds: dict[str, Any], runtime: str = "onnxruntime"
+) -> np.ndarray[Any, Any]:
+    """Return the first result of a model, which was never run before."""
+    if runtime == "openvino":
+        core = openvino.Core()
+        compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU")
+        found: np.ndarray[Any, Any] = next(iter(compiled(feeds).values())).copy()
+        return found
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(
@@ -81,12 +96,9 @@ def _read(path: pathlib.Path) -> Page:
     (program,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (found,) = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
     (seen,) = re.findall(r"^Seen with (.*)", text, re.MULTILINE)
-    package, version = re.match(r"(\S+) (?:[\d.]+ to )?([\d.]+\d)", seen).groups()
-    return Page(path.stem, program, found, package, version)
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+    package, since = re.match(r"(\S+) ([\d.]+\d)", seen).groups()
+    mended = re.search(r"^Mended in ([\d.]+\d)", text, re.MULTILINE)
+    return Page(path.stem, program, found, package, since, mended and mended[1])
 
 
 PAGES = {path.stem: _read(path) for path in sorted(FOLDER.glob("*.md")) if path.stem != "README"}

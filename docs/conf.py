@@ -1,0 +1,15 @@
+"""How Sphinx builds the documentation: ``sphinx-build -W docs out``."""
+
+import importlib.metadata
+
+project = "seqmap"
+release = importlib.metadata.version("seqmap")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+html_theme = "furo"
+html_title = f"seqmap {release}"
+exclude_patterns = ["upstream"]
+myst_heading_anchors = 3
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+# Pages of the repository that are no part of the documentation.
+suppress_warnings = ["myst.xref_missing"]

@@ -1,0 +1,116 @@
+"""Operators that arrange the axes of flat samples, or ask for their shape; no row moves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.grid import Grid
+from passes.batching.layouts import Batched
+from passes.decisions import Code, Decline
+
+__all__ = ["shape", "size", "squeeze", "transpose", "unsqueeze"]
+
+_LARGEST = int(np.iinfo(np.int64).max)
+
+
+def _data(ctx: Context, operands: Sequence[Operand]) -> Batched:
+    x = ctx.operand(operands, 0, "data")
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "what it goes by differs along several axes")
+    return x
+
+
+def transpose(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Move axes: the rows stay, and the record of their order changes."""
+    x = _data(ctx, operands)
+    assert x.flat is not None
+    order = x.flat.order
+    perm = ctx.attribute(node, "perm") or range(len(order))[::-1]
+    made = dataclasses.replace(x.flat, order=tuple(order[axis] for axis in perm))
+    return [ctx.flat(x.value, made)]
+
+
+def _given(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int]:
+    given = ctx.optional(operands, 1)
+    axes = ctx.attribute(node, "axes") if given is None else ctx.constant(given)
+    if axes is None:
+        raise Decline(Code.RAGGED, "its axes are not given, and a size may be 1")
+    return [int(a) for a in np.atleast_1d(axes)]
+
+
+def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """New axes come last in memory."""
+    x = _data(ctx, operands)
+    assert x.flat is not None
+    flat, given = x.flat, _given(ctx, node, operands)
+    before = len(flat.order)
+    rank = before + len(given)
+    added = sorted(a % rank for a in given)
+    behind = before - flat.grid.rank + 1
+    rows = ctx.unsqueeze(x.value, range(behind, behind + len(added)))
+    old = iter(flat.order)
+    order = tuple(before + added.index(a) if a in added else next(old) for a in range(rank))
+    return [ctx.flat(rows, dataclasses.replace(flat, order=order))]
+
+
+def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Axes of size 1 go, along the grid only such as all samples have."""
+    x = _data(ctx, operands)
+    assert x.flat is not None
+    flat, rank = x.flat, len(x.flat.order)
+    gone = {flat.order[a % rank] for a in _given(ctx, node, operands)}
+    first = flat.grid.rank
+    for at in gone:
+        is_one = at >= first or (flat.grid.dims[at] == 1 and flat.tables[at] is None)
+        if not is_one:
+            raise Decline(Code.RAGGED, "it removes an axis along which samples differ")
+    if flat.sampler is not None:
+        raise Decline(Code.NO_RULE, "it removes an axis of samples that are yet to be summed")
+    rows = ctx.squeeze(x.value, sorted(at - first + 1 for at in gone if at >= first))
+    kept = [at for at in range(first) if at not in gone]
+    grid = flat.grid
+    if len(kept) < first:
+        grid = Grid(ctx.builder, [grid.dims[at] for at in kept])
+    places = [at for at in range(rank) if at not in gone]
+    order = tuple(places.index(at) for at in flat.order if at not in gone)
+    tables = tuple(flat.tables[at] for at in kept)
+    made = dataclasses.replace(flat, grid=grid, order=order, tables=tables)
+    return [ctx.flat(rows, made)]
+
+
+def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The shapes of all samples: int64 ``[B, rank]``, cut by ``start`` and ``end``."""
+    start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", _LARGEST)
+    columns = _sizes(ctx, _data(ctx, operands))[slice(start, end)]
+    if not columns:
+        raise Decline(Code.NO_RULE, "it asks for no axis")
+    parts = [ctx.unsqueeze(column, [1]) for column in columns]
+    return [ctx.stacked(parts[0] if len(parts) == 1 else ctx.op("Concat", parts, {"axis": 1}))]
+
+
+def size(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The number of elements of each sample, int64 ``[B]``."""
+    total, *others = _sizes(ctx, _data(ctx, operands))
+    for column in others:
+        total = ctx.op("Mul", [total, column])
+    return [ctx.stacked(total)]
+
+
+def _sizes(ctx: Context, x: Batched) -> list[ir.Value]:
+    """Return the size of each sample along each of its axes, int64 ``[B]``."""
+    flat = x.flat
+    assert flat is not None
+    first, found = flat.grid.rank, []
+    for at in flat.order:
+        if at < first:
+            size, table = flat.size(at), flat.tables[at]
+            is_one = table is not None and table.is_fixed
+        else:
+            size, is_one = ctx.shape(x.value, at - first + 1, at - first + 2), True
+        found.append(ctx.op("Expand", [size, flat.grid.count]) if is_one else size)
+    return found

@@ -1,0 +1,103 @@
+"""Which places of a sample each place of a result reads, along one axis.
+
+Slices, crops, pads and resizes treat axes apart, so that a chain of them is composed in small
+tables ``[B, O]`` before any row is moved. A place that is padded reads none; a place of a resized
+axis may read several, each with a weight.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.batching.flat.samples import AxisTable, FlatSamples
+from passes.batching.operators import Operators
+
+__all__ = ["clamped", "identity", "largest", "picked", "places"]
+
+
+def largest(ops: Operators, count: ir.Value) -> ir.Value:
+    """Return the largest of counts ``[B]``, at least 1, as int64 ``[1]``.
+
+    It goes through 32 bits, which every kernel of onnxruntime compares right.
+    """
+    padded = ops.op("Concat", [count, ops.ints(1)], {"axis": 0})
+    narrow = ops.op("Cast", [padded], {"to": int(ir.DataType.INT32)})
+    most = ops.op("ReduceMax", [narrow], {"keepdims": 1})
+    return ops.op("Cast", [most], {"to": int(ir.DataType.INT64)})
+
+
+def places(ops: Operators, width: ir.Value) -> ir.Value:
+    """Return the places ``0 .. width - 1``, int64 ``[1, width]``.
+
+    Args:
+        ops: Records the nodes.
+        width: int64 ``[1]``.
+    """
+    zero, one = ops.builder.scalar(0), ops.builder.scalar(1)
+    row = ops.op("Range", [zero, ops.squeeze(width, [0]), one])
+    return ops.unsqueeze(row, [0])
+
+
+def clamped(ops: Operators, places_: ir.Value, size: ir.Value) -> ir.Value:
+    """Return places ``[B, O]`` within samples of sizes ``[B]``."""
+    last = ops.op("Sub", [ops.unsqueeze(size, [1]), ops.ints(1)])
+    return ops.op("Max", [ops.op("Min", [places_, last]), ops.ints(0)])
+
+
+def identity(ops: Operators, size: ir.Value) -> AxisTable:
+    """Return the table of an axis of sizes ``[B]`` that stays as it is."""
+    index = clamped(ops, places(ops, largest(ops, size)), size)
+    return AxisTable(size, False, index)
+
+
+def picked(
+    ops: Operators,
+    flat: FlatSamples,
+    axis: int,
+    at: ir.Value,
+    count: ir.Value,
+    *,
+    is_fixed: bool,
+    may_miss: bool,
+) -> AxisTable:
+    """Return the table of a result that reads some places of samples along one axis.
+
+    Args:
+        ops: Records the nodes.
+        flat: The samples.
+        axis: The axis of their grid.
+        at: The places, int64 ``[B, O]`` or ``[1, O]``.
+        count: See `AxisTable`.
+        is_fixed: See `AxisTable`.
+        may_miss: Whether a place may lie outside of a sample; it reads nothing then.
+    """
+    table = flat.tables[axis]
+    inside = clamped(ops, at, flat.size(axis))
+    valid = ops.op("Equal", [inside, at]) if may_miss else None
+    if table is None:
+        return AxisTable(count, is_fixed, inside, None, valid)
+    inside = _for_each(ops, inside, flat)
+    index = _taken(ops, _for_each(ops, table.index, flat), inside, table.weight is not None)
+    weight = table.weight
+    if weight is not None:
+        weight = _taken(ops, _for_each(ops, weight, flat), inside, True)
+    if table.valid is not None:
+        known = _for_each(ops, table.valid, flat)
+        kept = ops.op("GatherElements", [known, inside], {"axis": 1})
+        valid = kept if valid is None else ops.op("And", [kept, valid])
+    return AxisTable(count, is_fixed, index, weight, valid)
+
+
+def _for_each(ops: Operators, table: ir.Value, flat: FlatSamples) -> ir.Value:
+    """Return a table ``[B, ...]``, or ``[1, ...]`` for all samples, with a row for each."""
+    shape = ops.op("Concat", [flat.grid.count, ops.shape(table, 1)], {"axis": 0})
+    return ops.op("Expand", [table, shape])
+
+
+def _taken(ops: Operators, table: ir.Value, at: ir.Value, has_taps: bool) -> ir.Value:
+    """Return the entries of a table ``[B, O]``, or ``[B, O, K]``, at places ``[B, N]``."""
+    if has_taps:
+        last = ops.shape(table, 2, 3)
+        shape = ops.op("Concat", [ops.op("Shape", [at]), last], {"axis": 0})
+        at = ops.op("Expand", [ops.unsqueeze(at, [2]), shape])
+    return ops.op("GatherElements", [table, at], {"axis": 1})

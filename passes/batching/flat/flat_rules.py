@@ -1,0 +1,30 @@
+"""The table's rules for flat operands, by family; what has none here stays per-sample."""
+
+from __future__ import annotations
+
+from passes.batching.flat import arranging, reducing, row_by_row, windows
+from passes.batching.flat.resize import resize
+from passes.batching.packed.rules import BROADCASTING, UNARY
+from passes.batching.table import register_flat
+
+register_flat(UNARY, row_by_row.rows)
+register_flat(BROADCASTING, row_by_row.broadcasting)
+register_flat("Clip", row_by_row.broadcasting, since=11)
+register_flat("MatMul", row_by_row.matrix_rows)
+register_flat("Concat", row_by_row.concat)
+
+register_flat("Shape", arranging.shape)
+register_flat("Size", arranging.size)
+register_flat("Transpose", arranging.transpose)
+register_flat("Unsqueeze", arranging.unsqueeze)
+register_flat("Squeeze", arranging.squeeze)
+register_flat(
+    "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceSumSquare",
+    reducing.reduction,
+)
+
+register_flat("Resize", resize, since=11)
+register_flat("CenterCropPad", windows.center_crop_pad, since=18)
+register_flat("Pad", windows.pad, since=11)
+register_flat("Slice", windows.slice_, since=10)

@@ -1,0 +1,147 @@
+"""How the rows of flat values belong to samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.lengths import Lengths
+from passes.builder import Builder
+from passes.drafts import Memo, recorded
+
+__all__ = ["Grid"]
+
+
+class Grid:
+    """The sizes of samples along the axes whose places have a row each.
+
+    Rows lie one behind the other, row-major in these axes. Packed rows are the case of one axis:
+    `rows` are their lengths, and all that follows from those.
+
+    Attributes:
+        dims: Along each axis a number, the same for all samples, or int64 ``[B]``.
+    """
+
+    def __init__(self, builder: Builder, dims: Sequence[int | ir.Value]) -> None:
+        """Describe the samples of flat values.
+
+        Args:
+            builder: Records what follows from the dimensions; it comes before all readers.
+            dims: See `Grid`; at least one is not a number.
+        """
+        self.dims = tuple(dims)
+        self._builder = builder
+        self._columns: dict[int, ir.Value] = Memo()
+        self._strides: dict[int, ir.Value] = Memo()
+        self._places: dict[int, ir.Value] = Memo()
+        self._lengths: dict[int, Lengths] = Memo()
+        self._derived: dict[Hashable, Grid] = Memo()
+
+    @classmethod
+    def of_table(cls, builder: Builder, sizes: ir.Value, lead: Sequence[int], count: int) -> Grid:
+        """Return the grid of samples by a table of their sizes.
+
+        Args:
+            builder: See `Grid`.
+            sizes: int64 ``[B, count]``.
+            lead: Dimensions of all samples before these.
+            count: How many columns there are.
+        """
+        columns = [
+            builder.op("Gather", [sizes, builder.scalar(i)], {"axis": 1}) for i in range(count)
+        ]
+        return cls(builder, [*lead, *columns])
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.dims)
+
+    def equal(self, other: Grid) -> bool:
+        """Whether other samples have the same dimensions, by proof."""
+        return other is self or other.dims == self.dims
+
+    @recorded
+    def count(self) -> ir.Value:
+        """Number of samples, int64 ``[1]``."""
+        return self._builder.op("Shape", [next(d for d in self.dims if isinstance(d, ir.Value))])
+
+    def derived(self, key: Hashable, make: Callable[[], Grid]) -> Grid:
+        """Return the grid of what is read off these rows in one way; one object for one key."""
+        if key not in self._derived:
+            self._derived[key] = make()
+        return self._derived[key]
+
+    def column(self, axis: int) -> ir.Value:
+        """Return the dimension of each sample along an axis, int64 ``[B]``."""
+        dim = self.dims[axis]
+        if isinstance(dim, ir.Value):
+            return dim
+        if axis not in self._columns:
+            number = self._builder.ints(dim)
+            self._columns[axis] = self._builder.op("Expand", [number, self.count])
+        return self._columns[axis]
+
+    def lengths(self, axis: int) -> Lengths:
+        """Return the dimensions along an axis as lengths; one object for one axis."""
+        if axis not in self._lengths:
+            self._lengths[axis] = Lengths(self._builder, self.column(axis))
+        return self._lengths[axis]
+
+    @recorded
+    def rows(self) -> Lengths:
+        """How many rows each sample has."""
+        area = self.column(0)
+        for axis in range(1, self.rank):
+            area = self._builder.op("Mul", [area, self.column(axis)])
+        return Lengths(self._builder, area)
+
+    @recorded
+    def base(self) -> ir.Value:
+        """The first row of each sample, int64 ``[B]``; no row at all for one without rows.
+
+        A sample that is empty has no neighbour's rows either: reading one is an error.
+        """
+        builder = self._builder
+        none = builder.op("Equal", [self.rows.value, builder.scalar(0)])
+        nowhere = builder.scalar(int(np.iinfo(np.int64).max) // 4)
+        return builder.op("Where", [none, nowhere, self.rows.starts])
+
+    def stride(self, axis: int) -> ir.Value | None:
+        """Return how many rows a step along an axis is, int64 ``[B]``; None for one row."""
+        if axis + 1 == self.rank:
+            return None
+        if axis not in self._strides:
+            found, behind = self.column(axis + 1), self.stride(axis + 1)
+            if behind is not None:
+                found = self._builder.op("Mul", [found, behind])
+            self._strides[axis] = found
+        return self._strides[axis]
+
+    def place(self, axis: int) -> ir.Value:
+        """Return the place of each row along an axis of its sample, int64 ``[P]``."""
+        if axis not in self._places:
+            builder = self._builder
+            left = self.rows.positions
+            for before in range(axis):
+                whole = builder.op("Mul", [self.place(before), self._of_rows(before)])
+                left = builder.op("Sub", [left, whole])
+            if axis + 1 < self.rank:
+                left = builder.op("Div", [left, self._of_rows(axis)])
+            self._places[axis] = left
+        return self._places[axis]
+
+    def _of_rows(self, axis: int) -> ir.Value:
+        """Return `stride` of each row."""
+        stride = self.stride(axis)
+        assert stride is not None
+        return self._builder.op("Gather", [stride, self.rows.samples], {"axis": 0})
+
+    def prepare(self) -> None:
+        """Record all that reading samples may need."""
+        assert self.base and self.count
+        for axis in range(self.rank):
+            self.column(axis)
+            self.stride(axis)

@@ -1,0 +1,102 @@
+"""Which rows the places of flat samples read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.flat.axis_table import identity, places
+from passes.batching.flat.grid import Grid
+from passes.batching.flat.samples import AxisTable, FlatSamples
+from passes.batching.operators import Operators
+
+__all__ = ["along", "filled", "rows_at", "tables_of", "valid_places", "with_fill"]
+
+
+def tables_of(ops: Operators, flat: FlatSamples) -> list[AxisTable]:
+    """Return a table for each axis of the grid."""
+    return [
+        _whole(ops, flat.grid, at) if table is None else table
+        for at, table in enumerate(flat.tables)
+    ]
+
+
+def _whole(ops: Operators, grid: Grid, at: int) -> AxisTable:
+    dim = grid.dims[at]
+    if isinstance(dim, ir.Value):
+        return identity(ops, dim)
+    width = ops.ints(dim)
+    return AxisTable(width, True, places(ops, width))
+
+
+def rows_at(
+    ops: Operators, rows: ir.Value, flat: FlatSamples, tables: Sequence[AxisTable]
+) -> tuple[ir.Value, ir.Value]:
+    """Return which row each place of a result reads, int64 ``[B, *O]``.
+
+    Args:
+        ops: Records the nodes.
+        rows: The rows.
+        flat: How samples are read off them.
+        tables: What is read along each axis of the grid, one place for each.
+
+    Returns:
+        The rows, with one of the fill behind them where a place may read none, and the numbers.
+    """
+    rank = flat.grid.rank
+    others = range(1, rank + 1)
+    at = ops.unsqueeze(flat.grid.base, others)
+    for axis, table in enumerate(tables):
+        term = table.index
+        stride = flat.grid.stride(axis)
+        if stride is not None:
+            term = ops.op("Mul", [term, ops.unsqueeze(stride, [1])])
+        at = ops.op("Add", [at, along(ops, term, axis, rank)])
+    valid = valid_places(ops, tables)
+    if valid is None:
+        return rows, at
+    return with_fill(ops, rows, flat, valid, at)
+
+
+def with_fill(
+    ops: Operators, rows: ir.Value, flat: FlatSamples, valid: ir.Value, at: ir.Value
+) -> tuple[ir.Value, ir.Value]:
+    """Return rows with one of the fill behind them, which is read where nothing else is."""
+    one = ops.op("Concat", [ops.ints(1), ops.shape(rows, 1)], {"axis": 0})
+    assert flat.fill is not None
+    behind = ops.op("Expand", [flat.fill, one])
+    extended = ops.op("Concat", [rows, behind], {"axis": 0})
+    last = ops.shape(rows, 0, 1)
+    return extended, ops.op("Where", [valid, at, last])
+
+
+def valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | None:
+    """Return whether the places of a result read anything, bool ``[B, *O]``; None if all do."""
+    found: ir.Value | None = None
+    for axis, table in enumerate(tables):
+        if table.valid is not None:
+            one = along(ops, table.valid, axis, len(tables))
+            found = one if found is None else ops.op("And", [found, one])
+    return found
+
+
+def along(ops: Operators, table: ir.Value, axis: int, rank: int) -> ir.Value:
+    """Return ``[B, O]`` with ``O`` at one of ``rank`` axes behind the first."""
+    return ops.unsqueeze(table, [i + 1 for i in range(rank) if i != axis])
+
+
+def filled(
+    ops: Operators,
+    flat: FlatSamples,
+    tables: Sequence[AxisTable],
+    value: ir.Value,
+    rank: int,
+) -> ir.Value:
+    """Return ``[B, *s]`` with the fill where a place reads nothing."""
+    valid = valid_places(ops, tables)
+    if valid is None:
+        return value
+    assert flat.fill is not None
+    valid = ops.unsqueeze(valid, range(len(tables) + 1, rank + 1))
+    return ops.op("Where", [valid, value, flat.fill])

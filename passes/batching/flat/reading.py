@@ -1,0 +1,221 @@
+"""Reads flat samples off their rows: as one tensor, or as rows that lie as the samples do."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import onnx_ir as ir
+
+from passes.batching.flat.antialias import resampled
+from passes.batching.flat.axis_table import largest, places
+from passes.batching.flat.grid import Grid
+from passes.batching.flat.places import along, rows_at, tables_of, with_fill
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.taps import interpolated
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.operators import Operators
+from passes.batching.packed.checks import failing_where
+
+__all__ = ["as_packed", "as_rows", "as_stacked", "flat_alike", "in_order", "known_from"]
+
+
+def as_stacked(ops: Operators, x: Batched) -> ir.Value:
+    """Return flat samples as one tensor ``[B, *s]``.
+
+    Args:
+        ops: Records the nodes.
+        x: A flat value. Where its samples differ in shape, all are as large as the largest, and
+            what is behind a sample means nothing.
+    """
+    assert x.flat is not None
+    value = _in_memory_order(ops, x)
+    perm = [0, *(at + 1 for at in x.flat.order)]
+    return value if perm == sorted(perm) else ops.op("Transpose", [value], {"perm": perm})
+
+
+def as_packed(ops: Operators, x: Batched) -> Batched:
+    """Return flat samples that differ along one axis alone as packed ones."""
+    flat = x.flat
+    assert flat is not None and flat.ragged_axis is not None
+    axis = flat.ragged_axis
+    size = flat.size(flat.order[axis])
+    value = as_stacked(ops, x)
+    rank = len(flat.order)
+    order = [0, axis + 1, *(a + 1 for a in range(rank) if a != axis)]
+    if axis:
+        value = ops.op("Transpose", [value], {"perm": order})
+    width = ops.shape(value, 1, 2)
+    mask = ops.op("Less", [places(ops, width), ops.unsqueeze(size, [1])])
+    total = ops.op("Mul", [ops.shape(value, 0, 1), width])
+    target = ops.op("Concat", [total, ops.shape(value, 2)], {"axis": 0}) if rank > 1 else total
+    inputs = [ops.reshape(value, target), ops.reshape(mask, total)]
+    rows = ops.op("Compress", inputs, {"axis": 0})
+    if axis:
+        back = [(order[1:].index(a + 1)) for a in range(rank)]
+        rows = ops.op("Transpose", [rows], {"perm": back})
+    lengths = Lengths(ops.builder, size, size=flat.dimension(axis))
+    return dataclasses.replace(
+        x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
+    )
+
+
+def flat_alike(ops: Operators, x: Batched) -> ir.Value:
+    """Return flat samples as ``[B, *s]``; it is an error at run time if their shapes differ."""
+    flat = x.flat
+    assert flat is not None
+    flags, checked = [], flat.grid.column(0)
+    for axis, at in enumerate(flat.order):
+        if flat.is_ragged(axis):
+            size = flat.size(at)
+            alike = ops.op("Equal", [size, largest(ops, size)])
+            flags.append(ops.op("Not", [alike]))
+    value = as_stacked(ops, x)
+    count = ops.op("Shape", [failing_where(ops, checked, flags)])
+    return ops.reshape(value, ops.op("Concat", [count, ops.shape(value, 1)], {"axis": 0}))
+
+
+def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
+    """Return the rows of flat samples as they are, in the order of the axes in memory.
+
+    Args:
+        ops: Records the nodes.
+        x: A flat value whose samples differ in shape.
+    """
+    flat = x.flat
+    assert flat is not None
+    if flat.is_plain:
+        return x.value, flat
+    grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, flat))
+    made = FlatSamples(grid, flat.order, (None,) * grid.rank)
+    if flat.sampler is not None:
+        return _compressed(ops, _in_memory_order(ops, x), grid), made
+    return _rows_of_grid(ops, x.value, flat, grid), made
+
+
+def known_from(x: Batched) -> int:
+    """Return from which axis of a flat sample on all samples have dimensions that are known."""
+    axes = range(len(x.dims))
+    return next((a + 1 for a in reversed(axes) if not isinstance(_known(x, a), int)), 0)
+
+
+def _known(x: Batched, axis: int) -> int | None:
+    assert x.flat is not None
+    dim = x.dims[axis]
+    return dim if isinstance(dim, int) and not x.flat.is_ragged(axis) else None
+
+
+def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
+    """Return the rows of flat samples, in the order of the axes of a sample.
+
+    The grid ends with the last axis whose dimension is not known.
+    """
+    value, flat = as_rows(ops, x)
+    rank, first, behind = len(flat.order), flat.grid.rank, known_from(x)
+    if flat.order == tuple(range(rank)) and behind == first:
+        return value, flat
+    # Each element is a row, and is read in its new place.
+    sizes: list[int | ir.Value] = [flat.grid.dims[at] for at in range(first)]
+    for at in range(first, rank):
+        known = _known(x, flat.order.index(at))
+        axis = at - first + 1
+        number = ops.shape(value, axis, axis + 1)
+        sizes.append(ops.op("Expand", [number, flat.grid.count]) if known is None else known)
+    source = Grid(ops.builder, sizes)
+    total = ops.op("ReduceProd", [ops.op("Shape", [value])], {"keepdims": 1})
+    elements = ops.reshape(value, total)
+    moved = [sizes[at] for at in flat.order]
+    made = Grid(ops.builder, moved)
+    sample = made.rows.samples
+    place = ops.op("Gather", [source.base, sample], {"axis": 0})
+    for axis, at in enumerate(flat.order):
+        step, term = source.stride(at), made.place(axis)
+        if step is not None:
+            term = ops.op("Mul", [term, ops.op("Gather", [step, sample], {"axis": 0})])
+        place = ops.op("Add", [place, term])
+    turned = ops.op("Gather", [elements, place], {"axis": 0})
+    tail = [dim for axis in range(behind, rank) if (dim := _known(x, axis)) is not None]
+    if tail:
+        whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
+        target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
+        turned = ops.reshape(turned, target)
+    grid = Grid(ops.builder, moved[:behind])
+    return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
+
+
+def _grid_of(ops: Operators, flat: FlatSamples) -> Grid:
+    """Return the grid of samples as they are read."""
+    dims = [_dim(flat, at) for at in range(flat.grid.rank)]
+    columns = [d if isinstance(d, int) else _column(ops, flat, d) for d in dims]
+    return Grid(ops.builder, columns)
+
+
+def _dim(flat: FlatSamples, at: int) -> int | ir.Value:
+    table = flat.tables[at]
+    return flat.grid.dims[at] if table is None else table.count
+
+
+def _column(ops: Operators, flat: FlatSamples, dim: ir.Value) -> ir.Value:
+    """Return a count, of each sample or of all, as int64 ``[B]``."""
+    is_one = any(t is not None and t.is_fixed and t.count is dim for t in flat.tables)
+    return ops.op("Expand", [dim, flat.grid.count]) if is_one else dim
+
+
+def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
+    """Return flat samples as ``[B, *s]``, their axes in the order in which they lie in memory."""
+    flat = x.flat
+    assert flat is not None
+    if flat.sampler is None:
+        rows, at = rows_at(ops, x.value, flat, tables_of(ops, flat))
+        return ops.op("Gather", [rows, at], {"axis": 0})
+    if flat.sampler.mode == "antialias":
+        return resampled(ops, x)
+    return interpolated(ops, x)
+
+
+def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:
+    """Return the rows of samples that lie in ``[B, *largest, *rest]``."""
+    mask: ir.Value | None = None
+    for axis, dim in enumerate(grid.dims):
+        if isinstance(dim, int):
+            continue
+        width = ops.shape(value, axis + 1, axis + 2)
+        inside = ops.op("Less", [places(ops, width), ops.unsqueeze(dim, [1])])
+        inside = along(ops, inside, axis, grid.rank)
+        mask = inside if mask is None else ops.op("And", [mask, inside])
+    assert mask is not None
+    head = ops.shape(value, 0, grid.rank + 1)
+    mask = ops.op("Expand", [mask, head])
+    total = ops.op("ReduceProd", [head], {"keepdims": 1})
+    target = ops.op("Concat", [total, ops.shape(value, grid.rank + 1)], {"axis": 0})
+    return ops.op("Compress", [ops.reshape(value, target), ops.reshape(mask, total)], {"axis": 0})
+
+
+def _rows_of_grid(ops: Operators, rows: ir.Value, flat: FlatSamples, grid: Grid) -> ir.Value:
+    """Return the rows of samples by the tables that say which rows they read."""
+    sample = grid.rows.samples
+    at = ops.op("Gather", [flat.grid.base, sample], {"axis": 0})
+    valid: ir.Value | None = None
+    for axis, table in enumerate(flat.tables):
+        place = grid.place(axis)
+        if table is not None:
+            pair = [ops.unsqueeze(v, [1]) for v in (sample, place)]
+            entry = ops.op("Concat", pair, {"axis": 1})
+            place = ops.op("GatherND", [_full(ops, table.index, flat.grid), entry])
+            if table.valid is not None:
+                one = ops.op("GatherND", [_full(ops, table.valid, flat.grid), entry])
+                valid = one if valid is None else ops.op("And", [valid, one])
+        step = flat.grid.stride(axis)
+        if step is not None:
+            place = ops.op("Mul", [place, ops.op("Gather", [step, sample], {"axis": 0})])
+        at = ops.op("Add", [at, place])
+    if valid is not None:
+        rows, at = with_fill(ops, rows, flat, valid, at)
+    return ops.op("Gather", [rows, at], {"axis": 0})
+
+
+def _full(ops: Operators, table: ir.Value, grid: Grid) -> ir.Value:
+    """Return a table ``[B, O]``, or ``[1, O]``, with a row for each sample."""
+    shape = ops.op("Concat", [grid.count, ops.shape(table, 1, 2)], {"axis": 0})
+    return ops.op("Expand", [table, shape])

@@ -1,0 +1,276 @@
+"""Resize of flat samples: tables along two axes, by which rows are read afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.antialias import AntialiasMode, antialias_table
+from passes.batching.flat.axis_table import largest, places
+from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
+from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
+from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.integers import Linear
+
+__all__ = ["resize"]
+
+_FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
+_SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
+_ANTIALIASED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8})
+
+
+@dataclasses.dataclass(frozen=True)
+class _Change:
+    """What happens to one axis of a sample.
+
+    Attributes:
+        position: Where sizes or scales have it.
+        at: The axis of the grid.
+        amount: Its new size, int64 ``[1]`` or ``[B]``, or its scale, float likewise.
+        is_size: Whether it is a size.
+        is_fixed: Whether it is one number for all samples.
+        is_one: Whether the results have one size.
+    """
+
+    position: int
+    at: int
+    amount: ir.Value
+    is_size: bool
+    is_fixed: bool
+    is_one: bool = False
+
+
+def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Resize each sample along axes of the grid."""
+    x = ctx.operand(operands, 0, "X")
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its sizes come from samples of several sizes")
+    mode = _mode(ctx, node)
+    is_nearest = mode == "nearest"
+    if x.flat.sampler is not None or (not is_nearest and not one_place_each(x.flat)):
+        if x.flat.has_one_shape:
+            return restacked(ctx, node, operands)
+        x = rows_again(ctx, x)
+    if x.flat is not None and mode == "antialias" and not x.flat.is_plain:
+        x = rows_again(ctx, x)
+    assert x.flat is not None
+    changes = _changes(ctx, node, operands, x, x.flat)
+    sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
+    tables = list(x.flat.tables)
+    for change, axis in zip(changes, _axes(ctx, node, x.flat, changes), strict=True):
+        table = _table(ctx, node, x.flat, axis, mode)
+        if not table.is_fixed:
+            table = dataclasses.replace(table, size=Lengths(ctx.builder, table.count).size)
+        tables[change.at] = dataclasses.replace(table, least=_least(ctx, node, operands, change))
+    made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
+    return [ctx.flat(x.value, made)]
+
+
+def _least(ctx: Context, node: ir.Node, operands: Sequence[Operand], change: _Change) -> int:
+    """Return a number that no size of the result along an axis is less than."""
+    policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
+    known = ctx.constant(ctx.optional(operands, 3))
+    if known is None or policy == "not_larger":
+        return 0
+    return int(known.reshape(-1)[change.position])
+
+
+def _mode(ctx: Context, node: ir.Node) -> str:
+    mode = str(ctx.attribute(node, "mode", "nearest"))
+    if not ctx.attribute(node, "antialias", 0):
+        return mode
+    if mode == "nearest":
+        raise Decline(Code.NO_RULE, "it is antialiased to the nearest place")
+    return "antialias"
+
+
+def _table(
+    ctx: Context, node: ir.Node, flat: FlatSamples, axis: ResizedAxis, mode: str
+) -> AxisTable:
+    """Return what the places of the result read along one axis."""
+    x = coordinates(axis, ctx.attribute(node, "coordinate_transformation_mode", "half_pixel"))
+    if mode == "nearest":
+        rounding = ctx.attribute(node, "nearest_mode", "round_prefer_floor")
+        return picked_axis(ctx, flat, axis, nearest_place(x, rounding))
+    if mode == "linear":
+        return linear_table(ctx, flat, axis, x)
+    coefficient = float(ctx.attribute(node, "cubic_coeff_a", -0.75))
+    excludes_outside = bool(ctx.attribute(node, "exclude_outside", 0))
+    if mode == "cubic":
+        return cubic_table(ctx, flat, axis, x, coefficient, excludes_outside=excludes_outside)
+    reach = 1 if ctx.attribute(node, "mode") == "linear" else 2
+    weights = AntialiasMode(reach, coefficient, excludes_outside)
+    return antialias_table(ctx, weights, axis, x)
+
+
+def _changes(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched, flat: FlatSamples
+) -> list[_Change]:
+    """Return what happens to each axis that may change."""
+    rank = len(flat.order)
+    given = node.attributes.get_ints("axes") or range(rank)
+    axes = [a % rank for a in given]
+    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
+        raise Decline(
+            Code.NO_RULE, "regions of interest have no form for samples of several sizes"
+        )
+    sizes = ctx.optional(operands, 3)
+    amounts = sizes if sizes is not None else ctx.optional(operands, 2)
+    if amounts is None or amounts.is_flat or amounts.is_packed:
+        raise Decline(Code.NO_RULE, "neither scales nor sizes are given for all samples")
+    is_size = sizes is not None
+    sums = ctx.numbers.of(node.inputs[3]) if is_size else None
+    known = None if is_size else _scales(ctx, node.inputs[2])
+    stretches = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+    found = []
+    for position, axis in enumerate(axes):
+        at = flat.order[axis]
+        total = None if sums is None or len(sums) != len(axes) else sums[position]
+        if total is not None:
+            stays = total == _size(x, flat, axis)
+        else:
+            stays = known is not None and len(known) == len(axes) and known[position] == 1.0
+        if stays:
+            if not stretches:
+                raise Decline(Code.NO_RULE, "an axis that stays decides the size of the others")
+            continue
+        if at >= flat.grid.rank:
+            raise Decline(
+                Code.NO_RULE, f"axis {axis}, beside the ragged ones, may change its size"
+            )
+        is_fixed = amounts.is_shared
+        if total is not None and ctx.numbers.is_shared(total):
+            amount, is_fixed = ctx.numbers.write(ctx, total), True
+        elif is_fixed:
+            amount = ctx.op("Gather", [amounts.value, ctx.ints(position)], {"axis": 0})
+        else:
+            place = ctx.builder.scalar(position)
+            amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
+        found.append(_Change(position, at, amount, is_size, is_fixed))
+    if not found:
+        raise Decline(Code.NO_RULE, "it changes no axis")
+    if is_size and stretches:
+        return [dataclasses.replace(c, is_one=c.is_fixed) for c in found]
+    are_one = [c.is_fixed and flat.is_counted_once(c.at) for c in found]
+    if not stretches:
+        are_one = [all(are_one)] * len(found)
+    return [dataclasses.replace(c, is_one=one) for c, one in zip(found, are_one, strict=True)]
+
+
+def _size(x: Batched, flat: FlatSamples, axis: int) -> Linear | None:
+    """Return the size of one sample along an axis, None if nothing is known of it."""
+    dim = x.dims[axis]
+    if flat.order[axis] >= flat.grid.rank:
+        return Linear(dim) if isinstance(dim, int) else None
+    return flat.dimension(axis)
+
+
+def _scales(ctx: Context, value: ir.Value | None) -> list[float | None] | None:
+    """Return the entries of a vector that are constants, None for the others.
+
+    None as a whole where not even their number is known.
+    """
+    known = constant_value(value)
+    if known is not None:
+        return [float(n) for n in known.reshape(-1)]
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != "Concat" or not is_default_domain(node):
+        return None
+    found: list[float | None] = []
+    for part in node.inputs:
+        array = constant_value(part)
+        dims = None if part is None else ctx.type_of(part).dims
+        if array is not None:
+            found += [float(n) for n in array.reshape(-1)]
+        elif dims is not None and len(dims) == 1 and isinstance(dims[0], int):
+            found += [None] * dims[0]
+        else:
+            return None
+    return found
+
+
+def _axes(
+    ctx: Context, node: ir.Node, flat: FlatSamples, changes: Sequence[_Change]
+) -> list[ResizedAxis]:
+    """Return the numbers of each axis that changes."""
+    policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
+    before = [integers(ctx, flat.size(c.at)).cast(_FLOAT) for c in changes]
+    if changes[0].is_size:
+        given = [integers(ctx, c.amount).cast(_FLOAT) for c in changes]
+        scales = [size / n for size, n in zip(given, before, strict=True)]
+        after = given
+        if policy != "stretch":
+            scale = scales[0]
+            for other in scales[1:]:
+                scale = scale.min(other) if policy == "not_larger" else scale.max(other)
+            scales = [scale] * len(changes)
+            after = [_rounded(scale * n) for n in before]
+    else:
+        scales = [reals(ctx, c.amount) for c in changes]
+        after = [(scale * n).floor() for scale, n in zip(scales, before, strict=True)]
+    kept = _kept(changes, before, after)
+    found = []
+    for change, n, m, scale in zip(changes, before, after, scales, strict=True):
+        whole = m.cast(_INT64).value
+        width = whole if change.is_one else largest(ctx, whole)
+        at = integers(ctx, places(ctx, width)).cast(_FLOAT)
+        n, m, scale = n.unsqueeze(1), m.unsqueeze(1), scale.unsqueeze(1)
+        found.append(ResizedAxis(change.at, whole, change.is_one, at, n, m, scale, kept))
+    return found
+
+
+def _rounded(x: Formula) -> Formula:
+    """Return numbers rounded, halves up."""
+    below = x.floor()
+    return below + (x - below).compare("GreaterOrEqual", 0.5).cast(x.dtype)
+
+
+def _kept(
+    changes: Sequence[_Change], before: Sequence[Formula], after: Sequence[Formula]
+) -> Formula | None:
+    """Return which samples are copied: those that keep their size although a scale is not 1."""
+    if changes[0].is_size:
+        return None
+    kept = before[0].compare("Equal", after[0])
+    for n, m in zip(before[1:], after[1:], strict=True):
+        kept = kept.both(n.compare("Equal", m))
+    return kept.unsqueeze(1)
+
+
+def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[_Change], mode: str) -> Sampler:
+    """Return how the places are summed, by the rank that onnxruntime sees."""
+    allowed = {"antialias": _ANTIALIASED, "linear": _SUMMED, "cubic": {_FLOAT}}.get(mode, _SUMMED)
+    if x.dtype not in allowed:
+        raise Decline(
+            Code.NO_RULE, f"{mode} of {x.dtype} has no form for samples of several sizes"
+        )
+    rank = len(flat.order)
+    axes = sorted(flat.order.index(change.at) for change in changes)
+    if len(axes) != 2:
+        raise Decline(Code.NO_RULE, f"it resizes {len(axes)} axes of samples of several sizes")
+    if (rank, axes) not in (
+        (2, [0, 1]),
+        (3, [0, 1]),
+        (3, [1, 2]),
+        (3, [0, 2]),
+        (4, [2, 3]),
+        (4, [1, 2]),
+    ):
+        raise Decline(Code.NO_RULE, f"it resizes axes {axes} of samples of rank {rank}")
+    if mode == "cubic" and (rank, axes) not in ((2, [0, 1]), (4, [2, 3])):
+        raise Decline(Code.NO_RULE, "onnxruntime knows cubic sums of [H,W] and [N,C,H,W] alone")
+    if (rank, axes) == (4, [1, 2]) and x.dtype != _FLOAT and mode != "antialias":
+        raise Decline(Code.NO_RULE, "integers with the channels last are weighted otherwise")
+    if rank == 3 and mode == "linear":
+        (beside,) = {0, 1, 2} - set(axes)
+        return Sampler(mode, flat.order, flat.order[beside])
+    return Sampler(mode, tuple(flat.order[axis] for axis in axes))

@@ -1,0 +1,308 @@
+"""Slices, crops and pads of flat samples: which places a result reads along each axis."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.axis_table import largest, picked, places
+from passes.batching.flat.formula import Formula, integers
+from passes.batching.flat.moves import has_fill, restacked, rows_again
+from passes.batching.flat.reading import as_stacked
+from passes.batching.flat.samples import AxisTable, FlatSamples
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+from passes.reading.integers import Linear
+
+__all__ = ["center_crop_pad", "pad", "slice_"]
+
+_INT64 = ir.DataType.INT64
+
+
+def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Crop or pad each sample around its middle.
+
+    An axis beside the ragged ones is cropped or padded once all samples have one shape.
+    """
+    x = _settled(ctx, operands)
+    if x is None:
+        return restacked(ctx, node, operands)
+    flat = x.flat
+    assert flat is not None
+    targets = ctx.operand(operands, 1, "shape")
+    if not (targets.is_shared or targets.is_stacked):
+        raise Decline(Code.RAGGED, "its shape differs along several axes")
+    rank = len(flat.order)
+    axes = [a % rank for a in node.attributes.get_ints("axes") or range(rank)]
+    known = ctx.constant(targets)
+    tables, beside = list(flat.tables), list[tuple[int, ir.Value]]()
+    for position, axis in enumerate(axes):
+        at = flat.order[axis]
+        number = None if known is None else int(known.reshape(-1)[position])
+        if at >= flat.grid.rank and number is not None and number == x.dims[axis]:
+            continue
+        target = _entry(ctx, targets, position)
+        if number is None:
+            # The largest size of no images is the least number there is.
+            target = integers(ctx, target).max(0).value
+        if at >= flat.grid.rank:
+            beside.append((axis, target))
+            continue
+        tables[at] = _cropped(ctx, flat, at, target, number, is_fixed=targets.is_shared)
+    made = dataclasses.replace(flat, tables=tuple(tables))
+    made = _with_zeros(ctx, x, made)
+    if not beside:
+        return [ctx.flat(x.value, made)]
+    if not made.has_one_shape or not targets.is_shared:
+        raise Decline(Code.RAGGED, "it crops or pads samples of several sizes along other axes")
+    whole = as_stacked(ctx, dataclasses.replace(x, flat=made))
+    for axis, target in beside:
+        whole = _cropped_along(ctx, whole, axis + 1, target, x)
+    return [ctx.stacked(whole)]
+
+
+def _settled(ctx: Context, operands: Sequence[Operand]) -> Batched | None:
+    """Return the data, whose samples may be padded with zeros; None where it is to be stacked."""
+    x = ctx.operand(operands, 0, "data")
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its bounds come from samples of several sizes")
+    if not has_fill(x.flat):
+        return x
+    return None if x.flat.has_one_shape else rows_again(ctx, x)
+
+
+def _entry(ctx: Context, vector: Batched, position: int) -> ir.Value:
+    """Return an entry of a vector, int64 ``[1]`` if all samples share it, else ``[B]``."""
+    if vector.is_shared:
+        value = ctx.op("Gather", [vector.value, ctx.ints(position)], {"axis": 0})
+    else:
+        place = ctx.builder.scalar(position)
+        value = ctx.op("Gather", [vector.value, place], {"axis": 1})
+    return value if vector.dtype == _INT64 else ctx.op("Cast", [value], {"to": int(_INT64)})
+
+
+def _cropped(
+    ctx: Context,
+    flat: FlatSamples,
+    at: int,
+    target: ir.Value,
+    number: int | None,
+    *,
+    is_fixed: bool,
+) -> AxisTable:
+    """Return the middle of each sample along an axis, or places that it is the middle of."""
+    width = target if is_fixed else largest(ctx, target)
+    size, wanted = integers(ctx, flat.size(at)), integers(ctx, target)
+    table = flat.tables[at]
+    is_inside = table is not None and number is not None and number <= table.least
+    shift = _middle(size - wanted)
+    where = integers(ctx, places(ctx, width)) + shift.unsqueeze(1)
+    return picked(ctx, flat, at, where.value, target, is_fixed=is_fixed, may_miss=not is_inside)
+
+
+def _middle(surplus: Formula) -> Formula:
+    """Return where a crop begins, negative for a pad: half of what is too much, rounded down."""
+    return surplus.max(0) / 2 - (0 - surplus).max(0) / 2
+
+
+def _cropped_along(
+    ctx: Context, value: ir.Value, axis: int, target: ir.Value, x: Batched
+) -> ir.Value:
+    """Crop or pad a stacked value around its middle along one axis."""
+    size = integers(ctx, ctx.shape(value, axis, axis + 1))
+    shift = _middle(size - integers(ctx, target))
+    where = integers(ctx, places(ctx, target)).on(lambda v: ctx.squeeze(v, [0])) + shift
+    inside = where.min(size - 1).max(0)
+    taken = ctx.op("Gather", [value, inside.value], {"axis": axis})
+    valid = inside.compare("Equal", where).value
+    rank = len(x.dims) + 1
+    valid = ctx.unsqueeze(valid, [a for a in range(rank - 1) if a < axis])
+    valid = ctx.unsqueeze(valid, range(axis + 1, rank))
+    return ctx.op("Where", [valid, taken, _zero(ctx, x)])
+
+
+def _zero(ctx: Context, x: Batched) -> ir.Value:
+    if x.dtype is None or x.dtype == ir.DataType.STRING:
+        raise Decline(Code.NO_RULE, f"samples of {x.dtype} cannot be padded here")
+    return ctx.builder.constant(np.zeros((), x.dtype.numpy()))
+
+
+def _with_zeros(ctx: Context, x: Batched, flat: FlatSamples) -> FlatSamples:
+    """Return samples with zero where a place reads nothing, if one may."""
+    if all(table is None or table.valid is None for table in flat.tables):
+        return flat
+    return dataclasses.replace(flat, fill=_zero(ctx, x))
+
+
+def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Slice each sample along axes of the grid, or all rows along axes behind them."""
+    x = ctx.operand(operands, 0, "data")
+    flat = x.flat
+    if flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its bounds come from samples of several sizes")
+    starts, ends = ctx.operand(operands, 1, "starts"), ctx.operand(operands, 2, "ends")
+    given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
+    count = starts.dims[0]
+    axes = None if given is None else ctx.constant(given)
+    strides = None if steps is None else ctx.constant(steps)
+    if given is None and isinstance(count, int):
+        axes = np.arange(count)
+    if axes is None or (steps is not None and strides is None):
+        raise Decline(Code.NO_RULE, "its axes and steps are no constants")
+    if any(not (v.is_shared or v.is_stacked) for v in (starts, ends)):
+        raise Decline(Code.RAGGED, "its bounds differ along several axes")
+    rank, tables, rows = len(flat.order), list(flat.tables), x.value
+    for position, axis in enumerate(axes.reshape(-1).tolist()):
+        at = flat.order[int(axis) % rank]
+        step = 1 if strides is None else int(strides.reshape(-1)[position])
+        bounds = [_entry(ctx, v, position) for v in (starts, ends)]
+        if at < flat.grid.rank:
+            known = [_number(ctx, v, position) for v in (starts, ends)]
+            are_shared = starts.is_shared and ends.is_shared
+            tables[at] = _cut(ctx, flat, at, bounds, step, known, are_shared=are_shared)
+            continue
+        if not (starts.is_shared and ends.is_shared) or flat.sampler is not None:
+            raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
+        behind = ctx.ints(at - flat.grid.rank + 1)
+        rows = ctx.op("Slice", [rows, *bounds, behind, ctx.ints(step)])
+    return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
+
+
+def _number(ctx: Context, vector: Batched, position: int) -> int | None:
+    known = ctx.constant(vector)
+    return None if known is None else int(known.reshape(-1)[position])
+
+
+def _cut(
+    ctx: Context,
+    flat: FlatSamples,
+    at: int,
+    bounds: Sequence[ir.Value],
+    step: int,
+    known: Sequence[int | None],
+    *,
+    are_shared: bool,
+) -> AxisTable:
+    """Return the places of a slice along one axis, its bounds clamped as Slice clamps them."""
+    table = flat.tables[at]
+    least = 0 if table is None else table.least
+    start, end = known
+    size = integers(ctx, flat.size(at))
+    if start is not None and end is not None and step > 0 and 0 <= start <= end <= least:
+        number = -(-(end - start) // step)
+        where = integers(ctx, places(ctx, ctx.ints(number))) * step + start
+        cut = picked(ctx, flat, at, where.value, ctx.ints(number), is_fixed=True, may_miss=False)
+        return dataclasses.replace(cut, least=number)
+    first, last = (_clamped(integers(ctx, v), size, step) for v in bounds)
+    span = (last - first) if step > 0 else (first - last)
+    count = (span.max(0) + (abs(step) - 1)) / abs(step)
+    is_fixed = are_shared and flat.is_counted_once(at)
+    width = count.value if is_fixed else largest(ctx, count.value)
+    where = integers(ctx, places(ctx, width)) * step + first.unsqueeze(1)
+    cut = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=False)
+    return (
+        cut if is_fixed else dataclasses.replace(cut, size=Lengths(ctx.builder, count.value).size)
+    )
+
+
+def _clamped(bound: Formula, size: Formula, step: int) -> Formula:
+    """Return a bound as Slice takes it: from behind if negative, and within the axis."""
+    bound = bound.compare("Less", 0).where(bound + size, bound)
+    if step > 0:
+        return bound.max(0).min(size)
+    return bound.max(-1).min(size - 1)
+
+
+def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Pad each sample along axes of the grid; a negative amount crops.
+
+    Where the sum of size and amounts is proven to be one number, the samples have one shape.
+    """
+    x = ctx.operand(operands, 0, "data")
+    mode = str(ctx.attribute(node, "mode", "constant"))
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its pads come from samples of several sizes")
+    if mode not in ("constant", "edge", "reflect"):
+        raise Decline(Code.NO_RULE, f"{mode} padding has no form for samples of several sizes")
+    fill = ctx.optional(operands, 2) if mode == "constant" else None
+    if fill is not None and not fill.is_shared:
+        raise Decline(Code.BATCHED_OPERAND, "its fill differs from sample to sample")
+    if x.flat.sampler is not None or (has_fill(x.flat) and mode == "constant"):
+        if x.flat.has_one_shape:
+            return restacked(ctx, node, operands)
+        x = rows_again(ctx, x)
+    flat, pads = x.flat, ctx.operand(operands, 1, "pads")
+    assert flat is not None
+    axes = _padded_axes(ctx, operands, len(flat.order))
+    known, sums = ctx.constant(pads), ctx.numbers.of(node.inputs[1])
+    if not (pads.is_shared or pads.is_stacked):
+        raise Decline(Code.RAGGED, "its pads differ along several axes")
+    tables = list(flat.tables)
+    for position, axis in enumerate(axes):
+        at, behind = flat.order[axis], position + len(axes)
+        if known is not None and known[position] == known[behind] == 0:
+            continue
+        if at >= flat.grid.rank:
+            if sums is None or not sums[position] == sums[behind] == Linear():
+                raise Decline(Code.NO_RULE, "it may pad an axis beside the ragged ones")
+            continue
+        begin, end = (integers(ctx, _entry(ctx, pads, n)) for n in (position, behind))
+        size = flat.dimension(axis)
+        total = None
+        if sums is not None and size is not None:
+            total = size + sums[position] + sums[behind]
+        is_fixed = pads.is_shared and flat.is_counted_once(at)
+        tables[at] = _padded(ctx, flat, at, begin, end, total, mode, is_fixed=is_fixed)
+    made = dataclasses.replace(flat, tables=tuple(tables))
+    if mode == "constant" and has_fill(made):
+        value = _zero(ctx, x) if fill is None else _scalar(ctx, fill)
+        made = dataclasses.replace(made, fill=value)
+    return [ctx.flat(x.value, made)]
+
+
+def _scalar(ctx: Context, x: Batched) -> ir.Value:
+    return x.value if not x.rank else ctx.squeeze(x.value, range(x.rank))
+
+
+def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[int]:
+    given = ctx.optional(operands, 3)
+    if given is None:
+        return list(range(rank))
+    axes = ctx.constant(given)
+    if axes is None:
+        raise Decline(Code.NO_RULE, "nothing tells its axes before it runs")
+    return [int(axis) % rank for axis in axes.reshape(-1)]
+
+
+def _padded(
+    ctx: Context,
+    flat: FlatSamples,
+    at: int,
+    begin: Formula,
+    end: Formula,
+    total: Linear | None,
+    mode: str,
+    *,
+    is_fixed: bool,
+) -> AxisTable:
+    """Return the places of padded samples along one axis."""
+    size = integers(ctx, flat.size(at))
+    count = (size + begin + end).max(0)
+    if total is not None and ctx.numbers.is_shared(total):
+        count, is_fixed = integers(ctx, ctx.numbers.write(ctx, total)), True
+    width = count.value if is_fixed else largest(ctx, count.value)
+    where = integers(ctx, places(ctx, width)) - begin.unsqueeze(1)
+    if mode == "reflect":
+        last = size.unsqueeze(1) - 1
+        where = where.abs()
+        where = where.min(last + last - where)
+    is_constant = mode == "constant"
+    made = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=is_constant)
+    if is_fixed:
+        return dataclasses.replace(made, size=total)
+    return dataclasses.replace(made, size=Lengths(ctx.builder, count.value).size)

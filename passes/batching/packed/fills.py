@@ -1,0 +1,122 @@
+"""Values of a length that a sample has: ConstantOfShape, Expand and Range by a sample's own size.
+
+Of samples of lengths ``[2, 0, 3]``, zeros of each sample's length are 5 zeros in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import failing_where
+from passes.decisions import Code, Decline
+from passes.reading.integers import Linear, is_nonnegative
+
+__all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size"]
+
+
+def lengths_of_size(ctx: Context, size: Linear, what: str) -> Lengths:
+    """Return the lengths of samples of a size; a negative one is an error at run time.
+
+    Args:
+        ctx: The context.
+        size: The length of one sample.
+        what: What has this size, for messages.
+
+    Raises:
+        Decline: Nothing outside of a loop has the size.
+    """
+    if not ctx.numbers.is_at_hand(size):
+        raise Decline(Code.DATA_DEPENDENT, f"its {what} differs from sample to sample")
+
+    def make() -> Lengths:
+        sizes = ctx.op("Expand", [ctx.numbers.write(ctx, size), ctx.batch])
+        if not is_nonnegative(size):
+            sizes = failing_where(ctx, sizes, [ctx.op("Less", [sizes, ctx.builder.scalar(0)])])
+        return Lengths(ctx.builder, sizes, size=size)
+
+    return ctx.lengths_by(size, make)
+
+
+def _sizes(ctx: Context, shape: ir.Value | None, what: str) -> tuple[list[Linear], list[int]]:
+    """Return the sizes that a shape lists, and the axes of those that differ by sample."""
+    sizes = None if shape is None else ctx.numbers.of(shape)
+    if sizes is None:
+        raise Decline(Code.DATA_DEPENDENT, f"its {what} differs from sample to sample")
+    apart = [i for i, n in enumerate(sizes) if not ctx.numbers.is_shared(n)]
+    if any(not is_nonnegative(n) for i, n in enumerate(sizes) if i not in apart):
+        raise Decline(Code.DATA_DEPENDENT, f"nothing tells that its {what} is not negative")
+    if len(apart) > 1:
+        detail = f"its {what} differs from sample to sample, along several axes"
+        raise Decline(Code.DATA_DEPENDENT, detail)
+    return list(sizes), apart
+
+
+def _shape(ctx: Context, sizes: Sequence[ir.Value]) -> ir.Value:
+    return sizes[0] if len(sizes) == 1 else ctx.op("Concat", sizes, {"axis": 0})
+
+
+def constant_of_lengths(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """ConstantOfShape: one tensor for all samples, or as many rows as all of them have."""
+    sizes, apart = _sizes(ctx, node.inputs[0], "shape")
+    lengths = [lengths_of_size(ctx, sizes[axis], "shape") for axis in apart]
+    parts = [
+        lengths[0].total if axis in apart else ctx.numbers.write(ctx, size)
+        for axis, size in enumerate(sizes)
+    ]
+    (new,) = ctx.same(node, [_shape(ctx, parts)])
+    return [ctx.packed(new.value, lengths[0], apart[0]) if apart else ctx.shared(new.value)]
+
+
+def expand_to_lengths(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """Expand to a shape that differs by sample in one size, which the data has or is 1 in."""
+    data = ctx.operand(operands, 0, "input")
+    sizes, apart = _sizes(ctx, node.inputs[1], "shape")
+    rank = max(data.rank, len(sizes))
+    more = rank - len(sizes)
+    sizes, places = [Linear(1)] * more + sizes, {axis + more for axis in apart}
+    if data.is_packed and data.lengths is not None:
+        place = rank - data.rank + data.axis
+        if places - {place} or (sizes[place] not in (Linear(1), data.lengths.size)):
+            raise Decline(Code.RAGGED, "its shape may reach the axis that differs in length")
+        sizes[place] = Linear(1)
+        target = _shape(ctx, [ctx.numbers.write(ctx, n) for n in sizes])
+        return [ctx.packed(ctx.op("Expand", [data.value, target]), data.lengths, place)]
+    if not places:
+        target = _shape(ctx, [ctx.numbers.write(ctx, n) for n in sizes])
+        value = ctx.op("Expand", [ctx.padded_rank(data, rank), target])
+        return [ctx.shared(value) if data.is_shared else ctx.stacked(value)]
+    (place,) = places
+    lengths = lengths_of_size(ctx, sizes[place], "shape")
+    return [_repeated(ctx, data, sizes, place, lengths)]
+
+
+def _repeated(
+    ctx: Context, data: Batched, sizes: Sequence[Linear], place: int, lengths: Lengths
+) -> Output:
+    """Repeat each sample along an axis that it has no more than one row in."""
+    rank = len(sizes)
+    own = place - (rank - data.rank)
+    if own >= 0 and data.dims[own] != 1:
+        raise Decline(Code.RAGGED, f"'{data.value.name}' meets an axis that differs in length")
+    value = data.value
+    if own >= 0:
+        value = ctx.squeeze(value, [own + data.is_stacked])
+    if data.is_stacked:
+        left = rank - 1 - (data.rank - (own >= 0))
+        value = ctx.unsqueeze(value, range(1, left + 1))
+        value = ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+    others = [ctx.numbers.write(ctx, n) for i, n in enumerate(sizes) if i != place]
+    value = ctx.op("Expand", [value, _shape(ctx, [lengths.total, *others])])
+    if place:
+        order = [*range(1, place + 1), 0, *range(place + 1, rank)]
+        value = ctx.op("Transpose", [value], {"perm": order})
+    return ctx.packed(value, lengths, place)

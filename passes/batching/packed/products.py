@@ -1,0 +1,132 @@
+"""Products of two matrices of a sample that both differ in length: attention in a segment.
+
+``q [n, d]`` times ``k^T [d, m]`` differs along two axes. Its rows lie one behind the other, and
+each is as long as the longest ``m``: ``[T, M]``. What lies behind a sample's own ``m`` numbers
+means nothing (`Batched.beside`); Softmax leaves it out, and so does the product with ``v [m, d]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.packed.padding import padded, unpadded, width_of
+from passes.decisions import Code, Decline
+
+__all__ = ["beside_lengths", "product_of_lengths", "softmax_beside"]
+
+
+def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
+    """Return the product of packed matrices of one sample, None for any other product.
+
+    The samples are padded to the longest.
+
+    Raises:
+        Decline: The target has loops: one long sample among many short ones would take many
+            times the memory, and nothing bounds it.
+    """
+    if not (a.is_packed and b.is_packed and a.rank == b.rank > 1 and a.axis == a.rank - 2):
+        return None
+    is_of_rows = a.beside is None and b.axis == b.rank - 1
+    is_of_columns = a.beside is not None and b.axis == b.rank - 2 and a.beside.equal(b.lengths)
+    if b.beside is not None or not (is_of_rows or is_of_columns):
+        return None
+    if a.dtype is None or a.dims[:-2] != b.dims[:-2]:
+        return None
+    if not ctx.lacks("Loop"):
+        detail = "both of its operands differ in length, and padding to the longest has no bound"
+        raise Decline(Code.RAGGED, detail)
+    left = a
+    if a.beside is not None:
+        left = dataclasses.replace(a, value=_with(ctx, a, a.beside, 0))
+    product = ctx.op("MatMul", [_side_by_side(ctx, left), _side_by_side(ctx, b)])
+    return _rows_again(ctx, product, a, b.lengths if is_of_rows else None)
+
+
+def _lengths(x: Batched) -> Lengths:
+    assert x.lengths is not None
+    return x.lengths
+
+
+def _side_by_side(ctx: Context, x: Batched) -> ir.Value:
+    """Return packed samples ``[*before, T, *rest]`` as ``[B, *before, L, *rest]``."""
+    lengths, axis, rank = _lengths(x), x.axis, x.rank
+    value = _turned(ctx, x.value, [axis, *(i for i in range(rank) if i != axis)])
+    value = padded(ctx, value, lengths, width_of(ctx, lengths))
+    return _turned(ctx, value, [0, *range(2, axis + 2), 1, *range(axis + 2, rank + 1)])
+
+
+def _rows_again(ctx: Context, value: ir.Value, like: Batched, beside: Lengths | None) -> Output:
+    """Return ``[B, *before, L, size]`` as ``[*before, T, size]``."""
+    lengths, axis = _lengths(like), like.axis
+    value = _turned(ctx, value, [0, axis + 1, *range(1, axis + 1), axis + 2])
+    rows = unpadded(ctx, value, lengths, width_of(ctx, lengths))
+    rows = _turned(ctx, rows, [*range(1, axis + 1), 0, axis + 1])
+    return ctx.packed(rows, lengths, axis, beside)
+
+
+def _turned(ctx: Context, value: ir.Value, order: Sequence[int]) -> ir.Value:
+    if list(order) == list(range(len(order))):
+        return value
+    return ctx.op("Transpose", [value], {"perm": list(order)})
+
+
+def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
+    """Return which numbers of each row are the sample's own, ``bool[T, M]``."""
+    width = ctx.squeeze(width_of(ctx, beside), [0])
+    places = ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
+    sizes = ctx.op("Gather", [beside.value, _lengths(x).samples], {"axis": 0})
+    return ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
+
+
+def _with(ctx: Context, x: Batched, beside: Lengths, number: float) -> ir.Value:
+    """Return rows with a number in the place of what means nothing."""
+    assert x.dtype is not None
+    fill = ctx.builder.constant(np.array(number, x.dtype.numpy()))
+    return ctx.op("Where", [_own(ctx, x, beside), x.value, fill])
+
+
+def softmax_beside(ctx: Context, node: ir.Node, x: Batched) -> Output:
+    """Return Softmax over the numbers of each row that are the sample's own.
+
+    Raises:
+        Decline: It goes along another axis.
+    """
+    assert x.beside is not None
+    if node.op_type != "Softmax" or int(ctx.attribute(node, "axis", -1)) not in (-1, x.rank - 1):
+        raise Decline(Code.RAGGED, "it works along one of two axes that differ in length")
+    (made,) = ctx.same(node, [_with(ctx, x, x.beside, -np.inf)])
+    assert x.lengths is not None
+    return ctx.packed(made.value, x.lengths, x.axis, x.beside)
+
+
+def beside_lengths(rule: Rule) -> Rule:
+    """Let a rule of elementwise operators take operands that differ in length twice.
+
+    Every other operand has one number for a row, or differs likewise.
+    """
+
+    def apply(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        given = [x for x in operands if x is not None]
+        first = next((x for x in given if x.beside is not None), None)
+        made = rule(ctx, node, operands)
+        if first is None or first.beside is None:
+            return made
+        for x in given:
+            is_alike = (
+                x.beside is not None and first.beside.equal(x.beside) and x.rank == first.rank
+            )
+            if not is_alike and (x.beside is not None or (x.rank and x.dims[-1] != 1)):
+                raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+        for out in made:
+            if out is not None:
+                out.beside = first.beside
+        return made
+
+    return apply

@@ -1,0 +1,306 @@
+"""Lengths of samples and other integers of a body as sums, and which are the same for all.
+
+Samples of lengths ``[2, 0, 3]`` that are padded by ``5 - length`` have ``length + (5 - length)``
+rows: 5 each. So the result has one shape, though neither of its parts has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.operators import Operators
+from passes.drafts import Memo
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.evaluate import Evaluator, Numbers
+from passes.reading.integer_reads import INTEGERS
+from passes.reading.integers import (
+    TRIP,
+    Atom,
+    Dim,
+    Entry,
+    Greatest,
+    Least,
+    Linear,
+    Scalar,
+    greatest,
+    least,
+)
+from passes.typing import Typing
+
+__all__ = ["LengthKey", "SampleNumbers", "SizeReads", "difference", "sole_lengths"]
+
+LengthKey: TypeAlias = ir.Value | Linear | tuple[Linear, ...]
+"""What tells the lengths of samples: flags of rows, a sum, or sums."""
+
+_MOST_ENTRIES = 64
+
+_ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that change nothing about one number."""
+
+_Held: TypeAlias = Callable[[ir.Value], Batched | None]
+
+
+class SizeReads(Protocol):
+    """What the numbers of a body are read from: the walk over it."""
+
+    def held(self, value: ir.Value) -> Batched | None:
+        """Return how a value of the body, or one around it, is held; None if it is not known."""
+
+    def lengths_of(self, value: ir.Value) -> tuple[Lengths, int] | None:
+        """Return the lengths of a packed value and their axis, None if it is not packed."""
+
+    def lengths_named(self, dim: int | str | None) -> Lengths | None:
+        """Return the lengths that a dimension of a sample stands for, None if for none."""
+
+
+class SampleNumbers(Evaluator):
+    """Reads small integer tensors of a body; the numbers of one sample are sums of atoms.
+
+    A length of packed samples is an atom, or a sum of such (`Lengths.size`). So is a dimension
+    of all samples, and a single number that nothing more is known of.
+    """
+
+    def __init__(self, typing: Typing, reads: SizeReads) -> None:
+        """Set up the evaluator.
+
+        Args:
+            typing: The proven typing.
+            reads: The walk over the body.
+        """
+        super().__init__(typing)
+        self.known = Memo()
+        self._proven = typing
+        self._reads = reads
+        self._index: ir.Value | None = None
+        self._count: ir.Value | None = None
+
+    def count_samples(self, index: ir.Value, count: ir.Value) -> None:
+        """Enter an input of the body that is the number of the sample, from 0.
+
+        Args:
+            index: The input.
+            count: The number of samples, a value around the body.
+        """
+        self._index, self._count = index, count
+        self.known[index] = (Linear.of(TRIP),)
+
+    def most(self, number: Linear) -> Linear | None:
+        """Return a number that a number of no sample exceeds, None if none is known.
+
+        Of samples that begin at 0, 4, 8, ... before ``n`` none begins behind ``n - 1``.
+        """
+        times = number.coefficient(TRIP)
+        if not times or self._count is None:
+            return number if not times else None
+        span, step = self._span(self._count)
+        if span is None or times < 0 or times % step:
+            return None
+        return number.without(TRIP) + (span - 1) * (times // step)
+
+    def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
+        """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""
+        number = self.number(count)
+        for atom, _ in () if number is None else number.terms:
+            if isinstance(atom, Greatest) and number == Linear.of(atom):
+                # Where there are samples, there are not less than none.
+                others = [n for n in atom.members if n != Linear()]
+                number = others[0] if len(others) == 1 else number
+        for atom, _ in () if number is None else number.terms:
+            if isinstance(atom, Scalar) and number == Linear.of(atom):
+                made = _maker(atom.value)
+                if made is not None and made.op_type == "Ceil":
+                    return self._rounded_up(made)
+        return number, 1
+
+    def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
+        quotient = None if node.inputs[0] is None else node.inputs[0].producer()
+        if quotient is None or quotient.op_type != "Div":
+            return None, 1
+        whole, by = quotient.inputs[:2]
+        cast = None if whole is None else whole.producer()
+        step = None if by is None else constant_value(by)
+        if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
+            return None, 1
+        number = float(step.reshape(()))
+        if number < 1 or number != int(number):
+            return None, 1
+        return self.number(cast.inputs[0]), int(number)
+
+    def is_inside(self, value: ir.Value) -> bool:
+        """Whether a value may differ from sample to sample."""
+        x = self._reads.held(value)
+        return x is None or not x.is_shared
+
+    def is_within(self, position: Linear, size: Linear) -> bool:
+        """Never: nothing here is noted for later."""
+        return False
+
+    def is_followed_as_float(self, numbers: Numbers) -> bool:
+        """Whether all are constants: a float32 would round a large length."""
+        return all(n.number is not None for n in numbers)
+
+    def _leaf(self, value: ir.Value) -> Numbers | None:
+        """Return a constant, or what no node tells more of: a number, or entries of a vector."""
+        found = super()._leaf(value)
+        dims, dtype = self._proven.dims(value), self._proven.dtype(value)
+        if found is not None or dims is None or len(dims) != 1 or dtype not in INTEGERS:
+            return found
+        (count,) = dims
+        if not isinstance(count, int) or count > _MOST_ENTRIES:
+            return None
+        return tuple(Linear.of(Entry(value, Linear(i))) for i in range(count))
+
+    def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
+        """Return a dimension of one sample, None if nothing is known of it."""
+        dims = self._proven.dims(tensor)
+        if axis < 0 or dims is None or axis >= len(dims):
+            return None
+        dim, x = dims[axis], self._reads.held(tensor)
+        packed = self._reads.lengths_of(tensor)
+        if packed is not None and packed[1] == axis:
+            return packed[0].size
+        if x is not None and x.beside is not None and axis == len(dims) - 1:
+            return x.beside.size
+        if isinstance(dim, int):
+            return Linear(dim)
+        if x is not None and x.flat is not None:
+            return x.flat.dimension(axis)
+        named = self._reads.lengths_named(dim)
+        if named is not None:
+            return named.size
+        if x is None or x.layout is Layout.PER_SAMPLE:
+            return None
+        key = dim if self._proven.is_same_number(dim) else (tensor, axis)
+        return Linear.of(Dim(key, tensor, axis))
+
+    def is_shared(self, number: Linear) -> bool:
+        """Whether a number is proven to be the same for all samples."""
+        return all(self._is_shared_atom(atom) for atom in number.atoms())
+
+    def _is_shared_atom(self, atom: Atom) -> bool:
+        if isinstance(atom, Dim):
+            if isinstance(atom.key, Lengths):
+                return False
+            x = self._reads.held(atom.tensor)
+            return x is not None and not (x.is_packed and x.axis == atom.axis)
+        if isinstance(atom, Least | Greatest):
+            return True  # their members are atoms of the number, too
+        value = atom.value if isinstance(atom, Scalar) else None
+        value = atom.vector if isinstance(atom, Entry) else value
+        return value is not None and not self.is_inside(value)
+
+    def write(self, ops: Operators, number: Linear) -> ir.Value:
+        """Record a number: int64 ``[1]`` if all samples share it, else ``[1]`` or ``[B]``.
+
+        Args:
+            ops: Records the nodes.
+            number: What `is_at_hand` holds of.
+        """
+        return _write_number(ops, number, self._reads.held)
+
+    def is_at_hand(self, number: Linear) -> bool:
+        """Whether all that a number is the sum of can be read outside of loops."""
+        return all(self._is_shared_atom(a) or self._is_stacked_atom(a) for a in number.atoms())
+
+    def _is_stacked_atom(self, atom: Atom) -> bool:
+        if isinstance(atom, Dim):
+            return isinstance(atom.key, Lengths)
+        value = atom.value if isinstance(atom, Scalar) else None
+        value = atom.vector if isinstance(atom, Entry) else value
+        x = None if value is None else self._reads.held(value)
+        return x is not None and x.is_stacked
+
+
+def _maker(value: ir.Value | None) -> ir.Node | None:
+    """Return the node that computes a number, behind those that change nothing about it."""
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in _ALONE and is_default_domain(node):
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    return node
+
+
+def sole_lengths(number: Linear) -> Lengths | None:
+    """Return the lengths that a number is, once, and nothing else; None if there are none."""
+    if number.constant or len(number.terms) != 1:
+        return None
+    ((atom, count),) = number.terms
+    if count == 1 and isinstance(atom, Dim) and isinstance(atom.key, Lengths):
+        return atom.key
+    return None
+
+
+def difference(one: Linear, other: Linear) -> Linear:
+    """Return ``one - other`` in the form in which equal differences are equal.
+
+    Less the least of some numbers is the greatest of what is left by each, and the reverse.
+    """
+    for atom, count in other.terms:
+        if count == 1 and isinstance(atom, Least | Greatest):
+            rest = difference(one, other.without(atom))
+            parts = [difference(rest, member) for member in atom.members]
+            return greatest(parts) if isinstance(atom, Least) else least(parts)
+    return one - other
+
+
+def _write_number(ops: Operators, number: Linear, held: _Held) -> ir.Value:
+    total: ir.Value | None = None
+    for atom, count in sorted(number.terms, key=_order_of_term):
+        term = _write_atom(ops, atom, held)
+        if count != 1:
+            term = ops.op("Mul", [term, ops.ints(count)])
+        total = term if total is None else ops.op("Add", [total, term])
+    if total is None:
+        return ops.ints(number.constant)
+    return ops.op("Add", [total, ops.ints(number.constant)]) if number.constant else total
+
+
+def _write_atom(ops: Operators, atom: Atom, held: _Held) -> ir.Value:
+    if isinstance(atom, Least | Greatest):
+        members = [_write_number(ops, m, held) for m in sorted(atom.members, key=_order)]
+        return ops.op("Min" if isinstance(atom, Least) else "Max", members)
+    if isinstance(atom, Dim) and isinstance(atom.key, Lengths):
+        return atom.key.value
+    value = atom.tensor if isinstance(atom, Dim) else None
+    value = atom.vector if isinstance(atom, Entry) else value
+    value = atom.value if isinstance(atom, Scalar) else value
+    x = None if value is None else held(value)
+    assert x is not None
+    if isinstance(atom, Dim):
+        axis = atom.axis + x.is_stacked
+        return ops.shape(x.value, axis, axis + 1)
+    if isinstance(atom, Entry):
+        position = _write_number(ops, atom.position, held)
+        entry = ops.op("Gather", [x.value, position], {"axis": int(x.is_stacked)})
+        return _as_vector(ops, x, entry)
+    return _as_vector(ops, x, x.value)
+
+
+def _as_vector(ops: Operators, x: Batched, number: ir.Value) -> ir.Value:
+    if x.is_stacked or x.type.dims != (1,):
+        number = ops.op("Reshape", [number, ops.ints(-1 if x.is_stacked else 1)])
+    if x.dtype == ir.DataType.INT64:
+        return number
+    return ops.op("Cast", [number], {"to": ir.DataType.INT64})
+
+
+def _order(number: Linear) -> str:
+    """Return what sums are sorted by: sets have another order in each process."""
+    return " ".join([str(number.constant), *sorted(map(_order_of_term, number.terms))])
+
+
+def _order_of_term(term: tuple[Atom, int]) -> str:
+    atom, count = term
+    if isinstance(atom, Least | Greatest):
+        inner = ", ".join(sorted(map(_order, atom.members)))
+    elif isinstance(atom, Dim):
+        inner = f"{atom.tensor.name} {atom.axis}"
+    elif isinstance(atom, Entry):
+        inner = f"{atom.vector.name} {_order(atom.position)}"
+    else:
+        inner = atom.value.name or "" if isinstance(atom, Scalar) else ""
+    return f"{count} {type(atom).__name__} ({inner})"

@@ -1,0 +1,128 @@
+"""Tensors that grow: ``acc = Concat(acc, f(x_i))``, along any axis."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.carried.pattern import (
+    Joined,
+    Pattern,
+    Term,
+    added,
+    dependent_values,
+    operator,
+    path_through,
+    same_dims,
+)
+from passes.decisions import Code
+from passes.graphs import constant_value
+from passes.reading.facts import skip_identities
+from passes.reading.iterations import Carried, Iteration
+from passes.reading.not_a_map import NotAMapError
+
+__all__ = ["ConcatAppend", "find_append", "like_initial", "unsqueezed"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ConcatAppend(Pattern):
+    """A carried tensor that each iteration joins to what it computes, behind it.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What is appended, as one tensor.
+        axis: Along which axis.
+        nodes: What joins several appended tensors of one iteration.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    axis: int
+    nodes: tuple[ir.Node, ...] = ()
+    name = "carried Concat"
+    grows = True
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the rows of all iterations behind the initial ones."""
+        initial, (rows,), (known,) = self.carried.initial, joined.values, joined.types
+        builder, typing = joined.builder, joined.typing
+        around = typing.dims(initial)
+        dims = None if known.dims is None else list(known.dims)
+        if dims is not None and self.terms[0].kind == "stacked":
+            dims.insert(self.axis % (len(dims) + 1), 1)
+        if around is None or dims is None or len(around) != len(dims):
+            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
+            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+        axis = self.axis % len(around)
+        others = [*dims[:axis], around[axis], *dims[axis + 1 :]]
+        if not joined.runs and not same_dims(typing, initial, others):
+            rows = like_initial(builder, initial, rows, len(around), axis)
+        if around[axis] == 0:
+            return rows
+        return builder.op("Concat", [initial, rows], {"axis": axis})
+
+
+def like_initial(
+    builder: Builder, initial: ir.Value, rows: ir.Value, rank: int, axis: int
+) -> ir.Value:
+    """Record rows with the other dimensions of an initial value where there are none.
+
+    No iteration tells them then: a map without samples may yield 0 for each.
+    """
+    own = builder.op("Shape", [rows])
+    count = builder.op("Gather", [own, builder.ints(axis)], {"axis": 0})
+    is_empty = builder.op("Equal", [count, builder.ints(0)])
+    other = builder.op("Shape", [initial])
+    is_axis = builder.constant(np.arange(rank) == axis)
+    other = builder.op("Where", [is_axis, count, other])
+    shape = builder.op("Where", [is_empty, other, own])
+    return builder.op("Reshape", [rows, shape], {"allowzero": 1})
+
+
+def find_append(carried: Carried, iteration: Iteration) -> ConcatAppend | None:
+    """Return what a carried tensor gains, None if it does not gain rows at its end only."""
+    body = iteration.body
+    dependent = dependent_values(body, carried.inner)
+    value = skip_identities(carried.next)
+    parts: list[ir.Value] = []
+    axes = set()
+    while value is not carried.inner:
+        node = operator(value, body)
+        if node is None or node.op_type != "Concat":
+            return None
+        path = path_through(node, dependent)
+        if path is None or path[0] != 0 or not path[1]:
+            return None
+        axes.add(node.attributes.get_int("axis", 0) or 0)
+        parts[:0] = path[1]
+        operand = node.inputs[0]
+        assert operand is not None
+        value = skip_identities(operand)
+    if len(axes) != 1:
+        return None
+    (axis,) = axes
+    nodes: tuple[ir.Node, ...] = ()
+    if len(parts) > 1:
+        nodes = (added("Concat", parts, {"axis": axis}),)
+        parts = [nodes[0].outputs[0]]
+    row = unsqueezed(parts[0], body, axis)
+    term = Term(parts[0], "concatenated", axis) if row is None else Term(row, "stacked", axis)
+    return ConcatAppend(carried, (term,), axis, nodes)
+
+
+def unsqueezed(value: ir.Value, body: ir.Graph, axis: int) -> ir.Value | None:
+    """Return what gains an axis of size 1 to become a value; None if it gains none there.
+
+    Rows of one shape are stacked, which a loop of any kind does without an If.
+    """
+    node = operator(value, body)
+    if node is None or node.op_type != "Unsqueeze":
+        return None
+    axes = node.attributes.get_ints("axes")
+    if axes is None and len(node.inputs) > 1 and node.inputs[1] is not None:
+        given = constant_value(node.inputs[1])
+        axes = None if given is None else given.reshape(-1).tolist()
+    return node.inputs[0] if axes is not None and list(axes) == [axis] else None

@@ -1,0 +1,246 @@
+"""The best value so far, what belongs to it, and the last value where a condition holds.
+
+All three take row 0, the initial value, or the row of one iteration. Which one is the position of
+a hit: for values ``[3, 1, 3]`` onto the initial value 2 the rows are ``[2, 3, 1, 3]``, the hits of
+a maximum are ``[0, 1, 0, 1]``, and the first or the last hit wins as the comparison is strict or
+not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.carried.hoisting import hoist
+from passes.carried.pattern import (
+    FLOATS,
+    Joined,
+    Pattern,
+    Term,
+    dependent_values,
+    operator,
+    same_dims,
+)
+from passes.carried.selections import Selection, find_selection
+from passes.decisions import Code
+from passes.graphs import subgraphs, with_subgraphs
+from passes.reading.facts import skip_identities
+from passes.reading.iterations import Carried, Iteration
+from passes.reading.not_a_map import NotAMapError
+from passes.typing.value_types import Typing
+
+__all__ = ["Best", "Chosen", "find_best", "find_chosen"]
+
+_BETTER = {
+    "Greater": ("Max", True),
+    "GreaterOrEqual": ("Max", False),
+    "Less": ("Min", True),
+    "LessOrEqual": ("Min", False),
+}
+"""For each comparison of a new value with the old one: what wins, and whether a tie keeps it."""
+
+_TURNED = {
+    "Greater": "Less",
+    "Less": "Greater",
+    "GreaterOrEqual": "LessOrEqual",
+    "LessOrEqual": "GreaterOrEqual",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Hits:
+    """Which rows count, of the initial value and all iterations.
+
+    Attributes:
+        carried: What the new values are compared with; None where a condition says it.
+        term: The new value, or the condition.
+        extreme: ``Max`` or ``Min``; None for a condition.
+        takes_first: Whether the first hit wins, not the last one.
+        dtype: The element type of the values.
+        is_whole: Whether one position is that of all elements.
+        mark: Where a condition says it and the first hit wins: a carried number, and by which
+            comparison with which number it says that there was none before.
+    """
+
+    carried: Carried | None
+    term: Term
+    extreme: str | None
+    takes_first: bool
+    dtype: ir.DataType
+    is_whole: bool
+    mark: tuple[Carried, str, int] | None = None
+
+    def position(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        """Record the position of the winning row; that of the initial value is 0."""
+        builder = joined.builder
+        found = self._found(joined, rows)
+        return builder.op("Reshape", [found, builder.ints()]) if self.is_whole else found
+
+    def _found(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        builder = joined.builder
+        if self.carried is None:
+            flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT32)})
+            if self.is_whole:
+                flags = builder.op("Reshape", [flags, builder.ints(-1)])
+            shape = builder.op("Shape", [flags])
+            largest = builder.ints(np.iinfo(np.int64).max)
+            rest = builder.op("Slice", [shape, builder.ints(1), largest])
+            shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+            value = {"value": ir.tensor(np.array([1], np.int32))}
+            first = builder.op("ConstantOfShape", [shape], value)
+            if self.mark is not None:
+                first = self._before(builder)
+            hits = builder.op("Concat", [first, flags], {"axis": 0})
+            return _pick(builder, hits, self.takes_first)
+        initial = self.carried.initial
+        if self.dtype in FLOATS:
+            worst = builder.constant(np.array(-np.inf if self.extreme == "Max" else np.inf))
+            worst = builder.op("Cast", [worst], {"to": int(self.dtype)})
+            rows = builder.op("Where", [builder.op("IsNaN", [rows]), worst, rows])
+        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+        whole = builder.op("Concat", [first, rows], {"axis": 0})
+        winner = joined.reduce(f"Reduce{self.extreme}", whole)
+        hits = builder.op("Equal", [whole, winner])
+        found = _pick(
+            builder, builder.op("Cast", [hits], {"to": int(ir.DataType.INT32)}), self.takes_first
+        )
+        if self.dtype not in FLOATS:
+            return found
+        # No value is better than NaN.
+        return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
+
+    def _before(self, builder: Builder) -> ir.Value:
+        """Record, as one row, 1 where the initial value is a hit of its own."""
+        assert self.mark is not None
+        carried, op_type, number = self.mark
+        least = builder.op("CastLike", [builder.scalar(number), carried.initial])
+        none = builder.op(op_type, [carried.initial, least])
+        found = builder.op("Cast", [builder.op("Not", [none])], {"to": int(ir.DataType.INT32)})
+        return builder.op("Reshape", [found, builder.ints(1)])
+
+
+def _pick(builder: Builder, hits: ir.Value, takes_first: bool) -> ir.Value:
+    options = {"axis": 0, "keepdims": 0, "select_last_index": int(not takes_first)}
+    return builder.op("ArgMax", [hits], options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chosen(Pattern):
+    """A carried value that the row of one iteration replaces.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What says which row, and the rows.
+        hits: Which rows count.
+        name: What the report calls it.
+        nodes: What computes the rows beside the body.
+        speculated: The nodes of branches that the map runs in all iterations.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    hits: Hits
+    name: str
+    nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the row that won."""
+        builder, typing, initial = joined.builder, joined.typing, self.carried.initial
+        asked, rows = joined.values[0], joined.values[-1]
+        dims = typing.dims(initial)
+        known = [same_dims(typing, initial, joined.types[-1].dims)]
+        if self.hits.carried is not None:
+            known.append(same_dims(typing, self.hits.carried.initial, joined.types[0].dims))
+        is_scalar = self.hits.is_whole or joined.types[0].dims == ()
+        if not is_scalar:
+            known.append(same_dims(typing, initial, joined.types[0].dims))
+        if dims is None or not all(known):
+            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        position = self.hits.position(joined, asked)
+        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+        whole = builder.op("Concat", [first, rows], {"axis": 0})
+        if is_scalar:
+            return builder.op("Gather", [whole, position], {"axis": 0})
+        at = builder.op("Unsqueeze", [position, builder.ints(0)])
+        found = builder.op("GatherElements", [whole, at], {"axis": 0})
+        return builder.op("Squeeze", [found, builder.ints(0)])
+
+
+@dataclasses.dataclass(frozen=True)
+class Best(Chosen):
+    """The best value so far; NaN is never better."""
+
+
+def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | None:
+    """Return how a carried value keeps the best one, None if it does not."""
+    selection = find_selection(carried.next, iteration.body)
+    if selection is None or selection.other is not carried.inner:
+        return None
+    dependent = dependent_values(iteration.body, carried.inner)
+    if selection.chosen in dependent or not _is_of(selection.chosen, iteration.body):
+        return None
+    node = operator(skip_identities(selection.condition), iteration.body)
+    if node is None or node.op_type not in _BETTER or len(node.inputs) != 2:
+        return None
+    one, other = (None if v is None else skip_identities(v) for v in node.inputs)
+    op_type = node.op_type
+    if one is carried.inner:
+        one, other, op_type = other, one, _TURNED[op_type]
+    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    if one is not selection.chosen or other is not carried.inner or dtype not in _TYPES:
+        return None
+    extreme, takes_first = _BETTER[op_type]
+    term = Term(selection.chosen)
+    is_whole = selection.is_whole or typing.dims(carried.initial) == ()
+    hits = Hits(carried, term, extreme, takes_first, dtype, is_whole)
+    name = "best so far (maximum)" if extreme == "Max" else "best so far (minimum)"
+    return Best(carried, (term,), hits, name)
+
+
+_TYPES = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+
+
+def find_chosen(
+    carried: Carried, iteration: Iteration, best: list[tuple[Selection, Best]]
+) -> Chosen | None:
+    """Return which iteration's value a carried value takes, None if that is not known.
+
+    Args:
+        carried: The carried value.
+        iteration: The Loop or Scan.
+        best: The best values so far of the same Loop, and how each is chosen.
+    """
+    selection = find_selection(carried.next, iteration.body)
+    if selection is None or selection.other is not carried.inner:
+        return None
+    dependent = dependent_values(iteration.body, carried.inner)
+    if selection.chosen in dependent:
+        return None
+    (chosen,), nodes, pairs = hoist([selection.chosen], selection.branches)
+    rows, beside = Term(chosen), (tuple(nodes), tuple(pairs))
+    condition = skip_identities(selection.condition)
+    for known, one in best:
+        if skip_identities(known.condition) is condition and one.carried is not carried:
+            name = "value of the best so far"
+            return Chosen(carried, (one.hits.term, rows), one.hits, name, *beside)
+    if condition in dependent:
+        return None
+    term = Term(selection.condition)
+    hits = Hits(None, term, None, False, ir.DataType.BOOL, selection.is_whole)
+    return Chosen(carried, (term, rows), hits, "last value where a condition holds", *beside)
+
+
+def _is_of(value: ir.Value, body: ir.Graph) -> bool:
+    """Whether a value is known outside of the branches of an If of a body."""
+    node = value.producer()
+    return node is None or node.graph is body or not _is_inside(node, body)
+
+
+def _is_inside(node: ir.Node, body: ir.Graph) -> bool:
+    graphs = (inner for outer in body for _, inner in subgraphs(outer))
+    return any(node.graph is graph for inner in graphs for graph in with_subgraphs(inner))

@@ -1,0 +1,87 @@
+"""Finds what the carried values of a Loop or Scan are, beside counters and invariants."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.carried.appends import find_append
+from passes.carried.best import find_best, find_chosen
+from passes.carried.filters import find_filter
+from passes.carried.first import find_first
+from passes.carried.last_values import find_last_value
+from passes.carried.pattern import Pattern
+from passes.carried.reductions import find_reduction
+from passes.carried.selections import find_selection
+from passes.carried.writes import find_write
+from passes.reading.facts import Kind, LoopFacts, State
+from passes.typing.value_types import Typing
+
+__all__ = ["with_patterns"]
+
+
+def with_patterns(facts: LoopFacts, typing: Typing) -> LoopFacts:
+    """Return what is carried, with the patterns of the values that are no counters.
+
+    Args:
+        facts: The Loop or Scan.
+        typing: The proven typing.
+    """
+    states = [_with_pattern(state, facts, typing) for state in facts.states]
+    states = _with_choices(states, facts, typing)
+    patterns = [state.pattern for state in states if state.pattern is not None]
+    nodes = [node for pattern in patterns for node in pattern.nodes]
+    speculated = dict(pair for pattern in patterns for pair in pattern.speculated)
+    inside = facts.inside | {value for node in nodes for value in node.outputs}
+    return dataclasses.replace(
+        facts, states=states, inside=inside, added=nodes, speculated=speculated
+    )
+
+
+def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list[State]:
+    """Enter what a condition chooses, which may be that of another carried value."""
+    iteration, best = facts.iteration, []
+    for at, state in enumerate(states):
+        if not _is_open(state, typing):
+            continue
+        found = find_best(state.carried, iteration, typing)
+        selection = find_selection(state.carried.next, iteration.body)
+        if found is not None and selection is not None:
+            states[at] = dataclasses.replace(state, pattern=found)
+            best.append((selection, found))
+    for at, state in enumerate(states):
+        if _is_open(state, typing):
+            chosen = find_first(state.carried, facts, typing)
+            chosen = chosen or find_chosen(state.carried, iteration, best)
+            states[at] = dataclasses.replace(state, pattern=chosen)
+    return states
+
+
+def _is_open(state: State, typing: Typing) -> bool:
+    """Whether a carried tensor depends on its own past, and nothing better is known of it."""
+    known = typing[state.carried.initial].type or typing[state.carried.inner].type
+    is_unknown = state.kind is Kind.OTHER and state.pattern is None
+    return is_unknown and isinstance(known, ir.TensorType)
+
+
+def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
+    carried = state.carried
+    if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
+        pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
+    elif not _is_open(state, typing):
+        return state
+    else:
+        pattern = _find(state, facts, typing)
+    return state if pattern is None else dataclasses.replace(state, pattern=pattern)
+
+
+def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    carried, iteration = state.carried, facts.iteration
+    return (
+        find_write(carried, facts, typing.dtype(carried.initial))
+        or find_reduction(carried, iteration, typing)
+        or find_append(carried, iteration)
+        or find_filter(carried, iteration, typing)
+        or find_last_value(carried, iteration)
+    )

@@ -1,0 +1,66 @@
+"""Carried values that one iteration computes without them: the last value, and delays by one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.pattern import Joined, Pattern, Term, dependent_values, same_dims
+from passes.decisions import Code
+from passes.reading.iterations import Carried, Iteration
+from passes.reading.not_a_map import NotAMapError
+
+__all__ = ["LastValue", "find_last_value"]
+
+
+@dataclasses.dataclass(frozen=True)
+class LastValue(Pattern):
+    """What the iteration before computed from its own sample only.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What an iteration computes.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    name = "carried last value"
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the value of the last iteration, the initial one if there is none."""
+        builder, (rows,) = joined.builder, joined.values
+        if not joined.runs:
+            largest = np.iinfo(np.int64).max
+            last = builder.op(
+                "Slice", [rows, builder.ints(-1), builder.ints(largest), builder.ints(0)]
+            )
+            rows = self._behind_initial(joined, last)
+        return builder.op("Gather", [rows, builder.scalar(-1)], {"axis": 0})
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Whether it is the values at the start of each iteration that are wanted."""
+        return not is_after
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values of all iterations but the last behind the initial one."""
+        builder, (rows,) = joined.builder, joined.values
+        whole = self._behind_initial(joined, rows)
+        ends = [builder.ints(0), builder.ints(-1), builder.ints(0)]
+        return builder.op("Slice", [whole, *ends])
+
+    def _behind_initial(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        builder, initial = joined.builder, self.carried.initial
+        if not same_dims(joined.typing, initial, joined.types[0].dims):
+            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+        return builder.op("Concat", [first, rows], {"axis": 0})
+
+
+def find_last_value(carried: Carried, iteration: Iteration) -> LastValue | None:
+    """Return what an iteration computes of a carried value, None if it depends on that value."""
+    if carried.next in dependent_values(iteration.body, carried.inner):
+        return None
+    return LastValue(carried, (Term(carried.next),))

@@ -1,0 +1,70 @@
+"""Totals under a condition: what an iteration adds where its condition does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.pattern import FLOATS, added
+from passes.carried.selections import Selection
+
+__all__ = ["flag_of", "masked_terms", "neutral_of"]
+
+
+def masked_terms(
+    values: Sequence[ir.Value],
+    mask: Selection,
+    is_turned: bool,
+    family: str,
+    dtype: ir.DataType,
+) -> tuple[list[ir.Value], list[ir.Node]]:
+    """Return values that change no total where a condition does not hold, and their nodes."""
+    neutral = np.array(neutral_of(family, dtype), dtype.numpy())
+    constant = added("Constant", [], {"value": ir.tensor(neutral)})
+    nodes, masked = [constant], []
+    condition, beside = flag_of(mask.condition) if mask.is_whole else (mask.condition, [])
+    nodes += beside
+    for value in values:
+        pair = [constant.outputs[0], value] if is_turned else [value, constant.outputs[0]]
+        node = added("Where", [condition, *pair])
+        nodes.append(node)
+        masked.append(node.outputs[0])
+    return masked, nodes
+
+
+def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, list[ir.Node]]:
+    """Return the condition of an If, which has one element of any rank, as a scalar.
+
+    Args:
+        condition: The condition.
+        is_turned: Return its opposite.
+
+    Returns:
+        The scalar, and the nodes that compute it.
+    """
+    shape = added("Constant", [], {"value": ir.tensor(np.array([], np.int64))})
+    scalar = added("Reshape", [condition, shape.outputs[0]])
+    nodes = [shape, scalar]
+    if is_turned:
+        nodes.append(added("Not", [scalar.outputs[0]]))
+    return nodes[-1].outputs[0], nodes
+
+
+def neutral_of(family: str, dtype: ir.DataType) -> float | bool:
+    """Return what changes no total."""
+    match family:
+        case "Add":
+            return 0
+        case "Mul":
+            return 1
+        case "And":
+            return True
+        case "Or" | "Xor":
+            return False
+    is_max = family == "Max"
+    if dtype in FLOATS:
+        return -np.inf if is_max else np.inf
+    limits = np.iinfo(dtype.numpy())
+    return limits.min if is_max else limits.max

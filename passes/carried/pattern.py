@@ -1,0 +1,221 @@
+"""A carried value that a map and a few operators behind it compute without a loop."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.decisions import Code
+from passes.drafts import note
+from passes.graphs import captured_values, is_default_domain, subgraphs
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.trips import Trips
+from passes.typing.value_types import Typing, ValueType
+
+__all__ = [
+    "Joined",
+    "Pattern",
+    "Term",
+    "covers",
+    "dependent_values",
+    "operator",
+    "path_through",
+    "same_dims",
+]
+
+ASK_SHAPE = frozenset({"Shape", "Size"})
+"""Operators that read the shape of their operand only."""
+
+FLOATS = frozenset({ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE})
+
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    """A value of one iteration that the operators behind the map need of all iterations.
+
+    Attributes:
+        value: The value of the body.
+        kind: How the values of all iterations are joined.
+        axis: The axis along which they are stacked or concatenated.
+    """
+
+    value: ir.Value
+    kind: Literal["stacked", "concatenated"] = "stacked"
+    axis: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Joined:
+    """What a pattern is written from.
+
+    Attributes:
+        builder: Writes the graph around the map.
+        values: For each term the tensor that joins the values of all iterations.
+        types: For each term what is proven of the value of one iteration.
+        typing: The proven typing of the graph around the map.
+        trips: The number of iterations.
+        opset: Version of ONNX's operators.
+    """
+
+    builder: Builder
+    values: Sequence[ir.Value]
+    types: Sequence[ValueType]
+    typing: Typing
+    trips: Trips
+    opset: int
+
+    @property
+    def runs(self) -> bool:
+        """Whether there is at least one iteration by proof."""
+        return bool(self.trips.exact)
+
+    def reduce(self, op_type: str, rows: ir.Value) -> ir.Value:
+        """Record a reduction over axis 0, which is left out."""
+        builder = self.builder
+        if op_type != "ReduceSum" and self.opset < 18:
+            return builder.op(op_type, [rows], {"axes": [0], "keepdims": 0})
+        return builder.op(op_type, [rows, builder.ints(0)], {"keepdims": 0})
+
+    def needs_shape(self, at: int, carried: Carried, *, always: bool = False) -> None:
+        """Check that what is joined to a carried value leaves its shape as it is.
+
+        Args:
+            at: Which term is joined to it.
+            carried: The carried value.
+            always: Check it even where there is at least one iteration by proof.
+
+        Raises:
+            NotAMapError: An iteration may change the shape, which no iteration at all does not.
+        """
+        is_open = always or not self.runs
+        if is_open and not covers(self.typing, carried.initial, self.types[at].dims):
+            detail = (
+                f"'{carried.inner.name}' is not proven to keep its shape, so that zero iterations "
+                "may yield another one"
+            )
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, carried.next.producer())
+
+
+class Pattern(abc.ABC):
+    """A carried value that is not a recurrence.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What is needed of all iterations.
+        name: What the report calls it.
+        rounds: Whether it rounds otherwise than the Loop.
+        grows: Whether the Loop copies in every iteration what it has appended so far.
+        nodes: What computes terms that the body itself does not compute, in order; they read
+            values of the body, and stand in no graph.
+        speculated: Those of them that stood in a branch, each with the node that it is a copy of:
+            they run in iterations in which the model would not have run them.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    name: str
+    rounds: bool = False
+    grows: bool = False
+    nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+
+    @abc.abstractmethod
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the value behind the last iteration.
+
+        Raises:
+            NotAMapError: A shape that this relies on is not proven.
+        """
+
+    def check_shape(self, joined: Joined) -> None:
+        """Check that the shape is the same in all iterations, which other nodes ask for.
+
+        Raises:
+            NotAMapError: That is not proven.
+        """
+        detail = f"the shape of '{self.carried.inner.name}' is read, and may change"
+        raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Whether the values of all iterations can be stacked.
+
+        Args:
+            is_after: The values at the end of each iteration, and not at its start.
+        """
+        return False
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values of all iterations, stacked along axis 0.
+
+        A pattern that `can_collect` them has this method of its own.
+        """
+        raise NotImplementedError(f"{self.name}: the values of all iterations")
+
+
+def added(
+    op_type: str, inputs: Sequence[ir.Value], attributes: Mapping[str, Any] | None = None
+) -> ir.Node:
+    """Make a node with one output that an iteration needs and that its body lacks."""
+    node = ir.node(op_type, inputs, attributes)
+    node.outputs[0].name = "/".join([*(v.name or "" for v in inputs[:1]), op_type])
+    note(node)
+    return node
+
+
+def operator(value: ir.Value, body: ir.Graph) -> ir.Node | None:
+    """Return the node of ONNX's own that computes a value in a body itself, if one does."""
+    node = value.producer()
+    return node if node is not None and node.graph is body and is_default_domain(node) else None
+
+
+def dependent_values(body: ir.Graph, start: ir.Value) -> set[ir.Value]:
+    """Return the values of a body that depend on one of its inputs, that one included.
+
+    What depends on its shape only is left out.
+    """
+    found = {start}
+    for node in body:
+        if node.op_type in ASK_SHAPE and is_default_domain(node):
+            continue
+        read = {*node.inputs, *(v for _, inner in subgraphs(node) for v in captured_values(inner))}
+        if not found.isdisjoint(read):
+            found.update(node.outputs)
+    return found
+
+
+def covers(typing: Typing, whole: ir.Value, dims: Sequence[int | str | None] | None) -> bool:
+    """Whether a tensor to which one of some dimensions is broadcast keeps its shape, by proof."""
+    around = typing.dims(whole)
+    if around is None or dims is None or len(dims) > len(around):
+        return False
+    pairs = zip(reversed(dims), reversed(around), strict=False)
+    return all(own == 1 or (own == other and typing.is_same_number(own)) for own, other in pairs)
+
+
+def same_dims(typing: Typing, one: ir.Value, dims: Sequence[int | str | None] | None) -> bool:
+    """Whether a tensor has some dimensions, by proof."""
+    around = typing.dims(one)
+    if around is None or dims is None or len(dims) != len(around):
+        return False
+    return all(a == b and typing.is_same_number(a) for a, b in zip(around, dims, strict=True))
+
+
+def path_through(
+    node: ir.Node, dependent: Collection[ir.Value]
+) -> tuple[int, list[ir.Value]] | None:
+    """Return which operand of a node depends on a carried value, and the others.
+
+    None if it is not exactly one.
+    """
+    inputs = [v for v in node.inputs if v is not None]
+    on_path = [i for i, v in enumerate(inputs) if v in dependent]
+    if len(on_path) != 1 or len(inputs) != len(node.inputs):
+        return None
+    others = [v for i, v in enumerate(inputs) if i != on_path[0]]
+    return on_path[0], others

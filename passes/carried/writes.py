@@ -1,0 +1,156 @@
+"""Tensors written at an index of the iteration: ScatterND and ScatterElements."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
+from passes.decisions import Code
+from passes.graphs import is_default_domain
+from passes.reading.evaluate import Evaluator
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+
+__all__ = ["Write", "find_write"]
+
+_SCATTERS = frozenset({"ScatterND", "ScatterElements"})
+_FILLS = frozenset({"Expand", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Tile", "Cast"})
+"""Operators whose result holds one number if their first operand does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Write(Pattern):
+    """A carried tensor that each iteration writes to.
+
+    Attributes:
+        carried: Where it stands.
+        terms: The indices and the updates.
+        node: The node that writes.
+        index: The number at which an iteration writes; None where any order is right.
+        reduction: How it is joined to what is there.
+        rounds: Whether the order of the writes changes the result.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    node: ir.Node
+    index: Linear | None
+    reduction: str = "none"
+    rounds: bool = False
+    name = "carried write by index"
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record one scatter of all updates onto the initial tensor."""
+        if self.index is not None and not self._is_distinct(joined):
+            detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
+            raise NotAMapError(Code.RECURRENCE, detail, self.node)
+        attributes: dict[str, Any] = dict(self.node.attributes)
+        if self.reduction != "none":
+            attributes["reduction"] = self.reduction
+        inputs = [self.carried.initial, *joined.values]
+        return joined.builder.op(self.node.op_type, inputs, attributes)
+
+    def check_shape(self, joined: Joined) -> None:
+        """What is written to keeps its shape."""
+
+    def _is_distinct(self, joined: Joined) -> bool:
+        """Whether no two iterations have one index; a negative one counts from the end."""
+        assert self.index is not None
+        grows = self.index.coefficient(TRIP) > 0
+        lowest = Linear(0) if grows else joined.trips.bound - 1
+        return is_nonnegative(self.index.replace({TRIP: lowest}))
+
+
+def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:
+    """Return what a carried tensor is written with, None if that is not all that changes it."""
+    body = facts.iteration.body
+    node = operator(skip_identities(carried.next), body)
+    added = None if node is None else _added_scatter(node, carried.inner, body)
+    node = added or node
+    if node is None or node.op_type not in _SCATTERS or len(node.inputs) != 3:
+        return None
+    data, indices, updates = node.inputs
+    if data is None or indices is None or updates is None:
+        return None
+    if added is None and skip_identities(data) is not carried.inner:
+        return None
+    dependent = dependent_values(body, carried.inner)
+    if indices in dependent or updates in dependent:
+        return None
+    reduction = node.attributes.get_string("reduction", "none") or "none"
+    if added is not None:
+        reduction = "add"
+    index = None
+    if reduction == "none":
+        index = _one_number(indices, facts.evaluator)
+        if index is None and node.op_type == "ScatterND":
+            index = _shared_coordinate(indices, facts.evaluator)
+        if index is None or not index.coefficient(TRIP):
+            return None
+    rounds = reduction in ("add", "mul") and dtype in FLOATS
+    axis = node.attributes.get_int("axis", 0) or 0
+    if node.op_type == "ScatterND":
+        terms = (Term(indices), Term(updates))
+    else:
+        terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
+    return Write(carried, terms, node, index, reduction, rounds)
+
+
+def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:
+    """Return what scatters onto zeros of the shape of a carried value, and is added to it.
+
+    TorchScript's exporter writes index_add so. No two updates of one iteration may go to one
+    place, as ScatterElements has no order; so to add them is the same.
+    """
+    if node.op_type != "Add":
+        return None
+    operands = [skip_identities(v) for v in node.inputs if v is not None]
+    others = [v for v in operands if v is not inner]
+    if len(others) != 1 or len(operands) != 2:
+        return None
+    scatter = operator(others[0], body)
+    if scatter is None or scatter.op_type not in _SCATTERS or scatter.inputs[0] is None:
+        return None
+    if (scatter.attributes.get_string("reduction", "none") or "none") != "none":
+        return None
+    zeros = operator(skip_identities(scatter.inputs[0]), body)
+    if zeros is None or zeros.op_type != "ConstantOfShape" or zeros.inputs[0] is None:
+        return None
+    shape = operator(skip_identities(zeros.inputs[0]), body)
+    filled = zeros.attributes.get("value")
+    is_zero = filled is None or not filled.as_tensor().numpy().any()
+    if not is_zero or shape is None or shape.op_type != "Shape" or shape.attributes:
+        return None
+    return scatter if shape.inputs[0] is inner else None
+
+
+def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return a coordinate that all places have in common and that grows with the iterations."""
+    numbers = evaluator.of(indices)
+    places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
+    for column in zip(*(place for place in places or () if place is not None), strict=True):
+        if len(set(column)) == 1 and column[0].coefficient(TRIP):
+            return column[0]
+    return None
+
+
+def _one_number(value: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return the number that all elements of a tensor are, None if they may differ."""
+    while True:
+        number = evaluator.number(value)
+        if number is not None:
+            return number
+        node = value.producer()
+        if node is None or node.op_type not in _FILLS or not is_default_domain(node):
+            return None
+        if node.op_type == "Cast" and node.attributes.get_int("to", 0) not in (6, 7):
+            return None
+        operand = node.inputs[0]
+        if operand is None:
+            return None
+        value = operand

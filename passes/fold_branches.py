@@ -1,0 +1,103 @@
+"""Replaces an If by its branch where its condition is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.folding import Folder
+from passes.graphs import all_nodes, is_default_domain, subgraphs, walk_nodes
+from passes.names import make_names_unique
+from passes.splice import remove_dead
+from passes.typing import type_values
+
+__all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]
+
+
+class FoldBranchesPass(ir.passes.InPlacePass):
+    """Replace an If in the body of a Loop or Scan by the branch that it takes in every run.
+
+    Exporters write ``Squeeze`` as an If on the rank or on a dimension; behind NonMaxSuppression,
+    which yields three columns, either is known. The result then has one rank, and the body can be
+    batched.
+    """
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Fold in the main graph, subgraphs and functions."""
+        loops = [
+            node
+            for node in all_nodes(model)
+            if node.op_type in ("Loop", "Scan") and is_default_domain(node)
+        ]
+        inside = [node for loop in loops for _, body in subgraphs(loop) for node in body]
+        if not any(node.op_type == "If" for node in walk_nodes(inside)):
+            return ir.passes.PassResult(model, False)
+        modified = make_names_unique(model)
+        folder = Folder(type_values(model, proven=True, ranks=False))
+        modified |= fold_branches(dict.fromkeys(inside), folder)
+        return ir.passes.PassResult(model, modified)
+
+
+def chosen_branch(node: ir.Node, folder: Folder) -> ir.Graph | None:
+    """Return the branch that an If takes in every run; None if it is no If or that is unknown."""
+    if node.op_type != "If" or not is_default_domain(node):
+        return None
+    condition = folder.value(node.inputs[0])
+    if condition is None or condition.size != 1:
+        return None
+    name = "then_branch" if condition.reshape(()).item() else "else_branch"
+    return node.attributes[name].as_graph()
+
+
+def fold_branches(nodes: Iterable[ir.Node], folder: Folder) -> bool:
+    """Put branches in the place of nodes whose branch is known, at any depth.
+
+    Args:
+        nodes: Nodes of a graph, or of several.
+        folder: Knows the conditions.
+
+    Returns:
+        Whether a node was replaced.
+    """
+    folded = False
+    for node in list(walk_nodes(nodes)):
+        branch = chosen_branch(node, folder) if node.graph is not None else None
+        if branch is not None:
+            _inline_branch(node, branch)
+            folded = True
+    return folded
+
+
+def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
+    graph = node.graph
+    assert graph is not None
+    outputs = list(branch.outputs)
+    branch.outputs.clear()
+    nodes = list(branch)
+    branch.remove(nodes)
+    graph.insert_before(node, nodes)
+    for old, new in zip(node.outputs, outputs, strict=True):
+        new.type = new.type or old.type
+        own, name = _own(graph, node, old, new), old.name
+        is_output = old.is_graph_output()
+        old.replace_all_uses_with(own, replace_graph_outputs=True)
+        if is_output:
+            old.name, own.name, own.type, own.shape = None, name, old.type, old.shape
+    remove_dead([node])
+
+
+def _own(graph: ir.Graph, node: ir.Node, old: ir.Value, new: ir.Value) -> ir.Value:
+    """Return a value that may be an output of ``graph`` in the place of ``old``.
+
+    An output must be computed in its graph, and stand there once.
+    """
+    producer = new.producer()
+    if not old.is_graph_output() or (
+        producer is not None and producer.graph is graph and not new.is_graph_output()
+    ):
+        return new
+    copied = ir.Node("", "Identity", [new], name=f"{node.name}/Identity")
+    copied.outputs[0].type, copied.outputs[0].shape = old.type, old.shape
+    graph.insert_before(node, copied)
+    return copied.outputs[0]

@@ -1,0 +1,28 @@
+"""What a caller asks of the passes that fuse maps, as one record."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+from passes.promises import Promises
+
+__all__ = ["FuseOptions"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FuseOptions:
+    """Switches of fusing, handed on whole from the pass to the rules.
+
+    Attributes:
+        promises: What the caller promises of sequences and shapes.
+        exact: Keep per-sample what rounding could change by more than rounding, and keep a Loop
+            whose carried value would be rounded in another order.
+        auto: Leave a map alone where fusing it gains nothing.
+        lacks: Operators that the target does not have.
+    """
+
+    promises: Promises = dataclasses.field(default_factory=Promises)
+    exact: bool = False
+    auto: bool = False
+    lacks: Collection[str] = ()

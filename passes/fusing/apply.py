@@ -1,0 +1,243 @@
+"""Puts what a map was planned to become into the place of its node."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.reshaping import padded
+from passes.builder import Builder, needed_nodes
+from passes.decisions import Code, Decision, Reason
+from passes.drafts import Draft
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan
+from passes.fusing.questions import Questions
+from passes.graphs import walk_nodes
+from passes.hidden import hide_type
+from passes.loops.copied_loop import copied_loop
+from passes.loops.copied_samples import CopiedSamples
+from passes.loops.few_samples import FewSamples, write_by_count
+from passes.loops.forms import Form
+from passes.loops.write_if import Branch, no_samples, write_if
+from passes.maps.element_source import ElementSource
+from passes.maps.operator import is_map
+from passes.maps.tensor_source import reversed_along
+from passes.opset_check import find_misfit
+from passes.opset_forms import to_opset_form
+from passes.prepare import move_initializers, read_moved
+from passes.raising.originals import forget
+from passes.raising.results import type_rows
+from passes.site import MapResult, MapSite
+from passes.splice import splice
+from passes.typing import Typings
+
+__all__ = ["apply_fusion"]
+
+
+def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision:
+    """Put a planned map into the place of its node, if its nodes fit the model's opset.
+
+    What a map was raised from is gone then.
+
+    Args:
+        plan: What the map becomes.
+        facts: What holds for all maps.
+        draft: Holds whatever was recorded to find the plan.
+
+    Returns:
+        What was done; that it stays as it is, with the reason, if it does.
+    """
+    site, typings, model = plan.site, facts.typings, facts.model
+    builder = Builder(site.path)
+    values = _write_plan(builder, plan, typings)
+    pairs = [(r.value, _turned(builder, r, v)) for r, v in zip(site.results, values, strict=True)]
+    needed = needed_nodes(builder.nodes, [new for _, new in pairs])
+    nodes = [node for node in builder.nodes if node in needed]
+    to_opset_form(walk_nodes(nodes), facts.opset)
+    misfit = find_misfit(nodes, facts.opset) or _unpadded(site, nodes, facts)
+    if misfit is not None:
+        return dataclasses.replace(plan.loop.decision, reasons=[Reason(Code.OPSET, detail=misfit)])
+    maps = [node for one in site.originals for node in one.written if is_map(node)]
+    for body in (site.body, *(node.attributes["body"].as_graph() for node in maps)):
+        move_initializers(body, model.graph)
+    read_moved(builder.nodes, model.graph)
+    draft.keep(builder.nodes)
+    # A later map may read the types of the new values.
+    written = splice(builder, site.node, pairs)
+    typings.copy(written)
+    type_rows(site, written, typings)
+    for original in site.originals:
+        forget(original)
+    return plan.decision
+
+
+def _turned(builder: Builder, result: MapResult, value: ir.Value) -> ir.Value:
+    return reversed_along(builder, value, result.axis) if result.is_reversed else value
+
+
+def _unpadded(site: MapSite, nodes: Sequence[ir.Node], facts: FusionFacts) -> str | None:
+    """Return what cannot be reshaped where a dimension may be 0, None if all can.
+
+    Before opset 14 zeros are appended there, and few element types can be padded.
+    """
+    if facts.opset >= 14 or all(node.op_type != "Pad" for node in walk_nodes(nodes)):
+        return None
+    values = (out for node in walk_nodes(site.body) for out in node.outputs)
+    dtypes = {facts.typings.declared.dtype(v) for v in values} - {None}
+    others = sorted(str(dtype) for dtype in dtypes - padded(facts.opset))
+    return f"a Reshape of {others[0]} needs opset 14" if others else None
+
+
+def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:
+    """Run the fused body if there are enough samples, and under its guard if it has one."""
+    site = plan.site
+    if not plan.fused:
+        return write_by_count(builder, site, typings, plan.loop)
+    if list(plan.fused) == [None] and not plan.needs_samples and not plan.few:
+        return plan.fused[None].write(builder, typings)
+    count = _trip_count(plan, typings) or site.elements[0][1].scalar_count(builder, typings.proven)
+    if not plan.needs_samples and not plan.few:
+        return _write_asked(builder, plan, typings, count)
+    enough = builder.op("Greater", [count, builder.scalar(plan.few)])
+    # A Loop of no iterations computes nothing, so what took its place must not either.
+    copies_some = plan.is_copied and not plan.needs_samples and not site.originals
+    if copies_some:
+        none = builder.op("Equal", [count, builder.scalar(0)])
+        enough = builder.op("Or", [enough, none])
+
+    def write(inner: Builder) -> Sequence[ir.Value]:
+        return _write_asked(inner, plan, typings, count)
+
+    def write_few(inner: Builder) -> Sequence[ir.Value]:
+        if plan.is_copied:
+            return CopiedSamples(site, typings).write(inner, count, plan.few, is_some=copies_some)
+        if plan.few:
+            return _write_few(inner, plan, typings, count)
+        return no_samples(inner, site, typings)
+
+    return write_if(builder, site, typings, enough, write, write_few)
+
+
+def _trip_count(plan: FusionPlan, typings: Typings) -> ir.Value | None:
+    """Return how many iterations a Loop has at most, where no exact number is needed."""
+    originals = plan.site.originals
+    if (
+        plan.needs_samples
+        or plan.is_copied
+        or len(originals) != 1
+        or originals[0].node.op_type != "Loop"
+    ):
+        return None
+    value = originals[0].node.inputs[0]
+    return value if value is not None and typings.proven.rank(value) == 0 else None
+
+
+def _write_few(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+) -> Sequence[ir.Value]:
+    """Write the loop for few samples, which reads the sequences themselves where it may.
+
+    A shape that is declared of their elements may be false: it must not come to be that of a
+    tensor, and what an exporter declares may not even load.
+    """
+    site = plan.site
+    copied = copied_loop(site, typings)
+    if copied is not None:
+        return copied.write(builder)
+    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
+    if is_stacked or site.originals:
+        site = dataclasses.replace(
+            site,
+            elements=[
+                (inner, _through_hidden(builder, inner, source, typings))
+                for inner, source in site.elements
+            ],
+        )
+    return FewSamples(site, plan.loop, typings, splits=True).write(builder, count)
+
+
+def _through_hidden(
+    builder: Builder, inner: ir.Value, source: ElementSource, typings: Typings
+) -> ElementSource:
+    """Return a sequence through its hidden type where numbers are declared of its elements."""
+    declared = typings.declared
+    if not any(isinstance(d, int) for d in declared.dims(inner) or ()):
+        return source
+    return source.through(lambda sequence: hide_type(builder, sequence, declared.dtype(sequence)))
+
+
+def _write_asked(
+    builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value
+) -> Sequence[ir.Value]:
+    """Ask what the fused bodies rely on, and write them and the branch behind them."""
+    questions = Questions(builder, plan, typings, count)
+    if plan.is_guarded:
+        write = _writes_last(plan, typings, questions, count)
+    else:
+        write = _writes(plan.fused[None], typings)
+    for check, fused in reversed(plan.fused.items()):
+        if check is not None:
+            holds = questions.holds(check)
+            write = _writes_choice(plan.site, typings, holds, _writes(fused, typings), write)
+    for body in plan.fused.values():
+        _hide_unchecked(body, plan, typings, questions)
+    bodies = [body for body in (*plan.fused.values(), plan.rest) if body is not None]
+    lengths = {s: questions.lengths(s) for body in bodies for s in body.asked}
+    values = write(builder)
+    found = {stood: lengths[s] for body in bodies for s, stood in body.asked.items()}
+    for placeholder, value in found.items():
+        placeholder.replace_all_uses_with(value)
+    return [found.get(value, value) for value in values]
+
+
+def _hide_unchecked(
+    body: FusedBody, plan: FusionPlan, typings: Typings, questions: Questions
+) -> None:
+    """Let a body read sequences through their hidden type where no guard checks their numbers."""
+    for inner, sequence in plan.site.sequences:
+        if sequence not in plan.guarded:
+            continue
+        declared, checked = typings.declared.dims(inner), plan.relied.get(sequence)
+        if not any(isinstance(d, int) for d in declared or ()) or declared == checked:
+            continue
+        for node in body.prelude.nodes:
+            for index, value in enumerate(node.inputs):
+                if value is sequence:
+                    node.replace_input_with(index, questions.hidden(value))
+
+
+def _writes(fused: FusedBody, typings: Typings) -> Branch:
+    return lambda inner: fused.write(inner, typings)
+
+
+def _writes_choice(
+    site: MapSite, typings: Typings, condition: ir.Value, write_then: Branch, write_else: Branch
+) -> Branch:
+    return lambda inner: write_if(inner, site, typings, condition, write_then, write_else)
+
+
+def _writes_last(
+    plan: FusionPlan, typings: Typings, questions: Questions, count: ir.Value
+) -> Branch:
+    """Return what writes the branch of no guard: a loop, or what is batched without one.
+
+    It reads a sequence through its hidden type where numbers are declared of the elements, which
+    may be false there. Elsewhere onnxruntime gains from the declared type: values of one shape
+    share their memory.
+    """
+
+    def read_from(inner: ir.Value, source: ElementSource) -> ElementSource:
+        dims = typings.declared.dims(inner)
+        if dims is not None and not any(isinstance(d, int) for d in dims):
+            return source
+        return source.through(lambda s: questions.hidden(s) if s in plan.guarded else s)
+
+    if plan.rest is not None:
+        sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}
+        return _writes(dataclasses.replace(plan.rest, sources=sources), typings)
+    elements = [(inner, read_from(inner, source)) for inner, source in plan.site.elements]
+    other = dataclasses.replace(plan.site, elements=elements)
+    return lambda inner: write_by_count(inner, other, typings, plan.loop, count)

@@ -1,0 +1,70 @@
+"""Says what a map becomes, and on what that relies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import onnx_ir as ir
+
+from passes.batching.walk import Walk
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts
+from passes.loops.plan import LoopPlan
+from passes.site import GuardCheck, MapSite
+
+__all__ = ["kept_form", "plan_decision"]
+
+
+def plan_decision(
+    site: MapSite,
+    fused: Mapping[GuardCheck | None, FusedBody],
+    guarded: Collection[ir.Value],
+    loop: LoopPlan,
+    facts: FusionFacts,
+    rest: FusedBody | None = None,
+) -> Decision:
+    """Say what a map becomes, and on what that relies."""
+    is_guarded = None not in fused
+    walk = (next(iter(fused.values())) if is_guarded else fused[None]).walk
+    kept = any(walk.loops)
+    verdict = Verdict.GUARDED if is_guarded else Verdict.FISSIONED if kept else Verdict.FUSED
+    form = "If on " + ", else on ".join(c.value for c in fused if c) if is_guarded else ""
+    if GuardCheck.SLICES in fused:
+        form = "stacked if all slices are equally long, else packed"
+    if kept:
+        form = f"{form + ', ' if form else ''}{kept_form(walk)}"
+    if rest is not None:
+        form = f"{form}, else {kept_form(rest.walk)}"
+    notes = [
+        f"{facts.paths.get(node, node.op_type)} ({node.op_type}) may flip at a tie: what feeds "
+        "it rounds differently when batched; --exact keeps it per-sample"
+        for node in walk.flips
+    ]
+    assumptions = [
+        f"{site.path}: all elements of '{sequence.name}' have one shape (promised)"
+        for sequence in facts.sequences_of_open_shape(site, is_promised=True)
+        if sequence not in guarded
+    ]
+    unguarded = fused.get(None, rest)
+    if unguarded is not None:
+        assumptions += [
+            f"{site.path}: the declared element types hold for '{value.name}'; a sample that "
+            "breaks them is an error when the model runs"
+            for value in unguarded.taken_as_declared(facts.typings)
+        ]
+    assumptions += [line for one in site.originals for line in one.assumptions]
+    notes[:0] = [line for one in site.originals for line in one.patterns]
+    notes[:0] = [f"read as a map: {one.dialect}" for one in site.originals[-1:]]
+    reasons = [*walk.reasons]
+    if not site.originals and not site.lengths_are_equal(facts.typings.proven):
+        reasons.append(Reason(Code.SURPLUS_IGNORED))
+    count = sum(map(len, walk.loops))
+    return Decision(site.path, site.op_type, verdict, form, reasons, assumptions, notes, count)
+
+
+def kept_form(walk: Walk) -> str:
+    """Say what of a body stays in loops."""
+    loops = sum(bool(nodes) for nodes in walk.loops)
+    count = sum(len(nodes) for nodes in walk.loops)
+    return f"{count} nodes in {loops} loop(s)"

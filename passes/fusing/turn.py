@@ -1,0 +1,299 @@
+"""Goes through maps, inner ones first: reads each, plans it, and fuses it or leaves it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.ceilings import Ceiling, ceiling_of
+from passes.decisions import Decision, Verdict
+from passes.drafts import Draft, drafting
+from passes.errors import RewriteError
+from passes.flat_views import read_view
+from passes.fusing.apply import apply_fusion
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.guarded_plan import plan_guarded
+from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
+from passes.maps.operator import DOMAIN, is_map
+from passes.maps.sites import read_map
+from passes.merge import find_reader, merge_sites
+from passes.raising.dependence import STUCK_KEY
+from passes.raising.originals import forget, give_back, original_of
+from passes.raising.raiser import Raiser, is_given
+from passes.reading.types import type_body
+from passes.sequence_map import read_sequence_map
+from passes.site import MapSite, Original, Rest
+
+__all__ = ["Turn"]
+
+
+class Turn:
+    """Fuses what can be fused of some maps; a Map that cannot be is given back.
+
+    Attributes:
+        fused: What was done with those that are gone.
+        kept: Why the others stay.
+        came_back: Whether Loops came back that hold Loops.
+    """
+
+    def __init__(self, model: ir.Model, make_facts: Callable[[], FusionFacts]) -> None:
+        """Set up the turn.
+
+        Args:
+            model: The model.
+            make_facts: Finds what holds for all maps of the model as it is now.
+        """
+        self.fused: list[Decision] = []
+        self.kept: dict[ir.Node, Decision] = {}
+        self.came_back = False
+        self._model = model
+        self._make_facts = make_facts
+        self._facts = make_facts()
+        self._changed: set[ir.Graph] = set()
+
+    def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
+        """Raise Loops and Scans, with those inside of them; return the Maps, inner ones first."""
+        raiser = Raiser(
+            self._model,
+            self._facts.typings,
+            self._facts.paths,
+            wanted.__contains__,
+            self._facts.options,
+            takes_finals=True,
+            splits="Loop" not in self._facts.options.lacks,
+        )
+        raiser.raise_loops()
+        self.kept |= raiser.kept
+        self.fused += raiser.finals
+        graphs = reversed(list(with_subgraphs(self._model.graph)))
+        return [node for graph in graphs for node in graph if node in raiser.raised]
+
+    def fuse(self, maps: Iterable[ir.Node]) -> None:
+        """Fuse maps, those inside of others first."""
+        for node in maps:
+            original = original_of(node)
+            if original is None and read_view(node.outputs[0]) is not None:
+                continue  # it says how the elements lie, and goes with the last map that reads it
+            if node.graph is None:  # only a map that is gone has read it
+                if original is not None:
+                    forget(original)
+            elif original is not None and _is_in_parts(original):
+                several = _maps_of(original)
+                if node is several[-1]:
+                    self._fuse_parts(several, original)
+            elif original is None or not self._fuse_chain(node):
+                kept = self._fuse_alone(node)
+                if kept is not None and original is not None:
+                    self._give_back(node, kept)
+                elif kept is not None:
+                    self.kept[node] = kept
+        self._model.opset_imports.pop(DOMAIN, None)
+
+    def _fuse_parts(self, maps: Sequence[ir.Node], original: Original) -> None:
+        """Fuse the Maps that one Loop became, all of them or none."""
+        plans: list[FusionPlan] = []
+        facts = self._facts if original.rest is None else self._facts.regardless_of_cost()
+        with drafting() as draft:
+            kept: Decision | None = None
+            for node in maps:
+                found = plan_fusion(self._read(node), facts)
+                if isinstance(found, Decision) or not found.fused:
+                    kept = found if isinstance(found, Decision) else found.loop.decision
+                    break
+                plans.append(found)
+            for plan in plans[::-1] if kept is None else ():
+                decision = apply_fusion(plan, self._facts, Draft())
+                if decision is not plan.decision and plan is plans[-1]:
+                    kept = decision
+                    break
+                if decision is not plan.decision:
+                    raise RewriteError(f"{plan.site.path}: {decision.reasons[0].detail}")
+                self._changed.add(plan.site.graph)
+            else:
+                draft.keep_placed()
+        if kept is not None:
+            self._give_back_parts(maps[-1], kept, original.rest)
+            return
+        self.fused.append(_joined([plan.decision for plan in plans], original.rest))
+
+    def _fuse_alone(self, node: ir.Node) -> Decision | None:
+        """Fuse a map; return why it stays, if that is to be said."""
+        ceiling = ceiling_of(node)
+        if ceiling in (Ceiling.EXPANDED, Ceiling.AS_GIVEN):
+            return None
+        site = self._read(node)
+        if not site.results:
+            return None
+        plan = plan_guarded if ceiling is Ceiling.GUARDED else plan_fusion
+        with drafting() as draft:
+            found = plan(site, self._facts)
+            return found if isinstance(found, Decision) else self._apply(found, draft)
+
+    def _fuse_chain(self, node: ir.Node) -> bool:
+        """Fuse a Map together with those that read what it appends, if that is possible."""
+        with drafting() as draft:
+            site = self._merge_chain(node, draft)
+        if site is None:
+            return False
+        site.graph.sort()
+        last = self.fused.pop()
+        for original in site.originals[:-1]:
+            kind, form = original.node.op_type, f"part of {last.path}"
+            self.fused.append(Decision(original.path, kind, Verdict.FUSED, form))
+        self.fused.append(last)
+        return True
+
+    def _merge_chain(self, node: ir.Node, draft: Draft) -> MapSite | None:
+        """Merge a Map with as many others as can be, and fuse that; None if it stays.
+
+        Where two can be fused together usually all can be: the whole chain is tried next, and
+        what lies between only if that fails.
+        """
+        merged = self._merged(node)
+        pair = next(merged, None)
+        best = None if pair is None else self._plan(pair)
+        if best is None:
+            return None
+        longer = list(merged)
+        whole = self._plan(longer[-1]) if longer else None
+        for site in () if whole is not None else longer[:-1]:
+            plan = self._plan(site)
+            if plan is None:
+                break
+            best = plan
+        plan = whole or best
+        return plan.site if self._apply(plan, draft) is None else None
+
+    def _merged(self, node: ir.Node) -> Iterator[MapSite]:
+        """Yield a Map merged with the one that reads it, then with the one behind that too, ..."""
+        site, members = self._read(node), [node]
+        while (reader := find_reader(site, members)) is not None:
+            second = self._read(reader)
+            if any(map(_is_in_parts, second.originals)):
+                return
+            originals = [*site.originals, *second.originals]
+            gone = set(walk_nodes(node for one in originals for node, _ in one.nodes))
+            merged = merge_sites(site, second, gone)
+            if merged is None:
+                return
+            site = merged
+            members.append(reader)
+            yield site
+
+    def _plan(self, site: MapSite) -> FusionPlan | None:
+        """Plan a map that was put together."""
+        self._type(site)
+        plan = plan_fusion(site, self._facts)
+        return plan if isinstance(plan, FusionPlan) else None
+
+    def _type(self, site: MapSite) -> None:
+        """Enter the types of a body that was put together."""
+        typings = self._facts.typings
+        for inner, source in site.elements:
+            typings.set(inner, source.element_type)
+        typings.copy({outer: inner for inner, outer in site.shared})
+        type_body(site.body, typings, self._model)
+
+    def _read(self, node: ir.Node) -> MapSite:
+        """Read a map as it is now: a sequence that it reads may be rows of a tensor by now."""
+        graph, original = node.graph, original_of(node)
+        assert graph is not None
+        is_new = not self._changed.isdisjoint(graphs_inside(node))
+        if original is None:
+            if is_new:
+                self._facts, self._changed = self._make_facts(), set()
+            path = self._facts.paths[node]
+            return read_sequence_map(node, graph, path, self._facts.typings.declared)
+        typings, site = self._facts.typings, read_map(node, graph, original.path)
+        elements = [(inner, source.as_rows(typings.declared)) for inner, source in site.elements]
+        for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
+            if source.as_sequence is None and before.as_sequence is not None:
+                typings.set(inner, source.element_type)
+                is_new = True
+        if is_new:
+            type_body(site.body, typings, self._model)
+        return dataclasses.replace(site, elements=elements, originals=[original])
+
+    def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
+        """Fuse a map; return why it stays, if it does."""
+        decision = apply_fusion(plan, self._facts, draft)
+        if decision is not plan.decision:
+            return decision
+        self._changed.add(plan.site.graph)
+        self.fused.append(decision)
+        return None
+
+    def _give_back_parts(self, node: ir.Node, decision: Decision, rest: Rest | None) -> None:
+        """Give back a Loop; one that was split is tried again without what was in the way."""
+        if rest is None:
+            self._give_back(node, decision)
+            return
+        loop = self._give_back(
+            node, dataclasses.replace(decision, reasons=[rest.reason, *decision.reasons])
+        )
+        tried = loop.meta.setdefault(STUCK_KEY, set[str]())
+        found = {reason.node for reason in decision.reasons if reason.node} - tried
+        tried |= found
+        if found and len(tried) <= _MOST_TRIED:
+            del self.kept[loop]
+            self.came_back = True
+
+    def _give_back(self, node: ir.Node, decision: Decision) -> ir.Node:
+        """Give back a Loop and return it; what was done inside of it is undone."""
+        loop = give_back(node)
+        self.kept[loop] = decision
+        inside = f"{decision.path}/"
+        self.fused = [d for d in self.fused if not d.path.startswith(inside)]
+        self.came_back |= any(is_given(n) and n not in self.kept for n in walk_nodes([loop]))
+        return loop
+
+
+_MOST_TRIED = 8
+"""So many nodes of a body are found one by one to stay in its Loop."""
+
+
+def _is_in_parts(original: Original) -> bool:
+    """Whether a Loop became more than one Map."""
+    return original.rest is not None or len(_maps_of(original)) > 1
+
+
+def _joined(decisions: Sequence[Decision], rest: Rest | None) -> Decision:
+    """Say of all parts of a Loop together what was done."""
+
+    def all_of(name: str) -> list[Any]:
+        return list(dict.fromkeys(line for one in decisions for line in getattr(one, name)))
+
+    joined = dataclasses.replace(
+        decisions[-1],
+        reasons=all_of("reasons"),
+        assumptions=all_of("assumptions"),
+        notes=all_of("notes"),
+    )
+    if rest is None:
+        return joined
+    body = rest.node.attributes["body"].as_graph()
+    left = sum(node.op_type != "Constant" for node in body)
+    form = f"{rest.moved} nodes before and behind a {rest.node.op_type} of {left}"
+    return dataclasses.replace(
+        joined,
+        verdict=Verdict.FISSIONED,
+        form=form,
+        reasons=[rest.reason, *joined.reasons],
+        notes=[*joined.notes, *([_ROUNDS] if rest.rounds else [])],
+        in_loops=left,
+    )
+
+
+_ROUNDS = (
+    "what it reads or collects rounds otherwise than in the Loop as given, so that a choice in it "
+    "may flip at a tie; --exact keeps the Loop"
+)
+
+
+def _maps_of(original: Original) -> list[ir.Node]:
+    """Return the Maps that a Loop became, in order."""
+    return [node for node in original.written if is_map(node)]

@@ -1,0 +1,141 @@
+"""A Loop or Scan of a small known number of iterations as copies of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.table import may_draw
+from passes.body_copies import copy_body
+from passes.builder import Builder
+from passes.copies import Copies, weight_of
+from passes.folding import Folder
+from passes.graphs import default_opset
+from passes.opset_forms import to_opset_form
+from passes.prepare import move_initializers
+from passes.reading.counts import check_range, count_trips
+from passes.reading.facts import find_facts
+from passes.reading.iterations import Collected, Iteration, read_iteration
+from passes.reading.not_a_map import NotAMapError
+from passes.typing import Typing
+
+__all__ = ["MOST_NODES", "copy_iterations"]
+
+MOST_NODES = 2048
+"""A Loop or Scan becomes so many nodes at most. Beyond that the model is too large to look at, and
+to load."""
+
+
+def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> Copies | None:
+    """Record the copies of a body; None if the Loop is not to be unrolled.
+
+    The number of iterations is known if it follows from constants, proven shapes and promises.
+
+    Args:
+        node: The Loop or Scan.
+        path: Its path, for messages.
+        typing: The proven typing of the model.
+        model: The model; it gains the initializers of the body.
+    """
+    opset = default_opset(model)
+    iteration = read_iteration(node)
+    if iteration is None or may_draw(node, opset):
+        return None
+    folder = Folder(typing)
+    count = _count(iteration, typing, folder)
+    collected = [one for one in iteration.collected if _is_read(one.result)]
+    if count is None or count > MOST_NODES or (not count and collected):
+        return None
+    weight = count * weight_of(iteration.body, folder)
+    if weight > MOST_NODES:
+        return None
+    move_initializers(iteration.body, model.graph)
+    builder = Builder(path)
+    results = _write(builder, iteration, collected, count, typing)
+    to_opset_form(builder.nodes, opset)
+    return Copies(node, path, builder, results, count, weight)
+
+
+def _is_read(value: ir.Value) -> bool:
+    return bool(value.uses()) or value.is_graph_output()
+
+
+def _count(iteration: Iteration, typing: Typing, folder: Folder) -> int | None:
+    """Return how often the body runs, None if that is not known."""
+    facts = find_facts(iteration, typing)
+    try:
+        trips = count_trips(facts, typing)
+        check_range(facts, trips)
+    except NotAMapError:
+        return None
+    if trips.gate is not None:
+        gate = folder.value(trips.gate)
+        if gate is None or gate.size != 1:
+            return None
+        if not gate.reshape(()).item():
+            return 0
+    return trips.number.number
+
+
+def _write(
+    builder: Builder,
+    iteration: Iteration,
+    collected: Sequence[Collected],
+    count: int,
+    typing: Typing,
+) -> list[tuple[ir.Value, ir.Value]]:
+    """Record the copies; return each output of the node that is read, and its new value."""
+    states = [carried.initial for carried in iteration.states]
+    held: list[list[ir.Value]] = [[] for _ in collected]
+    for trip in range(count):
+        values = _inputs(builder, iteration, trip, count, typing)
+        values |= {c.inner: now for c, now in zip(iteration.states, states, strict=True)}
+        builder.nodes.extend(copy_body(iteration.body, values))
+        typing.copy(values)
+        states = [_now(values, carried.next) for carried in iteration.states]
+        for row, one in zip(held, collected, strict=True):
+            row.append(_now(values, one.inner))
+    results = [
+        (carried.result, now)
+        for carried, now in zip(iteration.states, states, strict=True)
+        if _is_read(carried.result)
+    ]
+    results += [
+        (one.result, _stacked(builder, one, row)) for one, row in zip(collected, held, strict=True)
+    ]
+    return results
+
+
+def _now(values: dict[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
+    found = values.get(value, value)
+    assert found is not None
+    return found
+
+
+def _inputs(
+    builder: Builder, iteration: Iteration, trip: int, count: int, typing: Typing
+) -> dict[ir.Value, ir.Value | None]:
+    """Return what an iteration is handed beside the carried values."""
+    values: dict[ir.Value, ir.Value | None] = {}
+    for own, new in (
+        (iteration.number, builder.scalar(trip)),
+        (iteration.goes_on, builder.flag(True)),
+    ):
+        if own is not None:
+            has_rank = typing.rank(own) == 1
+            values[own] = builder.op("Reshape", [new, builder.ints(1)]) if has_rank else new
+    for inner, source in iteration.scanned:
+        place = count - 1 - trip if source.is_reversed else trip
+        attributes = {"axis": source.axis}
+        values[inner] = builder.op("Gather", [source.tensor, builder.scalar(place)], attributes)
+    return values
+
+
+def _stacked(builder: Builder, one: Collected, row: Sequence[ir.Value]) -> ir.Value:
+    """Record the results of all iterations, side by side along a new axis."""
+    axis = builder.ints(one.axis)
+    rows = [builder.op("Unsqueeze", [value, axis]) for value in row]
+    if one.is_reversed:
+        rows.reverse()
+    return rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": one.axis})

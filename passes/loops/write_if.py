@@ -1,0 +1,68 @@
+"""Writes an If that yields the results of a map, and what they are without samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.result_types import dims_of_samples
+from passes.site import MapResult, MapSite
+from passes.typing import Typings
+
+__all__ = ["Branch", "no_samples", "write_if"]
+
+Branch = Callable[[Builder], Sequence[ir.Value]]
+"""Writes a branch and returns the value of each result of a map."""
+
+
+def write_if(
+    builder: Builder,
+    site: MapSite,
+    typings: Typings,
+    condition: ir.Value,
+    write_then: Branch,
+    write_else: Branch,
+) -> Sequence[ir.Value]:
+    """Record an If and return the value of each result of a map."""
+    graphs = {
+        "then_branch": builder.subgraph("then", [], write_then),
+        "else_branch": builder.subgraph("else", [], write_else),
+    }
+    node = builder.node("If", [condition], graphs, outputs=len(site.results))
+    for values in (node.outputs, *(graph.outputs for graph in graphs.values())):
+        for result, value in zip(site.results, values, strict=True):
+            dtype = typings.declared.dtype(site.body.outputs[result.output])
+            if dtype is not None:
+                tensor = ir.TensorType(dtype)
+                value.type = ir.SequenceType(tensor) if result.kind == "sequence" else tensor
+    return node.outputs
+
+
+def no_samples(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Value]:
+    """Return each result of no samples: an empty sequence, or zero rows of what is known."""
+    return [_nothing(builder, site, result, typings) for result in site.results]
+
+
+def _nothing(builder: Builder, site: MapSite, result: MapResult, typings: Typings) -> ir.Value:
+    value = site.body.outputs[result.output]
+    dtype = typings.declared.dtype(value) or ir.DataType.FLOAT
+    if result.kind == "sequence":
+        return builder.op("SequenceEmpty", [], {"dtype": int(dtype)})
+    known = dims_of_samples(value, [result], typings)
+    dims = [d if isinstance(d, int) else 0 for d in known or ()]
+    if result.kind == "stacked":
+        axis = result.axis % (len(dims) + 1)
+        dims.insert(axis, 0)
+        declared = typings.declared.dims(result.value) or ()
+        if len(declared) == len(dims):
+            dims = [o if isinstance(o, int) else d for d, o in zip(dims, declared, strict=True)]
+            dims[axis] = 0
+    elif dims:
+        dims[result.axis % len(dims)] = 0
+    else:
+        dims = [0]
+    array = np.empty(dims, object if dtype == ir.DataType.STRING else dtype.numpy())
+    return builder.constant(array)

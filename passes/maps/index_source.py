@@ -1,0 +1,113 @@
+"""A source that gives sample ``k`` the number ``k``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.maps.element_source import ElementSource, PreparedSource
+from passes.typing import Typing, ValueType
+
+__all__ = ["IndexSource"]
+
+
+@dataclasses.dataclass(frozen=True)
+class IndexSource(ElementSource):
+    """Sample ``k`` reads its own number ``k``.
+
+    Attributes:
+        write_count: Records the number of samples, int64 ``[1]``.
+        known: The same, if it is a constant.
+        like: A source that has as many elements by proof, if there is one.
+    """
+
+    kind: ClassVar[str] = "index"
+
+    write_count: Callable[[Builder], ir.Value]
+    known: int | None = None
+    like: ElementSource | None = None
+
+    @property
+    def counted(self) -> ElementSource | None:
+        """See `ElementSource.counted`."""
+        return self.like
+
+    @property
+    def values(self) -> tuple[ir.Value, ...]:
+        """See `ElementSource.values`; the number of samples is no value of the record."""
+        return ()
+
+    def moved(self, now: Mapping[ir.Value, ir.Value]) -> IndexSource:
+        """See `ElementSource.moved`."""
+        return self if self.like is None else dataclasses.replace(self, like=self.like.moved(now))
+
+    def as_rows(self, typing: Typing) -> IndexSource:
+        """See `ElementSource.as_rows`."""
+        return (
+            self
+            if self.like is None
+            else dataclasses.replace(self, like=self.like.as_rows(typing))
+        )
+
+    def count(self, builder: Builder, typing: Typing | None) -> ir.Value:
+        """See `ElementSource.count`."""
+        return self.write_count(builder)
+
+    def scalar_count(self, builder: Builder, typing: Typing) -> ir.Value:
+        """See `ElementSource.scalar_count`."""
+        if self.like is not None:
+            return self.like.scalar_count(builder, typing)
+        return super().scalar_count(builder, typing)
+
+    @property
+    def given_count(self) -> ir.Value | None:
+        """See `ElementSource.given_count`."""
+        scratch = Builder("")
+        count = self.write_count(scratch)
+        return None if scratch.nodes else count
+
+    def number(self, typing: Typing) -> int | None:
+        """See `ElementSource.number`."""
+        return self.known
+
+    def dimension(self, typing: Typing) -> int | str | None:
+        """See `ElementSource.dimension`."""
+        if self.known is not None:
+            return self.known
+        return None if self.like is None else self.like.dimension(typing)
+
+    def length_key(self, typing: Typing) -> object:
+        """See `ElementSource.length_key`."""
+        if self.like is not None:
+            return self.like.length_key(typing)
+        return self if self.known is None else self.known
+
+    def element_type(self, typing: Typing) -> ValueType:
+        """See `ElementSource.element_type`."""
+        return ValueType(ir.TensorType(ir.DataType.INT64), ())
+
+    def has_one_shape(self, typing: Typing) -> bool:
+        """See `ElementSource.has_one_shape`."""
+        return True
+
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
+        """See `ElementSource.prepare`."""
+
+        def count(outer: Builder) -> ir.Value:
+            return outer.op("Squeeze", [self.write_count(outer), outer.ints(0)])
+
+        def read(inner: Builder, index: ir.Value) -> ir.Value:
+            return inner.op("Identity", [index])
+
+        return PreparedSource(count, read).of_type(dtype)
+
+    def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value:
+        """See `ElementSource.stack`."""
+        # onnxruntime makes a Slice of a Gather by a Range, and a Slice has no row out of range.
+        one = builder.scalar(1)
+        end = builder.op("Add", [builder.op("Squeeze", [self.write_count(builder)]), one])
+        return builder.op("Sub", [builder.op("Range", [one, end, one]), one])

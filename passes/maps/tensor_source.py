@@ -1,0 +1,269 @@
+"""A source of slices: a tensor that is cut along an axis, as SplitToSequence cuts it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value
+from passes.maps.element_source import ElementSource, PreparedSource
+from passes.maps.slice_reads import (
+    SlicesOfOne,
+    prepare_slices,
+    prepare_slices_of_one,
+    write_dim,
+)
+from passes.typing import Typing, ValueType
+
+__all__ = ["TensorSource", "reversed_along"]
+
+_INT64 = ir.DataType.INT64
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorSource(ElementSource):
+    """Sample ``k`` reads a slice of a tensor along an axis.
+
+    Attributes:
+        tensor: The tensor that is cut.
+        axis: Where it is cut; negative counts from the back.
+        keepdims: Without ``split``: whether the axis stays, with size 1.
+        split: None for slices of size 1; a scalar for the size of each slice (the last may be
+            smaller); a 1-D value for the sizes one by one.
+        split_is_scalar: Which of the two ``split`` is.
+        is_reversed: Without ``split``: whether sample 0 reads the last slice.
+        is_whole: With ``split``: whether the sizes are made to add up to the axis.
+    """
+
+    kind: ClassVar[str] = "slice"
+
+    tensor: ir.Value
+    axis: int
+    keepdims: bool
+    split: ir.Value | None = None
+    split_is_scalar: bool = False
+    is_reversed: bool = False
+    is_whole: bool = False
+
+    @classmethod
+    def of_stacked(cls, tensor: ir.Value) -> TensorSource:
+        """Return the rows of a stacked tensor."""
+        return cls(tensor, 0, keepdims=False)
+
+    @property
+    def as_slices(self) -> TensorSource:
+        """See `ElementSource.as_slices`."""
+        return self
+
+    @property
+    def read_kind(self) -> str:
+        """See `ElementSource.read_kind`."""
+        return "row" if self.split is None else "slice"
+
+    @property
+    def values(self) -> tuple[ir.Value, ...]:
+        """See `ElementSource.values`."""
+        return (self.tensor,) if self.split is None else (self.tensor, self.split)
+
+    def moved(self, now: Mapping[ir.Value, ir.Value]) -> TensorSource:
+        """See `ElementSource.moved`."""
+        split = None if self.split is None else now.get(self.split, self.split)
+        return dataclasses.replace(self, tensor=now.get(self.tensor, self.tensor), split=split)
+
+    def count(self, builder: Builder, typing: Typing | None) -> ir.Value:
+        """See `ElementSource.count`."""
+        shape = builder.op("Shape", [self.tensor])
+        dim = builder.op("Gather", [shape, builder.ints(self.axis)], {"axis": 0})
+        if self.split is None:
+            return dim
+        if not self.split_is_scalar:
+            return builder.op("Shape", [self.split])
+        size = None if typing is None else self._even_size(typing)
+        if size is not None:
+            return builder.op("Div", [dim, builder.ints(size)])
+        cast = builder.op("Cast", [self.split], {"to": _INT64})
+        most = builder.op("Sub", [builder.op("Add", [dim, cast]), builder.ints(1)])
+        return builder.op("Div", [most, cast])
+
+    def number(self, typing: Typing) -> int | None:
+        """See `ElementSource.number`."""
+        dim = self._dim(typing)
+        if self.split is None:
+            return dim if isinstance(dim, int) else None
+        size = constant_value(self.split)
+        if size is None or typing.dims(self.tensor) is None:
+            return None
+        if not self.split_is_scalar:
+            return int(size.size)
+        return -(-dim // int(size)) if isinstance(dim, int) and size > 0 else None
+
+    def dimension(self, typing: Typing) -> int | str | None:
+        """See `ElementSource.dimension`."""
+        dim = None if self.split is not None else self._dim(typing)
+        return dim if typing.is_one_number(dim) else None
+
+    def length_key(self, typing: Typing) -> object:
+        """See `ElementSource.length_key`."""
+        dims = typing.dims(self.tensor)
+        dim = self._dim(typing)
+        size = constant_value(self.split)
+        if self.split is None:
+            if dims is None:
+                return self.tensor, self.axis
+            return dim if typing.is_same_number(dim) else (self.tensor, self.axis % len(dims))
+        if not self.split_is_scalar:
+            return self.split if size is None else size.size
+        if size is not None and isinstance(dim, int):
+            return -(-dim // int(size))
+        return self.tensor, self.axis, self.split if size is None else int(size)
+
+    def element_type(self, typing: Typing) -> ValueType:
+        """See `ElementSource.element_type`."""
+        known = typing[self.tensor]
+        if known.dims is None:
+            return known
+        dims = list(known.dims)
+        axis = self.axis % len(dims)
+        if self.split is not None:
+            size = constant_value(self.split) if self.split_is_scalar else None
+            whole = dims[axis]
+            is_even = size is not None and isinstance(whole, int) and whole % int(size) == 0
+            dims[axis] = int(size) if is_even and size is not None else None
+        elif self.keepdims:
+            dims[axis] = 1
+        else:
+            del dims[axis]
+        return ValueType(known.type, tuple(dims))
+
+    def has_one_shape(self, typing: Typing) -> bool:
+        """See `ElementSource.has_one_shape`: of size 1, or of one constant size that fits."""
+        return self.split is None or self._even_size(typing) is not None
+
+    def differs(self, typing: Typing) -> bool:
+        """See `ElementSource.differs`."""
+        size = constant_value(self.split)
+        if size is None:
+            return False
+        if not self.split_is_scalar:
+            return len({int(n) for n in size}) > 1
+        dim = self._dim(typing)
+        return isinstance(dim, int) and bool(dim > int(size) > 0 and dim % int(size))
+
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
+        """See `ElementSource.prepare`."""
+        if self.split is None:
+            cut = SlicesOfOne(self.tensor, self.axis, self.keepdims, self.is_reversed)
+            return prepare_slices_of_one(builder, cut, dtype).of_type(dtype)
+        ends, starts = self._bounds(builder, self.split)
+        return prepare_slices(self.tensor, self.axis, starts, ends).of_type(dtype)
+
+    def _bounds(self, builder: Builder, split: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Record the rows behind the last one of each slice, and the first rows."""
+        if not self.split_is_scalar:
+            sizes = self.sizes(builder)
+            ends = builder.op("CumSum", [sizes, builder.scalar(0)])
+            return ends, builder.op("Sub", [ends, sizes])
+        size = builder.op("Cast", [split], {"to": int(_INT64)})
+        dim = write_dim(builder, self.tensor, self.axis)
+        starts = builder.op("Range", [builder.scalar(0), dim, size])
+        return builder.op("Add", [starts, size]), starts
+
+    def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value | None:
+        """See `ElementSource.stack`."""
+        if self.split is not None:
+            return self._stack_slices(builder, typing)
+        value = self.tensor
+        if self.is_reversed:
+            value = reversed_along(builder, value, self.axis)
+        if self.axis == 0 and not self.keepdims:
+            return value
+        if rank is None:
+            return None
+        tensor_rank = rank if self.keepdims else rank + 1
+        axis = self.axis % tensor_rank
+        if axis:
+            order = [axis, *(i for i in range(tensor_rank) if i != axis)]
+            value = builder.op("Transpose", [value], {"perm": order})
+        if self.keepdims:
+            value = builder.op("Unsqueeze", [value, builder.ints(axis + 1)])
+        return value
+
+    def sizes(self, builder: Builder, typing: Typing | None = None) -> ir.Value:
+        """Record the sizes of slices that are cut by a vector of sizes, int64 ``[B]``.
+
+        It is an error at run time if one is negative, or if they do not add up to the axis:
+        slices would hold rows of others.
+
+        Args:
+            builder: Writes the graph that holds the tensor.
+            typing: The proven typing, if there is one.
+        """
+        assert self.split is not None
+        sizes = builder.op("Cast", [self.split], {"to": int(_INT64)})
+        if self.is_whole or self._fits(typing):
+            return sizes
+        # A negative size counts as more rows than there are.
+        many = builder.scalar(int(np.iinfo(np.int32).max))
+        counted = builder.op(
+            "Where", [builder.op("Less", [sizes, builder.scalar(0)]), many, sizes]
+        )
+        total = builder.op("ReduceSum", [counted], {"keepdims": 1})
+        shape, axis = builder.op("Shape", [self.tensor]), builder.ints(self.axis)
+        rows = builder.op("Gather", [shape, axis], {"axis": 0})
+        apart = builder.op("Abs", [builder.op("Sub", [total, rows])])
+        # Only where that is 0 does the target have as many elements as there are sizes.
+        target = builder.op("Add", [builder.op("Shape", [sizes]), apart])
+        return builder.op("Reshape", [sizes, target])
+
+    def _fits(self, typing: Typing | None) -> bool:
+        """Whether constant sizes are proven to add up to the axis."""
+        sizes = constant_value(self.split)
+        dims = None if typing is None else typing.dims(self.tensor)
+        if sizes is None or dims is None:
+            return False
+        return bool((sizes >= 0).all() and sizes.sum() == dims[self.axis])
+
+    def _dim(self, typing: Typing) -> int | str | None:
+        """Return the dimension that is cut."""
+        dims = typing.dims(self.tensor)
+        return dims[self.axis % len(dims)] if dims else None
+
+    def _even_size(self, typing: Typing) -> int | None:
+        """Return the size of the slices if it is one constant number."""
+        size, dim = constant_value(self.split), self._dim(typing)
+        if size is None or typing.dims(self.tensor) is None:
+            return None
+        if not self.split_is_scalar:
+            sizes = {int(n) for n in size}
+            return sizes.pop() if len(sizes) == 1 else None
+        number = int(size)
+        return number if isinstance(dim, int) and number > 0 and dim % number == 0 else None
+
+    def _stack_slices(self, builder: Builder, typing: Typing) -> ir.Value | None:
+        """Cut axis ``a`` of size ``B * c`` into ``[B, c]`` and bring ``B`` to the front."""
+        dims = typing.dims(self.tensor)
+        size = self._even_size(typing)
+        if dims is None or size is None:
+            return None
+        axis = self.axis % len(dims)
+        shape = builder.op("Shape", [self.tensor])
+        before = builder.op("Slice", [shape, builder.ints(0), builder.ints(axis)])
+        after = builder.op("Slice", [shape, builder.ints(axis + 1), builder.ints(len(dims))])
+        count = self.count(builder, typing)
+        target = builder.op("Concat", [before, count, builder.ints(size), after], {"axis": 0})
+        cut = builder.op("Reshape", [self.tensor, target], {"allowzero": 1})
+        if axis == 0:
+            return cut
+        order = [axis, *(i for i in range(len(dims) + 1) if i != axis)]
+        return builder.op("Transpose", [cut], {"perm": order})
+
+
+def reversed_along(builder: Builder, value: ir.Value, axis: int) -> ir.Value:
+    """Record a tensor with the order along one axis turned round."""
+    start, end = builder.ints(-1), builder.ints(int(np.iinfo(np.int64).min))
+    return builder.op("Slice", [value, start, end, builder.ints(axis), builder.ints(-1)])

@@ -1,0 +1,93 @@
+"""Writes what operators behind a Map compute of the values that its Loop carried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.carried.pattern import Joined, Pattern
+from passes.decisions import Code
+from passes.fuse_options import FuseOptions
+from passes.reading.body import LoopReading
+from passes.reading.not_a_map import NotAMapError
+from passes.typing import Typings
+
+__all__ = ["describe_patterns", "write_behind"]
+
+
+def write_behind(
+    builder: Builder,
+    read: LoopReading,
+    yielded: Mapping[ir.Value, ir.Value],
+    typings: Typings,
+    opset: int,
+    options: FuseOptions,
+) -> list[tuple[ir.Value, ir.Value]]:
+    """Record what is computed of the results of a Map, and type those that are new.
+
+    Args:
+        builder: Has written the Map.
+        read: The Loop as it was read.
+        yielded: For each result of the map the output of the Map.
+        typings: Both typings; they know the body.
+        opset: Version of ONNX's operators.
+        options: Whether rounding in another order is refused.
+
+    Returns:
+        Pairs of an output of the Loop and the value that takes its place.
+
+    Raises:
+        NotAMapError: Something that a pattern relies on is not proven, or it rounds.
+    """
+    site, pairs = read.site, []
+    outputs = {r.value: site.body.outputs[r.output] for r in site.results}
+    for one in read.behind:
+        pattern = one.pattern
+        if options.exact and pattern.rounds:
+            detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
+            raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
+        for term, entry in zip(one.terms, pattern.terms, strict=True):
+            if entry.kind == "stacked" and not pattern.grows:
+                _check_one_shape(outputs[term], pattern, typings)
+        types = [typings.proven[outputs[term]] for term in one.terms]
+        values = [yielded[term] for term in one.terms]
+        joined = Joined(builder, values, types, typings.proven, read.trips, opset)
+        if pattern.carried.inner in read.shaped:
+            pattern.check_shape(joined)
+        if one.collects is None:
+            pairs.append((one.result, pattern.write(joined)))
+        else:
+            pairs.append((one.result, pattern.write_all(joined, is_after=one.collects)))
+    return pairs
+
+
+def _check_one_shape(value: ir.Value, pattern: Pattern, typings: Typings) -> None:
+    """Check that a value has one shape in all iterations, as what is stacked must have.
+
+    A Loop that carries a value may broadcast another shape in each iteration.
+
+    Raises:
+        NotAMapError: It is not proven.
+    """
+    whole = typings.proven.is_sequence(pattern.carried.initial)  # which holds any shapes
+    dims = typings.proven_dims(value) if whole else typings.equal_dims(value)
+    if dims is None or None in dims:
+        detail = f"what each iteration gives to '{pattern.carried.inner.name}' is not proven to "
+        raise NotAMapError(Code.RAGGED, f"{detail}have one shape", pattern.carried.next.producer())
+
+
+def describe_patterns(read: LoopReading) -> Sequence[str]:
+    """Return what the report says of the carried values that are computed behind the map."""
+    lines: dict[str, None] = {}
+    for pattern in (one.pattern for one in read.behind):
+        line = _title(pattern.name, pattern.carried.inner)
+        if pattern.rounds:
+            line += ": it rounds in another order than the Loop; --exact keeps the Loop"
+        lines[line] = None
+    return list(lines)
+
+
+def _title(name: str, value: ir.Value) -> str:
+    return f"{name} '{value.name}'"

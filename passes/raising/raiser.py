@@ -1,0 +1,302 @@
+"""Puts Map nodes into the place of the Loops and Scans of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from passes.builder import ORIGIN_KEY, Builder
+from passes.ceilings import ceiling_of
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.drafts import Draft, drafting
+from passes.errors import RewriteError
+from passes.fuse_options import FuseOptions
+from passes.graphs import (
+    PATH_KEY,
+    captured_values,
+    default_opset,
+    record_paths,
+    subgraphs,
+    walk_nodes,
+)
+from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
+from passes.opset_check import find_misfit
+from passes.opset_forms import to_opset_form
+from passes.raising.loop_parts import LoopParts, find_parts, row_count
+from passes.raising.originals import replace_by_maps
+from passes.raising.readings import Reading
+from passes.raising.split import write_parts
+from passes.raising.written import Written
+from passes.reading.body import BodyWriter, LoopReading
+from passes.reading.facts import LoopFacts
+from passes.reading.iterations import is_iteration
+from passes.reading.needs import Stage
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.read_loops import find_loop, read_loop
+from passes.reading.trips import Trips
+from passes.site import GuardCheck, MapSite, Original, Rest
+from passes.splice import splice
+from passes.typing import Typings
+
+__all__ = ["Raiser", "is_given", "reads_new_nodes"]
+
+
+def is_given(node: ir.Node) -> bool:
+    """Whether a node is a Loop or Scan of the model's own."""
+    return is_iteration(node) and ORIGIN_KEY not in node.metadata_props
+
+
+def reads_new_nodes(node: ir.Node) -> bool:
+    """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
+    bodies = [graph for _, graph in subgraphs(node)]
+    values = {v for v in node.inputs if v is not None}
+    values.update(v for graph in bodies for v in captured_values(graph))
+    producers = [p for v in values if (p := v.producer()) is not None]
+    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
+    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
+
+
+class Raiser:
+    """Raises the Loops of one model.
+
+    Attributes:
+        raised: The Map nodes, in the order in which they stand, outer ones first, and what each
+            was.
+        kept: Why each of the other Loops is no map.
+        finals: What was done with Loops that yield nothing but carried values.
+        written: All new nodes.
+        typings: Both typings; they gain what was written.
+        paths: Names the nodes; it gains those of the bodies.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        typings: Typings,
+        paths: dict[ir.Node, str],
+        is_wanted: Callable[[ir.Node], bool],
+        options: FuseOptions,
+        *,
+        takes_finals: bool = False,
+        splits: bool = False,
+    ) -> None:
+        """Set up the work.
+
+        Args:
+            model: The model.
+            typings: Both typings of it.
+            paths: Names its nodes.
+            is_wanted: Which Loops and Scans are raised, if they can be; in the body of a raised
+                one all that are given are.
+            options: What the caller asks for.
+            takes_finals: Replace Loops that yield nothing but carried values; they do not come
+                back.
+            splits: Take Loops that hold a recurrence apart where that pays.
+        """
+        register_schema()
+        self.raised: dict[ir.Node, Original] = {}
+        self.kept: dict[ir.Node, Decision] = {}
+        self.finals: list[Decision] = []
+        self.written: list[ir.Node] = []
+        self.typings = typings
+        self.paths = paths
+        self._model = model
+        self._is_wanted = is_wanted
+        self._takes_finals = takes_finals
+        self._options = options
+        self._splits = splits
+        self._opset = default_opset(model)
+
+    def raise_loops(self) -> None:
+        """Raise the Loops of the main graph, then those inside of its nodes."""
+        self._raise_all(self._model.graph, self._is_wanted, splits=self._splits)
+        if self.raised:
+            self._model.opset_imports[DOMAIN] = VERSION
+
+    def _raise_all(
+        self, graph: ir.Graph, is_wanted: Callable[[ir.Node], bool], *, splits: bool = False
+    ) -> None:
+        """Raise the Loops of a graph; one in the body of a map is not split, which is batched."""
+        for node in list(graph):
+            reads = self._raise_one(node, graph, splits=splits) if is_wanted(node) else []
+            for read in reads:
+                self._raise_all(read.site.body, is_given)
+            if reads:
+                continue
+            for _, inner in subgraphs(node):
+                inside = splits and node.op_type != "SequenceMap"
+                self._raise_all(inner, is_wanted, splits=inside)
+
+    def _raise_one(self, node: ir.Node, graph: ir.Graph, *, splits: bool) -> list[LoopReading]:
+        """Raise a Loop, or what does not depend on its recurrence; return the maps."""
+        with drafting() as draft:
+            read = self._read(node, graph, draft)
+            reads = [] if read is None else [one for one in (read.first, read) if one is not None]
+            if reads and self._raise(reads, draft):
+                return reads
+        reason = self.kept[node].reasons[0] if node in self.kept else None
+        if not splits or reason is None or reason.code not in _OF_RECURRENCES:
+            return []
+        return self._split(node, reason)
+
+    def _read(self, node: ir.Node, graph: ir.Graph, draft: Draft) -> LoopReading | None:
+        if ceiling_of(node):
+            self._keep(node, Reason(Code.REPAIRED))
+            return None
+        inside = walk_nodes(n for _, body in subgraphs(node) for n in body)
+        record_paths({inner: self.paths[inner] for inner in inside})
+        try:
+            read = self._read_as(node, graph)
+        except NotAMapError as error:
+            self._keep(node, error.reason(self.paths))
+            return None
+        except RewriteError as error:
+            self._keep(node, Reason(Code.NOT_A_MAP, detail=str(error)))
+            return None
+        if read.site.results:
+            return read
+        if self._takes_finals:
+            self._replace_by_finals(read, draft)
+        return None
+
+    def _read_as(
+        self, node: ir.Node, graph: ir.Graph, check: GuardCheck | None = None
+    ) -> LoopReading:
+        path = self.paths[node]
+        return read_loop(node, graph, path, self.typings, self._model, self._opset, check)
+
+    def _keep(self, node: ir.Node, reason: Reason) -> None:
+        path = self.paths[node]
+        self.kept[node] = Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
+
+    def _raise(self, reads: Sequence[LoopReading], draft: Draft) -> bool:
+        """Put Maps into the place of a Loop, unless the model's opset lacks what they need."""
+        site = reads[-1].site
+        original = site.node.attributes["body"].as_graph()
+        others = {} if len(reads) > 1 else self._other_readings(site, original)
+        written = self._written(site.path)
+        try:
+            written.write_finals(reads[-1])
+            for read in reads:
+                written.write_map(read, original)
+        except NotAMapError as error:
+            self._keep(site.node, error.reason(self.paths))
+            return False
+        misfit = written.misfit()
+        if misfit is not None:
+            self._keep(site.node, Reason(Code.OPSET, detail=misfit))
+            return False
+        readings = [Reading(c, one, written.values) for c, one in others.items()]
+        draft.keep([*written.builder.nodes, *(n for one in readings for n in one.nodes)])
+        self._replace(reads, written, readings)
+        return True
+
+    def _written(self, path: str) -> Written:
+        return Written(Builder(path), self.typings, self._opset, self._options)
+
+    def _replace(
+        self,
+        reads: Sequence[LoopReading],
+        written: Written,
+        readings: Sequence[Reading] = (),
+        rest: Rest | None = None,
+    ) -> None:
+        """Put what was written into the place of a Loop."""
+        nodes = written.builder.nodes
+        bodies = [one.attributes["body"].as_graph() for one in written.loops]
+        copies = (n for body in bodies for n in walk_nodes(body) if PATH_KEY in n.meta)
+        self.paths |= {node: node.meta[PATH_KEY] for node in copies}
+        pairs = [(old, new) for old, new in written.values.items() if old.producer() is not None]
+        raised = replace_by_maps(reads, nodes, pairs, readings, rest)
+        self.raised |= {node: raised for node in written.loops if is_map(node)}
+        self.written += nodes
+
+    def _split(self, node: ir.Node, reason: Reason) -> list[LoopReading]:
+        """Put Maps before and behind what is left of a Loop; return the maps."""
+        path = self.paths[node]
+        try:
+            facts, trips = find_loop(node, self.typings, self._opset)
+        except NotAMapError:
+            return []
+        needs = BodyWriter(facts, trips, self.typings, path, None, Stage()).needs
+        for one in facts.iteration.body:
+            needs.read(one)
+        count = row_count(facts, trips, needs, self.typings)
+        for patterns in (True, False):
+            for parts in find_parts(
+                facts,
+                trips,
+                needs,
+                self.typings.proven,
+                self._opset,
+                patterns=patterns,
+            ):
+                with drafting() as draft:
+                    try:
+                        return self._raise_parts(facts, trips, parts, count, reason, draft)
+                    except NotAMapError:
+                        continue
+        return []
+
+    def _raise_parts(
+        self,
+        facts: LoopFacts,
+        trips: Trips,
+        parts: LoopParts,
+        count: int | str,
+        reason: Reason,
+        draft: Draft,
+    ) -> list[LoopReading]:
+        """Put Maps before and behind what is left of a Loop, and return them.
+
+        Raises:
+            NotAMapError: One of them is no map, or the model's opset lacks what it needs.
+        """
+        node = facts.iteration.node
+        path = self.paths[node]
+        written = self._written(path)
+        maps, rest = write_parts(facts, trips, parts, count, path, self._model, reason, written)
+        draft.keep(written.builder.nodes)
+        self._replace(maps, written, (), rest)
+        del self.kept[node]
+        return maps
+
+    def _replace_by_finals(self, read: LoopReading, draft: Draft) -> None:
+        """Put plain nodes into the place of a Loop that yields nothing but carried values."""
+        site = read.site
+        builder = Builder(site.path)
+        pairs = [(old, write(builder)) for old, write in read.finals.items()]
+        to_opset_form(walk_nodes(builder.nodes), self._opset)
+        misfit = find_misfit(builder.nodes, self._opset)
+        if misfit is not None:
+            self._keep(site.node, Reason(Code.OPSET, detail=misfit))
+            return
+        notes = [f"read as a map: {read.dialect}"]
+        kind = site.node.op_type
+        self.finals.append(
+            Decision(site.path, kind, Verdict.FUSED, "", [], list(read.assumptions), notes)
+        )
+        draft.keep(builder.nodes)
+        self.typings.copy(splice(builder, site.node, pairs))
+
+    def _other_readings(self, site: MapSite, original: ir.Graph) -> dict[GuardCheck, MapSite]:
+        """Read a Loop that cuts tensors as if they were equally long, or the slices were."""
+        found: dict[GuardCheck, MapSite] = {}
+        if all(node.op_type != "Slice" for node in walk_nodes(original)):
+            return found
+        for check in (GuardCheck.SIZES, GuardCheck.SLICES):
+            try:
+                read = self._read_as(site.node, site.graph, check)
+            except NotAMapError:
+                continue
+            other = read.site
+            if other.condition is not None and read.first is None:
+                found[check] = other
+        return found
+
+
+_OF_RECURRENCES = frozenset(
+    {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.READS_EARLIER}
+)
+"""What is said of a Loop that a recurrence keeps."""

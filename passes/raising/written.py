@@ -1,0 +1,102 @@
+"""Records what takes the place of a Loop: Maps, and what is computed beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.fuse_options import FuseOptions
+from passes.graphs import copy_value, walk_nodes, with_subgraphs
+from passes.maps.sites import write_map
+from passes.opset_check import find_misfit
+from passes.opset_forms import to_opset_form
+from passes.raising.behind import write_behind
+from passes.raising.results import type_results
+from passes.reading.body import LoopReading
+from passes.site import MapSite
+from passes.typing import Typings
+
+__all__ = ["Written", "own_initializers"]
+
+
+@dataclasses.dataclass
+class Written:
+    """What is to take the place of a Loop.
+
+    Attributes:
+        builder: The new nodes.
+        typings: Both typings; they gain the new values.
+        opset: Version of ONNX's operators.
+        options: What is asked of the rewrite.
+        loops: The Maps and Loops among the nodes.
+        values: For each output of the Loop, and each tensor of rows, what stands for it.
+    """
+
+    builder: Builder
+    typings: Typings
+    opset: int
+    options: FuseOptions
+    loops: list[ir.Node] = dataclasses.field(default_factory=list)
+    values: dict[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def write_finals(self, read: LoopReading) -> None:
+        """Record the counters and the values that no iteration changes."""
+        finals = {old: write(self.builder) for old, write in read.finals.items()}
+        computed = {old: self._computed(new) for old, new in finals.items()}
+        self.typings.copy(computed)
+        self.values |= computed
+
+    def write_map(self, read: LoopReading, original: ir.Graph) -> None:
+        """Record a Map and what is computed behind it.
+
+        Args:
+            read: The map; it may read rows that stand among the values.
+            original: The body of the Loop that it was read from.
+
+        Raises:
+            NotAMapError: Something that a pattern relies on is not proven, or it rounds.
+        """
+        site = _moved(read.site, self.values)
+        self.typings.copy(own_initializers(site.body, original))
+        made = write_map(self.builder, site)
+        self.loops.append(made)
+        yielded = dict(zip((r.value for r in site.results), made.outputs, strict=True))
+        behind = write_behind(self.builder, read, yielded, self.typings, self.opset, self.options)
+        computed = {old: self._computed(new) for old, new in behind}
+        type_results(site, yielded | computed, self.typings)
+        self.values |= yielded | computed
+
+    def misfit(self) -> str | None:
+        """Return what the model's opset lacks of what stands beside Maps and Loops."""
+        beside = [node for node in self.builder.nodes if node not in self.loops]
+        to_opset_form(walk_nodes(beside), self.opset)
+        return find_misfit(beside, self.opset)
+
+    def _computed(self, value: ir.Value) -> ir.Value:
+        """Return a value that the builder computes itself."""
+        own = any(value is out for node in self.builder.nodes for out in node.outputs)
+        return value if own else self.builder.op("Identity", [value])
+
+
+def _moved(site: MapSite, rows: Mapping[ir.Value, ir.Value]) -> MapSite:
+    """Return a map that reads the tensors that stand in the place of others."""
+    elements = [(inner, source.moved(rows)) for inner, source in site.elements]
+    return dataclasses.replace(site, elements=elements)
+
+
+def own_initializers(body: ir.Graph, original: ir.Graph) -> dict[ir.Value, ir.Value]:
+    """Give a body copies of the initializers of the Loop's body that it was copied from."""
+    foreign = {v for graph in with_subgraphs(original) for v in graph.initializers.values()}
+    copies: dict[ir.Value, ir.Value] = {}
+    for node in walk_nodes(body):
+        for position, value in enumerate(node.inputs):
+            if value is None or value not in foreign:
+                continue
+            if value not in copies:
+                copies[value] = copy_value(value)
+                body.register_initializer(copies[value])
+            node.replace_input_with(position, copies[value])
+    return copies

@@ -1,0 +1,43 @@
+"""How often a Loop or Scan runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.reading.integers import Linear
+from passes.reading.written_numbers import write_number
+
+__all__ = ["Trips"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trips:
+    """The number of iterations.
+
+    Attributes:
+        number: The number, 0 or more; what it is if ``gate`` is true.
+        gate: A boolean without which nothing runs; None where there is none.
+        by_condition: Whether the condition decides it, and not the trip count alone.
+        bound: What the number is if it is not 0; simpler than the number.
+    """
+
+    number: Linear
+    bound: Linear
+    gate: ir.Value | None = None
+    by_condition: bool = False
+
+    @property
+    def exact(self) -> int | None:
+        """The number, if it is a constant."""
+        return self.number.number if self.gate is None else None
+
+    def write(self, builder: Builder) -> ir.Value:
+        """Record the number as an int64 vector ``[1]``."""
+        value = write_number(builder, self.number)
+        if self.gate is None:
+            return value
+        gate = builder.op("Reshape", [self.gate, builder.ints(1)])
+        return builder.op("Where", [gate, value, builder.ints(0)])

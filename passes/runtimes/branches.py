@@ -1,0 +1,95 @@
+"""Ifs whose condition is a constant: onnxruntime inlines a branch and loses what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import onnx_ir as ir
+
+from passes.body_copies import copy_body
+from passes.builder import Builder
+from passes.graphs import (
+    all_graphs,
+    captured_values,
+    is_default_domain,
+    reads_of,
+    subgraphs,
+)
+from passes.prepare import move_initializers
+from passes.runtimes.types import Types
+
+__all__ = ["branch_taken", "has_constant_condition", "newly_decided"]
+
+
+def has_constant_condition(node: ir.Node, types: Types) -> bool:
+    """Whether onnxruntime computes the condition of an If when it loads the model."""
+    return _constant_makers(node.inputs[0], types) is not None
+
+
+def newly_decided(model: ir.Model, others: Collection[ir.Node], types: Types) -> Iterator[ir.Node]:
+    """Yield the Ifs whose condition is a constant that one of some nodes makes."""
+    for graph in all_graphs(model):
+        for node in graph:
+            if node.op_type == "If" and is_default_domain(node) and node not in others:
+                makers = _constant_makers(node.inputs[0], types)
+                if makers is not None and not makers.isdisjoint(others):
+                    yield node
+
+
+def branch_taken(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The branch, where the condition is known; else an If whose condition is no constant."""
+    graph, condition = node.graph, node.inputs[0]
+    assert graph is not None and condition is not None
+    known = types.known(condition)
+    if known is None or known.size != 1:
+        return _undecided(node, condition, types, builder)
+    branch = node.attributes["then_branch" if known.item() else "else_branch"].as_graph()
+    move_initializers(branch, graph)
+    values: dict[ir.Value, ir.Value | None] = {}
+    builder.nodes.extend(copy_body(branch, values))
+    return [values.get(value) or value for value in branch.outputs]
+
+
+def _undecided(
+    node: ir.Node, condition: ir.Value, types: Types, builder: Builder
+) -> list[ir.Value] | None:
+    """Return what the If yields by a condition that asks for the size of a tensor, in vain."""
+    tensor = next(_run_time_tensors(node, types), None)
+    if tensor is None:
+        return None
+    never = builder.op("Less", [builder.op("Size", [tensor]), builder.scalar(0)])
+    values: dict[ir.Value, ir.Value | None] = {condition: builder.op("Or", [condition, never])}
+    builder.nodes.extend(copy_body([node], values))
+    return [values[value] or value for value in node.outputs]
+
+
+def _run_time_tensors(node: ir.Node, types: Types) -> Iterator[ir.Value]:
+    """Yield tensors that the branches of an If read, and that are no constants."""
+    for _, branch in subgraphs(node):
+        for value in captured_values(branch):
+            is_tensor = isinstance(value.type, ir.TensorType) or types.dtype(value) is not None
+            if is_tensor and _constant_makers(value, types) is None:
+                yield value
+
+
+def _constant_makers(value: ir.Value | None, types: Types) -> set[ir.Node] | None:
+    """Return the nodes that make a constant; None where a value depends on what is fed."""
+    makers: set[ir.Node] = set()
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if value is None or (value.is_initializer() and not value.is_graph_input()):
+            continue
+        node = value.producer()
+        if node is None or not is_default_domain(node):
+            return None
+        if node in makers:
+            continue
+        makers.add(node)
+        if node.op_type == "Shape" and types.has_static_shape(node):
+            continue
+        graphs = [graph for _, graph in subgraphs(node)]
+        if (node.op_type != "Constant" and not node.inputs) or (graphs and node.op_type != "If"):
+            return None
+        pending += reads_of(node)
+    return makers

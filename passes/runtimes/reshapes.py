@@ -1,0 +1,40 @@
+"""Operators that change a shape, which onnxruntime makes one of where they do not follow."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.runtimes.types import Types
+
+__all__ = ["behind_a_negation", "is_by_a_reshape", "kept_apart"]
+
+_MERGED = ("Reshape", "Squeeze", "Unsqueeze")
+
+
+def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
+    """Whether the target, or the axes, of a node come from a Reshape.
+
+    onnxruntime makes one node of both, as if the first yielded what the second reshapes.
+    """
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        return False
+    producer = node.inputs[1].producer()
+    while producer is not None and producer.op_type in (*_MERGED, "Identity"):
+        if producer.op_type == "Reshape":
+            return True
+        source = producer.inputs[0]
+        producer = None if source is None else source.producer()
+    return False
+
+
+def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same by a target that no Reshape yields."""
+    data, target = node.inputs
+    assert target is not None
+    return [builder.op(node.op_type, [data, kept_apart(builder, target)], node.attributes)]
+
+
+def kept_apart(builder: Builder, target: ir.Value) -> ir.Value:
+    """Record nodes that change no number, and that onnxruntime does not see through."""
+    return builder.op("Neg", [builder.op("Neg", [target])])

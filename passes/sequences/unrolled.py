@@ -1,0 +1,122 @@
+"""A map of a small known number of samples as copies of its body."""
+
+from __future__ import annotations
+
+import itertools
+
+import onnx_ir as ir
+
+from passes.batching.table import may_draw
+from passes.body_copies import copy_body, rank_alone
+from passes.builder import Builder
+from passes.copies import Copies, weight_of
+from passes.folding import Folder
+from passes.graphs import is_default_domain
+from passes.hidden import hide_type
+from passes.sequences.known import KnownSequences
+from passes.sequences.parts import Parts, Sliced
+from passes.sequences.reads import SequenceReader
+from passes.site import MapSite
+from passes.typing import Typing
+
+__all__ = ["MOST_NODES", "copy_samples"]
+
+MOST_NODES = 64
+"""A map becomes so many nodes at most. One costs some 0.6 us where it is run and a step of a Loop
+some 1.2 us more than its nodes: for time alone any length could be unrolled, and it is the size of
+the model that a user has to look at which is limited."""
+
+
+def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -> Copies | None:
+    """Record the copies of a body; None if the map is not to be unrolled."""
+    folder = Folder(typing)
+    known = KnownSequences(typing, folder)
+    sources = site.sequences
+    first = known[sources[0][1]]
+    count = None if first is None else first.count
+    if not count or may_draw(site.node, opset):
+        return None
+    if count > 1 and count * len(site.body) > 16 * MOST_NODES:
+        return None  # not worth the copies that are counted below
+    builder, hiding = Builder(site.path), dict[ir.Value, ir.Value]()
+    results: list[list[ir.Value]] = [[] for _ in site.body.outputs]
+    once: dict[ir.Value, ir.Value | None] = dict(site.shared)
+    builder.nodes.extend(copy_body(filter(_is_constant, site.body), once))
+    weight = 0
+    for k in range(count):
+        values = dict(once)
+        for inner, sequence in sources:
+            values[inner] = _element(builder, sequence, known, k, hiding, typing)
+        nodes = copy_body(itertools.filterfalse(_is_constant, site.body), values)
+        builder.nodes.extend(nodes)
+        typing.copy(values)
+        weight += weight_of(nodes, folder)
+        for held, value in zip(results, site.body.outputs, strict=True):
+            result = values.get(value, value)
+            assert result is not None
+            held.append(result)
+    limit: float = MOST_NODES
+    if not is_fused:
+        reader = SequenceReader(typing, known, opset)
+        sequences = [known[sequence] for _, sequence in sources]
+        if all(_may_batch(parts, reader) for parts in sequences):
+            stacking = 0 if all(_is_cut(parts) for parts in sequences) else 2 * count + 2
+            limit = min(limit, weight / count + stacking)
+    if count > 1 and weight > limit:
+        return None
+    pairs = [
+        (value, builder.op("SequenceConstruct", held))
+        for value, held in zip(site.node.outputs, results, strict=True)
+        if value.uses() or value.is_graph_output()
+    ]
+    return Copies(site.node, site.path, builder, pairs, count, weight)
+
+
+def _is_constant(node: ir.Node) -> bool:
+    return node.op_type == "Constant" and is_default_domain(node)
+
+
+def _element(
+    builder: Builder,
+    sequence: ir.Value,
+    known: KnownSequences,
+    position: int,
+    hiding: dict[ir.Value, ir.Value],
+    typing: Typing,
+) -> ir.Value:
+    """Return an element of a sequence: itself if it is listed, and read otherwise.
+
+    What is read of an unknown sequence must not have its declared dimensions: onnxruntime would
+    take elements of one symbol to have one size, and give one the memory of another.
+    """
+    parts = known[sequence]
+    element = None if parts is None else parts.at(position)
+    if isinstance(element, ir.Value):
+        return element
+    if parts is not None:
+        return builder.op("SequenceAt", [sequence, builder.scalar(position)])
+    if sequence not in hiding:
+        hiding[sequence] = hide_type(builder, sequence, typing.dtype(sequence))
+    element = builder.op("SequenceAt", [hiding[sequence], builder.scalar(position)])
+    element.shape = rank_alone(sequence.shape)
+    return element
+
+
+def _may_batch(parts: Parts | None, reader: SequenceReader) -> bool:
+    """Whether a sequence can be stacked or packed without a guard."""
+    if parts is None:
+        return False
+    if _is_cut(parts):
+        return True
+    shapes = [reader.element_dims(part) for part in parts.parts]
+    first = shapes[0]
+    return (
+        first is not None
+        and all(isinstance(dim, int) for dim in first)
+        and all(shape == first for shape in shapes)
+    )
+
+
+def _is_cut(parts: Parts | None) -> bool:
+    """Whether the elements are all slices of one tensor."""
+    return parts is not None and len(parts.parts) == 1 and isinstance(parts.parts[0], Sliced)

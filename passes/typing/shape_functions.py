@@ -1,0 +1,184 @@
+"""Types of results that ONNX's inference does not know: operators of ``ai.onnx.ml`` and others.
+
+For inference only, such a node becomes a ``seqmap.types::Typed`` with an inference function of
+ours. Where it cannot tell a type, the result has the one that the model declares, as before.
+
+Sources: the specification of ``ai.onnx.ml`` and what onnxruntime 1.31 yields; onnxruntime's
+documentation of its contributed operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx
+
+from passes.typing.own_operators import register_operator
+
+__all__ = ["DOMAIN", "VERSION", "has_shape_function", "stand_in_typed"]
+
+DOMAIN, VERSION = "seqmap.types", 1
+_OP_TYPE, _NAME = "Typed", "seqmap_operator"
+
+Dims = list[Any]
+_FLOAT, _INT64, _STRING = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.STRING
+
+
+class _NodeCall:
+    """A node as its shape function sees it; it sets the types of its outputs."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def elem_type(self, position: int = 0) -> int:
+        """Return the element type of an input, 0 if unknown."""
+        known = self._context.get_input_type(position)
+        return 0 if known is None else int(known.tensor_type.elem_type)
+
+    def dims(self, position: int = 0) -> Dims | None:
+        """Return the dimensions of an input, None if the rank is unknown."""
+        known = self._context.get_input_type(position)
+        if known is None or not known.tensor_type.HasField("shape"):
+            return None
+        return list(known.tensor_type.shape.dim)
+
+    def attribute(self, name: str) -> onnx.AttributeProto | None:
+        """Return an attribute, None where the node leaves it out."""
+        found = self._context.get_attribute(name)
+        return found if isinstance(found, onnx.AttributeProto) and found.name else None
+
+    def number(self, name: str, default: int) -> int:
+        """Return an integer attribute."""
+        found = self.attribute(name)
+        return default if found is None else int(found.i)
+
+    def set(self, elem_type: int, dims: Dims | None, output: int = 0) -> None:
+        """Set the type of an output; an unknown element type sets nothing."""
+        if not elem_type or output >= self._context.get_num_outputs():
+            return
+        made = onnx.TypeProto()
+        made.tensor_type.elem_type = elem_type
+        if dims is not None:
+            made.tensor_type.shape.dim.extend(map(_dim, dims))
+        self._context.set_output_type(output, made)
+
+
+def _dim(dim: Any) -> Any:
+    made = onnx.TensorShapeProto.Dimension()
+    if isinstance(dim, int):
+        made.dim_value = dim
+    elif dim is not None:
+        made.CopyFrom(dim)
+    return made
+
+
+def _like_first(call: _NodeCall) -> None:
+    """The type of the first input."""
+    call.set(call.elem_type(), call.dims())
+
+
+def _floats_like_first(call: _NodeCall) -> None:
+    """Floats in the shape of the input."""
+    call.set(_FLOAT, call.dims())
+
+
+def _rows(call: _NodeCall, elem_type: int, columns: Any, output: int = 0) -> None:
+    """One row of so many columns for each row of the input; a vector is one row."""
+    dims = call.dims()
+    first = None if dims is None else 1 if len(dims) == 1 else dims[0]
+    call.set(elem_type, [first, columns], output)
+
+
+def _linear_regressor(call: _NodeCall) -> None:
+    _rows(call, _FLOAT, call.number("targets", 1))
+
+
+def _tree_regressor(call: _NodeCall) -> None:
+    found = call.attribute("n_targets")
+    _rows(call, _FLOAT, None if found is None else int(found.i))
+
+
+def _svm_regressor(call: _NodeCall) -> None:
+    _rows(call, _FLOAT, 1)
+
+
+def _tree_classifier(call: _NodeCall) -> None:
+    """Labels ``[N]`` and scores ``[N, E]``."""
+    dims = call.dims()
+    first = None if dims is None else 1 if len(dims) == 1 else dims[0]
+    texts = call.attribute("classlabels_strings")
+    call.set(_STRING if texts is not None and texts.strings else _INT64, [first])
+    _rows(call, _FLOAT, None, 1)
+
+
+def _feature_vectorizer(call: _NodeCall) -> None:
+    sizes = call.attribute("inputdimensions")
+    _rows(call, _FLOAT, None if sizes is None else sum(sizes.ints))
+
+
+def _distances(call: _NodeCall) -> None:
+    """``[M, N]`` of ``[M, C]`` and ``[N, C]``."""
+    one, other = call.dims(0), call.dims(1)
+    call.set(call.elem_type(), [one and one[0], other and other[0]])
+
+
+def _fused_product(call: _NodeCall) -> None:
+    """MatMul of matrices that may be transposed; batches that differ are unknown."""
+    one, other = call.dims(0), call.dims(1)
+    if one is None or other is None or len(one) < 2 or len(one) != len(other):
+        call.set(call.elem_type(), None)
+        return
+    rows = one[-1] if call.number("transA", 0) else one[-2]
+    columns = other[-2] if call.number("transB", 0) else other[-1]
+    same = [a if a == b else None for a, b in zip(one[:-2], other[:-2], strict=True)]
+    call.set(call.elem_type(), [*same, rows, columns])
+
+
+_LIKE_FIRST = (
+    "BiasGelu",
+    "FastGelu",
+    "Gelu",
+    "Inverse",
+    "QuickGelu",
+    "RotaryEmbedding",
+    "SimplifiedLayerNormalization",
+    "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+)
+
+_FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
+    ("ai.onnx.ml", "Scaler"): _floats_like_first,
+    ("ai.onnx.ml", "Normalizer"): _floats_like_first,
+    ("ai.onnx.ml", "Imputer"): _like_first,
+    ("ai.onnx.ml", "FeatureVectorizer"): _feature_vectorizer,
+    ("ai.onnx.ml", "LinearRegressor"): _linear_regressor,
+    ("ai.onnx.ml", "SVMRegressor"): _svm_regressor,
+    ("ai.onnx.ml", "TreeEnsembleRegressor"): _tree_regressor,
+    ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
+    ("com.microsoft", "CDist"): _distances,
+    ("com.microsoft", "FusedMatMul"): _fused_product,
+    **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
+}
+
+
+def has_shape_function(node: onnx.NodeProto) -> bool:
+    """Whether an operator has a shape function here."""
+    return (node.domain, node.op_type) in _FUNCTIONS
+
+
+def stand_in_typed(node: onnx.NodeProto) -> None:
+    """Make a node one whose types are inferred by its shape function."""
+    register_operator(_OP_TYPE, DOMAIN, VERSION, _attributes, _infer)
+    name = onnx.helper.make_attribute(_NAME, [node.domain, node.op_type])
+    node.attribute.append(name)
+    node.domain, node.op_type = DOMAIN, _OP_TYPE
+
+
+def _attributes(schema: Any) -> list[Any]:
+    return [schema.Attribute(_NAME, schema.AttrType.STRINGS, "", required=True)]
+
+
+def _infer(context: Any) -> None:
+    domain, op_type = (text.decode() for text in context.get_attribute(_NAME).strings)
+    _FUNCTIONS[domain, op_type](_NodeCall(context))

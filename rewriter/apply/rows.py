@@ -1,0 +1,225 @@
+"""Where samples come from: Parquet files, npz files, folders of images."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from passes.errors import RewriteError
+from rewriter.apply.columns import Dims, read_column
+
+__all__ = ["Rows", "open_rows"]
+
+Array = np.ndarray[Any, Any]
+_IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
+
+
+class Rows(Protocol):
+    """Samples by number."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+        """Return the ids and the samples of a range of rows.
+
+        A value that cannot be read is None in its sample.
+        """
+
+
+def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -> Rows:
+    """Open what holds the samples.
+
+    Args:
+        source: A Parquet file, a folder of Parquet files or of images, or an npz file.
+        inputs: The inputs that hold a value for each sample, and what is known of its dimensions.
+        id_column: The column whose value names a sample; None numbers the samples.
+
+    Raises:
+        RewriteError: It does not exist, is of no such kind, or lacks a column.
+    """
+    if not source.exists():
+        raise RewriteError(f"{source} does not exist; give a file or folder with samples")
+    if source.suffix == ".npz":
+        return _refusing_ids(NpzRows(source, list(inputs)), source, id_column)
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    shown = [f for f in files if f.is_file() and not f.name.startswith((".", "_"))]
+    if tables := [f for f in shown if f.suffix in (".parquet", ".pq")]:
+        return ParquetRows(tables, inputs, id_column)
+    if images := [f for f in shown if f.suffix.lower() in _IMAGES]:
+        return _refusing_ids(ImageRows(images, list(inputs)), source, id_column)
+    raise RewriteError(
+        f"{source} holds no samples: give a Parquet file, a folder of Parquet files or of images, "
+        "or an npz file"
+    )
+
+
+def _refusing_ids(rows: Rows, source: Path, id_column: str | None) -> Rows:
+    if id_column is not None:
+        raise RewriteError(f"{source} has no columns, so no id {id_column!r}; leave out --id")
+    return rows
+
+
+class ParquetRows:
+    """The rows of Parquet files, in the order of their names; a row group at a time is in memory.
+
+    A column is named as its input; beside it a column ``NAME.shape`` may give the shape of flat
+    lists.
+    """
+
+    def __init__(
+        self, files: Sequence[Path], inputs: Mapping[str, Dims], id_column: str | None
+    ) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._inputs = inputs
+        self._id = id_column
+        self._groups: list[tuple[Path, int, int]] = []
+        self._opened: tuple[int, Any] | None = None
+        for file in files:
+            try:
+                data = pq.ParquetFile(file)
+            except (pa.ArrowException, OSError) as error:
+                raise RewriteError(f"{file} is not a readable Parquet file: {error}") from error
+            with data:
+                names = data.schema_arrow.names
+                wanted = [*inputs, *([id_column] if id_column else [])]
+                if missing := [name for name in wanted if name not in names]:
+                    raise RewriteError(
+                        f"{file} has no column {missing[0]!r}; its columns are {', '.join(names)}"
+                    )
+                for group in range(data.num_row_groups):
+                    self._groups.append((file, group, data.metadata.row_group(group).num_rows))
+        self._ends = np.cumsum([0, *(count for *_, count in self._groups)])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1])
+
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+        """Return a range of rows; see `Rows`."""
+        ids: list[Any] = []
+        samples: list[dict[str, Array | None]] = []
+        first = int(np.searchsorted(self._ends, start, side="right")) - 1
+        for group in range(first, len(self._groups)):
+            begin, end = int(self._ends[group]), int(self._ends[group + 1])
+            if begin >= stop:
+                break
+            low, high = max(start, begin), min(stop, end)
+            table = self._table(group).slice(low - begin, high - low)
+            ids += table[self._id].to_pylist() if self._id else range(low, high)
+            columns = [self._column(table, name) for name in self._inputs]
+            samples += [
+                dict(zip(self._inputs, row, strict=True)) for row in zip(*columns, strict=True)
+            ]
+        return ids, samples
+
+    def _table(self, group: int) -> Any:
+        import pyarrow.parquet as pq
+
+        if self._opened is None or self._opened[0] != group:
+            file, number, _ = self._groups[group]
+            with pq.ParquetFile(file) as data:
+                names = data.schema_arrow.names
+                wanted = [*self._inputs, *(f"{name}.shape" for name in self._inputs), self._id]
+                columns = [name for name in wanted if name in names]
+                self._opened = (group, data.read_row_group(number, columns=columns))
+        return self._opened[1]
+
+    def _column(self, table: Any, name: str) -> list[Array | None]:
+        shape = f"{name}.shape"
+        shapes = _combined(table[shape]) if shape in table.column_names else None
+        return read_column(_combined(table[name]), shapes, self._inputs[name])
+
+
+def _combined(column: Any) -> Any:
+    """Return a column as one array that begins at its own first row."""
+    import pyarrow as pa
+
+    whole = column.combine_chunks()
+    return pa.concat_arrays([whole, whole.slice(0, 0)]) if whole.offset else whole
+
+
+class NpzRows:
+    """Samples of an npz file: ``in__NAME__0``, ``in__NAME__1``, ... or rows of ``in__NAME``."""
+
+    def __init__(self, file: Path, inputs: Sequence[str]) -> None:
+        try:
+            self._data = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise RewriteError(f"{file} is not a readable npz file: {error}") from error
+        if not hasattr(self._data, "files"):
+            raise RewriteError(f"{file} holds one array; samples are an npz file")
+        self._inputs = inputs
+        counts = {name: self._count(name, file) for name in inputs}
+        if len(set(counts.values())) > 1:
+            raise RewriteError(f"{file} has different numbers of samples: {counts}")
+        self._rows = {name: self._data[f"in__{name}"] for name in inputs if self._is_whole(name)}
+        self._length = min(counts.values(), default=0)
+
+    def _is_whole(self, name: str) -> bool:
+        return f"in__{name}" in self._data.files
+
+    def _count(self, name: str, file: Path) -> int:
+        key = f"in__{name}"
+        if f"{key}__len" in self._data.files:
+            return int(self._data[f"{key}__len"])
+        if self._is_whole(name) and self._data[key].ndim:
+            return len(self._data[key])
+        count = 0
+        while f"{key}__{count}" in self._data.files:
+            count += 1
+        if not count:
+            raise RewriteError(f"{file} has no samples of {name!r}: add {key}__0, or {key}")
+        return count
+
+    def __len__(self) -> int:
+        return self._length
+
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+        """Return a range of rows; see `Rows`."""
+        numbers = range(start, min(stop, self._length))
+        return list(numbers), [
+            {name: self._value(name, number) for name in self._inputs} for number in numbers
+        ]
+
+    def _value(self, name: str, number: int) -> Array | None:
+        if name in self._rows:
+            return np.asarray(self._rows[name][number])
+        key = f"in__{name}__{number}"
+        return self._data[key] if key in self._data.files else None
+
+
+class ImageRows:
+    """Images of a folder, each ``uint8[height, width, 3]``, in the order of their names."""
+
+    def __init__(self, files: Sequence[Path], inputs: Sequence[str]) -> None:
+        if importlib.util.find_spec("PIL") is None:
+            raise RewriteError("reading images needs the package pillow; install it")
+        if len(inputs) != 1:
+            raise RewriteError(f"a folder of images gives one input; this model has {inputs}")
+        self._files = files
+        self._input = inputs[0]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+        """Return a range of rows; see `Rows`. The id of an image is its number."""
+        files = self._files[start:stop]
+        numbers = list(range(start, start + len(files)))
+        return numbers, [{self._input: _image(file)} for file in files]
+
+
+def _image(file: Path) -> Array | None:
+    from PIL import Image
+
+    try:
+        with Image.open(file) as image:
+            return np.asarray(image.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None

@@ -1,0 +1,132 @@
+"""``seqmap apply MODEL IN OUT``: run a model over a file or folder of samples."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+from pathlib import Path
+
+import numpy as np
+
+from passes.errors import RewriteError
+from rewriter import models
+from rewriter.apply.parts import Job, OutputFolder
+from rewriter.apply.rows import open_rows
+from rewriter.apply.workers import ENGINES, Task, apply_parts, columns_of
+from rewriter.commands import options
+from rewriter.commands.console import Console
+
+__all__ = ["USAGE", "add_options", "execute"]
+
+USAGE = "MODEL IN OUT "
+_TOO_MANY_ERRORS = 3
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_model(parser, "model", "MODEL", "the model, .onnx or .onnxtxt")
+    parser.add_argument(
+        "source",
+        metavar="IN",
+        type=Path,
+        help="a Parquet file, a folder of Parquet files or of images, or an npz file",
+    )
+    parser.add_argument("out", metavar="OUT", type=Path, help="the folder for the Parquet parts")
+    group = parser.add_argument_group("apply")
+    group.add_argument(
+        "--engine", choices=ENGINES, default="local", help="who does the work; default: local"
+    )
+    group.add_argument(
+        "--workers",
+        type=options.count,
+        default=1,
+        metavar="N",
+        help="processes (local) or actors (ray), of one thread each; default: 1",
+    )
+    group.add_argument(
+        "--batch-size", type=options.count, default=256, metavar="N", help="samples in a run"
+    )
+    group.add_argument(
+        "--part-size", type=options.count, default=4096, metavar="N", help="samples in a part"
+    )
+    group.add_argument("--id", metavar="COLUMN", help="the column that names a sample")
+    group.add_argument(
+        "--shared", type=Path, metavar="FILE.npz", help="inputs that all samples share, in__NAME"
+    )
+    group.add_argument("--resume", action="store_true", help="go on with the parts of OUT")
+    group.add_argument(
+        "--max-errors",
+        type=_errors,
+        default=0,
+        metavar="N",
+        help="status 3 where more samples fail; all results are written; default: 0",
+    )
+    options.add_backend_options(group)
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Run the model over all samples; one row of OUT for each."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise RewriteError("apply needs the package pyarrow; install seqmap[apply]")
+    started = time.perf_counter()
+    task = Task(
+        args.model.resolve(),
+        args.source.resolve(),
+        args.out.resolve(),
+        args.id,
+        *options.place(args),
+        args.batch_size,
+        {} if args.shared is None else _shared(args.shared),
+    )
+    with console.progress("reading"):
+        models.load(args.model)
+        predictor = task.predictor(must_begin=True)
+        rows = open_rows(args.source, predictor.dims, args.id)
+        job = Job.of(args.model, args.source, len(rows), args.id, args.part_size)
+        folder = OutputFolder(args.out, ())
+        # The first batch fails here, before OUT is made.
+        first = list(predictor(rows.read(0, args.batch_size)[1]))
+    task = task.with_columns(columns_of(first, predictor.outputs))
+    job = folder.begin(job, resume=args.resume)
+    missing = folder.missing(job)
+    done = count = 0
+    with console.progress("applying") as move:
+        for samples, _ in apply_parts(task, missing, args.engine, args.workers):
+            done, count = done + 1, count + samples
+            move(f"part {done} of {len(missing)}")
+    errors = folder.errors(job)
+    seconds = time.perf_counter() - started
+    console.record |= {
+        "samples": job.rows,
+        "errors": errors,
+        "parts": len(job.parts),
+        "parts_done_before": len(job.parts) - len(missing),
+        "samples_per_second": round(count / seconds, 1),
+    }
+    before = len(job.parts) - len(missing)
+    resumed = f", {before} of them from before" if before else ""
+    console.say(f"{job.rows} samples in {len(job.parts)} parts{resumed}, {errors} errors")
+    console.say(f"{count / seconds:.0f} samples a second with {args.workers} x {args.engine}")
+    if errors > args.max_errors:
+        console.error(
+            f"{errors} samples failed (--max-errors {args.max_errors}); the column error of "
+            f"{args.out} says why each did"
+        )
+        return _TOO_MANY_ERRORS
+    return 0
+
+
+def _errors(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError("a number of errors is 0 or more")
+    return number
+
+
+def _shared(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {key.removeprefix("in__"): file[key] for key in file.files}
+    except (OSError, ValueError, EOFError, AttributeError) as error:
+        raise RewriteError(f"{path} is not a readable npz file: {error}") from error

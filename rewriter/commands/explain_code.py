@@ -1,0 +1,39 @@
+"""``seqmap explain-code CODE``: what a code in a report means, and what can be done about it."""
+
+from __future__ import annotations
+
+import argparse
+
+from passes.decisions import Code
+from passes.errors import RewriteError
+from rewriter.commands.console import Console
+from rewriter.commands.spelling import suggestion
+
+__all__ = ["USAGE", "add_options", "execute"]
+
+USAGE = "[CODE ...] "
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("codes", nargs="*", metavar="CODE", help="default: all")
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Print what codes mean.
+
+    Raises:
+        RewriteError: There is no such code.
+    """
+    known = {code.value: code for code in Code}
+    for name in args.codes:
+        if name not in known:
+            near = suggestion(name, known) or f"; the codes are {', '.join(known)}"
+            raise RewriteError(f"there is no code {name!r}{near}")
+    shown = [known[name] for name in args.codes] or list(Code)
+    console.record["codes"] = [
+        {"code": code.value, "meaning": code.meaning, "remedy": code.remedy} for code in shown
+    ]
+    for code in shown:
+        console.say(f"{code.value}\n  {code.meaning}\n  remedy: {code.remedy}")
+    return 0

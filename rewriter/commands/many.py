@@ -1,0 +1,153 @@
+"""One command on many models: each in a process that may die without ending the others."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import multiprocessing
+import queue
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from passes.errors import RewriteError
+from rewriter import cli
+from rewriter.commands.console import Console
+from rewriter.printable import printable
+
+__all__ = ["aligned", "find_models", "run_each", "worst"]
+
+Record = dict[str, Any]
+
+
+def find_models(named: Iterable[Path]) -> dict[Path, Path]:
+    """Return model files, each with its place below what named it.
+
+    Args:
+        named: Files, folders that are searched at any depth, and patterns such as ``*.onnx``.
+
+    Raises:
+        RewriteError: A name leads to no model.
+    """
+    found: dict[Path, Path] = {}
+    for one in named:
+        if one.is_dir():
+            paths = sorted(p for p in one.rglob("*") if p.suffix in cli.MODEL_SUFFIXES)
+            inner = {path: path.relative_to(one) for path in paths if path.is_file()}
+        elif any(char in str(one) for char in "*?[") and not one.exists():
+            root = Path(one.anchor or ".")
+            pattern = str(one.relative_to(one.anchor) if one.anchor else one)
+            inner = {path: Path(path.name) for path in sorted(root.glob(pattern))}
+        else:
+            inner = {one: Path(one.name)}
+        if not inner:
+            raise RewriteError(f"no .onnx or .onnxtxt file is found in {one}: name another place")
+        found |= inner
+    return found
+
+
+def run_each(
+    every: Sequence[argparse.Namespace], jobs: int, on_done: Callable[[int, Record], None]
+) -> list[Record]:
+    """Run a command once for each set of options, in processes of their own.
+
+    Args:
+        every: The options, as the parser gives them.
+        jobs: How many run at the same time.
+        on_done: Called with the number of a run and its record when it has ended.
+
+    Returns:
+        What ``--json`` prints for each, in the order of ``every``.
+    """
+    workers: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    for _ in range(min(jobs, len(every))):
+        workers.put(_Worker())
+    lock = threading.Lock()
+
+    def run(number: int) -> Record:
+        worker = workers.get()
+        try:
+            record = worker.run(every[number])
+        finally:
+            workers.put(worker)
+        with lock:
+            on_done(number, record)
+        return record
+
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(run, range(len(every))))
+    finally:
+        while not workers.empty():
+            workers.get().end()
+
+
+def worst(records: Iterable[Record]) -> int:
+    """Return the highest exit status."""
+    return max((int(record["status"]) for record in records), default=0)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows of a table as lines, the cells of a column below each other."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in shown
+    )
+
+
+class _Worker:
+    """A process that runs commands, one after the other; started again where it has died."""
+
+    def __init__(self) -> None:
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._connection: Connection | None = None
+
+    def run(self, args: argparse.Namespace) -> Record:
+        connection = self._connection or self._start()
+        try:
+            connection.send(args)
+            record: Record = connection.recv()
+        except (EOFError, OSError):
+            process = self._process
+            self.end()
+            code = process.exitcode if process else None
+            error = f"the process ended with {code}: a runtime died on this model"
+            return {"command": args.command, "error": error, "passed": False, "status": 1}
+        return record
+
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        own, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other,), daemon=True)
+        self._process.start()
+        other.close()
+        self._connection = own
+        return own
+
+    def end(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            self._process.join()
+        self._connection = self._process = None
+
+
+def _serve(connection: Connection) -> None:
+    """Run what comes until nothing comes any more."""
+    while True:
+        try:
+            args = connection.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        console = Console((args.command,), args.command, as_json=True, quiet=True, verbose=False)
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            status = console.finish(cli.execute(args, console), 0.0)
+        trace = errors.getvalue() if "Traceback" in errors.getvalue() else ""
+        connection.send(console.record | {"status": status, "traceback": trace})

@@ -1,0 +1,123 @@
+"""``seqmap scan DIR``: which models hold maps, loops or sequences, and what becomes of them."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import copy
+import os
+from pathlib import Path
+from typing import Any
+
+from rewriter.commands import many, options
+from rewriter.commands.console import Console
+from rewriter.headline import told_counts
+
+__all__ = [
+    "USAGE",
+    "add_jobs_option",
+    "add_options",
+    "execute",
+    "say_summary",
+    "told_left",
+    "told_maps",
+]
+
+USAGE = "DIR|FILE|PATTERN ... "
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "models",
+        metavar="DIR",
+        nargs="+",
+        type=options.model_path,
+        help="folders, searched at any depth; files; or patterns such as '*.onnx'",
+    )
+    options.add_rewrite_options(options.rewrite_group(parser))
+    add_jobs_option(parser)
+
+
+def add_jobs_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
+    """Add how many models are worked on at the same time."""
+    parser.add_argument(
+        "--jobs",
+        type=options.count,
+        default=1,
+        metavar="N",
+        help="models at the same time; default: 1",
+    )
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Explain every model; print a line for each.
+
+    Returns:
+        The highest of their statuses: 4 where a target or a requirement is not reached, 1 where
+        a file cannot be used.
+    """
+    found = many.find_models(args.models)
+    every = [_explaining(args, path) for path in found]
+    with console.progress("scanning") as move:
+        records = many.run_each(every, args.jobs, lambda i, _: move(str(every[i].models[0])))
+    rows: list[tuple[str, ...]] = [("model", "holds", "becomes", "left")]
+    rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
+    return say_summary(list(found), records, rows, console)
+
+
+def say_summary(
+    paths: list[Path], records: list[many.Record], rows: list[Any], console: Console
+) -> int:
+    """Print a table of many models and how many came out well.
+
+    Returns:
+        The highest status.
+    """
+    console.record["models"] = [
+        {"model": str(path), **one} for path, one in zip(paths, records, strict=True)
+    ]
+    console.say(many.aligned(rows))
+    failed = sum(one["status"] != 0 for one in records)
+    holding = sum(bool(one.get("report", {}).get("maps")) for one in records)
+    console.say(
+        f"{len(records)} model{'s' * (len(records) != 1)}: {holding} with maps, "
+        f"{len(records) - failed} passed, {failed} failed"
+    )
+    for one, path in zip(records, paths, strict=True):
+        if one["status"]:
+            console.warn(f"{path}: {one.get('error', 'failed')}")
+    return many.worst(records)
+
+
+def told_maps(report: many.Record) -> str:
+    """Return how many maps have which verdict."""
+    counts = collections.Counter(entry["verdict"] for entry in report["maps"])
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items()) or "-"
+
+
+def told_left(report: many.Record) -> str:
+    """Return what is left of loops and sequences in the new model."""
+    return told_counts(report["operators"]["after"])
+
+
+def _row(path: Path, record: many.Record) -> tuple[str, ...]:
+    report = record.get("report")
+    if report is None:
+        return (str(path), "unusable", "-", "-")
+    before = report["operators"]["before"]
+    held = [
+        f"{before['by_type'][kind]} {kind}"
+        for kind in ("SequenceMap", "Loop", "Scan")
+        if kind in before["by_type"]
+    ]
+    if not held and before["sequences"]:
+        held = [f"{before['sequences']} sequence operators"]
+    return (os.fspath(path), ", ".join(held) or "-", told_maps(report), told_left(report))
+
+
+def _explaining(args: argparse.Namespace, path: Path) -> argparse.Namespace:
+    one = copy.copy(args)
+    one.command, one.models, one.raised, one.report = "explain", [path], False, None
+    one.tries = False
+    return one

@@ -1,0 +1,64 @@
+"""``seqmap optimize DIR OUTDIR``: many models, a table, and the status of the worst."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from pathlib import Path
+
+from passes.errors import RewriteError
+from rewriter.commands import many, scan
+from rewriter.commands.console import Console
+
+__all__ = ["are_meant", "execute"]
+
+_STDIN = Path("-")
+
+
+def are_meant(args: argparse.Namespace) -> bool:
+    """Return whether the options name several models, a folder or a pattern."""
+    first = args.models[0]
+    is_pattern = any(char in str(first) for char in "*?[") and not first.exists()
+    return len(args.models) > 1 or first.is_dir() or is_pattern
+
+
+def execute(args: argparse.Namespace, console: Console) -> int:
+    """Optimize every model into a folder; a model in a folder keeps its place in it.
+
+    Returns:
+        The highest of their statuses.
+
+    Raises:
+        RewriteError: OUT is a file, no model is found, or two would go to one place.
+    """
+    if args.report is not None or args.inputs is not None:
+        console.error("--report and --inputs are for one model: name one, or leave them out")
+        return 2
+    if args.output == _STDIN or args.output.is_file():
+        raise RewriteError(f"{args.output} is no folder: several models go to a folder")
+    found = many.find_models(args.models)
+    places = list(found.values())
+    for place in places:
+        if places.count(place) > 1:
+            raise RewriteError(f"two models would go to {args.output / place}: name one folder")
+    every = [_one(args, path, args.output / place) for path, place in found.items()]
+    with console.progress("optimizing") as move:
+        records = many.run_each(every, args.jobs, lambda i, _: move(str(every[i].models[0])))
+    rows: list[tuple[str, ...]] = [("model", "maps", "left", "verified", "status")]
+    rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
+    return scan.say_summary(list(found), records, rows, console)
+
+
+def _one(args: argparse.Namespace, path: Path, output: Path) -> argparse.Namespace:
+    one = copy.copy(args)
+    one.models, one.output = [path], output
+    if not args.dry_run:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    return one
+
+
+def _row(path: Path, record: many.Record) -> tuple[str, ...]:
+    report, proof = record.get("report"), record.get("verification")
+    verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "-"
+    told = ("-", "-") if report is None else (scan.told_maps(report), scan.told_left(report))
+    return (str(path), *told, verified, str(record["status"]))

@@ -1,0 +1,34 @@
+"""What the user may have meant by a word that is not known."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+__all__ = ["suggestion", "with_suggestion"]
+
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean ...?`` for the nearest known word, empty where none is near."""
+    by_folded = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
+
+
+def with_suggestion(message: str, options: Iterable[str]) -> str:
+    """Return what argparse says of a word, with the word that may have been meant.
+
+    Args:
+        message: The message.
+        options: The options of the command.
+    """
+    if found := _CHOICE.search(message):
+        known = [name.strip(" '") for name in found[2].split(",")]
+        return message + suggestion(found[1], known)
+    if found := _UNKNOWN.search(message):
+        return message + suggestion(found[1], options)
+    return message

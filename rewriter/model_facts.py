@@ -1,0 +1,84 @@
+"""What stands on the label of a model: versions, size of its weights, inputs and outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.graphs import all_graphs
+
+__all__ = ["ModelFacts", "bytes_text", "model_facts", "type_text"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelFacts:
+    """What a model declares of itself.
+
+    Attributes:
+        name: The name of its graph.
+        producer: What made it, with the version.
+        opset: The version of the default domain, 0 if it imports none.
+        ir_version: The version of the format.
+        weight_bytes: The size of its initializers, wherever they lie.
+        inputs: The type of every input, by name.
+        outputs: The type of every output, by name.
+    """
+
+    name: str = ""
+    producer: str = ""
+    opset: int = 0
+    ir_version: int = 0
+    weight_bytes: int = 0
+    inputs: dict[str, str] = dataclasses.field(default_factory=dict)
+    outputs: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as plain values, fit for JSON."""
+        return dataclasses.asdict(self)
+
+
+def model_facts(model: ir.Model) -> ModelFacts:
+    """Read what a model declares; no weight is read."""
+    tensors = {
+        id(value.const_value): value.const_value
+        for graph in all_graphs(model)
+        for value in getattr(graph, "initializers", {}).values()
+        if value.const_value is not None
+    }
+    producer = " ".join(filter(None, [model.producer_name, model.producer_version]))
+    return ModelFacts(
+        name=model.graph.name or "",
+        producer=producer,
+        opset=model.opset_imports.get("", 0),
+        ir_version=model.ir_version,
+        weight_bytes=sum(tensor.nbytes for tensor in tensors.values()),
+        inputs={v.name or "": type_text(v.type, v.shape) for v in model.graph.inputs},
+        outputs={v.name or "": type_text(v.type, v.shape) for v in model.graph.outputs},
+    )
+
+
+def type_text(kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> str:
+    """Return a type as ONNX's text form writes it, such as ``seq(float[N,4])``."""
+    if isinstance(kind, ir.SequenceType):
+        return f"seq({type_text(kind.elem_type, shape)})"
+    if isinstance(kind, ir.OptionalType):
+        return f"optional({type_text(kind.elem_type, shape)})"
+    if not isinstance(kind, ir.TensorType | ir.SparseTensorType):
+        return "?"
+    dims = "[...]"
+    if shape is not None:
+        inner = ",".join(str(d) if isinstance(d, int) else d.value or "?" for d in shape)
+        dims = f"[{inner}]" if len(shape) else ""
+    return f"{kind.dtype.name.lower()}{dims}"
+
+
+def bytes_text(count: int) -> str:
+    """Return a size in the unit that fits, such as ``2.4 GB``."""
+    size = float(count)
+    for unit in ("B", "KB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

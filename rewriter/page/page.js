@@ -1,0 +1,91 @@
+"use strict";
+(() => {
+  const NS = "http://www.w3.org/2000/svg";
+  const make = (name, attributes, parent) => {
+    const element = document.createElementNS(NS, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (parent) parent.appendChild(element);
+    return element;
+  };
+  const HEAD = 22;
+
+  // Lays out one level; a box is laid out first and is one node of the level around it.
+  function layout(nodes, edges) {
+    const graph = new dagre.graphlib.Graph();
+    graph.setGraph({ nodesep: 14, ranksep: 26, marginx: 8, marginy: 8 });
+    graph.setDefaultEdgeLabel(() => ({}));
+    const inner = new Map();
+    for (const node of nodes) {
+      let width = Math.max(40, 7.2 * node.label.length + 16), height = 26;
+      if (node.nodes && node.nodes.length) {
+        const level = layout(node.nodes, node.edges);
+        inner.set(node.id, level);
+        width = Math.max(width, level.width);
+        height = level.height + HEAD;
+      }
+      graph.setNode(String(node.id), { width, height });
+    }
+    for (const [from, to] of edges) graph.setEdge(String(from), String(to));
+    dagre.layout(graph);
+    const size = graph.graph();
+    const big = (value) => (Number.isFinite(value) ? value : 40);
+    return { graph, inner, nodes, edges, width: big(size.width), height: big(size.height) };
+  }
+
+  function draw(level, parent) {
+    for (const [from, to, title] of level.edges) {
+      const points = level.graph.edge(String(from), String(to)).points;
+      const path = points.map((p, i) => `${i ? "L" : "M"}${p.x.toFixed(1)} ${p.y.toFixed(1)}`);
+      const edge = make("path", { class: "edge", d: path.join(""), "marker-end": "url(#arrow)" }, parent);
+      make("title", {}, edge).textContent = title;
+    }
+    for (const node of level.nodes) {
+      const at = level.graph.node(String(node.id));
+      const x = at.x - at.width / 2, y = at.y - at.height / 2;
+      const inner = level.inner.get(node.id);
+      const kind = [node.kind, inner ? "box" : "", node.around ? "around" : ""].join(" ").trim();
+      const group = make("g", { class: `node ${kind}`, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` }, parent);
+      make("title", {}, group).textContent = node.title;
+      make("rect", { width: at.width.toFixed(1), height: at.height.toFixed(1) }, group);
+      const text = make("text", inner ? { x: 8, y: 16 } : { x: at.width / 2, y: 17, "text-anchor": "middle" }, group);
+      text.textContent = node.label;
+      if (inner) draw(inner, make("g", { transform: `translate(0 ${HEAD})` }, group));
+    }
+  }
+
+  function picture(pane, region) {
+    const level = layout(region.nodes, region.edges);
+    const svg = make("svg", { class: "graph", role: "img", width: Math.ceil(level.width), height: Math.ceil(level.height),
+      viewBox: `0 0 ${Math.ceil(level.width)} ${Math.ceil(level.height)}` });
+    make("title", {}, svg).textContent = pane.getAttribute("aria-label");
+    const marker = make("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, make("defs", {}, svg));
+    make("path", { d: "M0 0L8 4L0 8z" }, marker);
+    draw(level, svg);
+    pane.replaceChildren(svg);
+  }
+
+  const pictures = JSON.parse(document.getElementById("pictures").textContent);
+  for (const pane of document.querySelectorAll(".pane")) {
+    const region = pictures[pane.dataset.map][pane.dataset.side];
+    if (region.nodes.length) {
+      picture(pane, region);
+      const rest = document.createElement("p");
+      rest.className = "meta";
+      rest.textContent = region.hidden > 0 ? `… ${region.hidden} more nodes, constants included` : "";
+      pane.parentElement.appendChild(rest);
+      const zoom = document.createElement("button");
+      zoom.type = "button";
+      zoom.textContent = "full size";
+      zoom.addEventListener("click", () => {
+        zoom.textContent = pane.classList.toggle("full") ? "fit" : "full size";
+      });
+      pane.previousElementSibling.append(" ", zoom);
+    } else pane.textContent = "nothing is left of it";
+  }
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      try { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "copied"; }
+      catch { button.textContent = "select and copy"; }
+    });
+  }
+})();

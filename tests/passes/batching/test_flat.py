@@ -1,0 +1,240 @@
+"""Rules for samples that differ along several axes, against each sample alone."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.batching import table
+from passes.batching.flat import flat_rules
+from rewriter.errors import BackendError
+from tests.passes.batching import test_flat_resize
+from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
+
+assert flat_rules
+
+FLOATS = [
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Celu",
+    "Cos",
+    "Cosh",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Floor",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "LeakyRelu",
+    "Log",
+    "Mish",
+    "Neg",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+]
+REDUCTIONS = [
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+    "ReduceProd",
+]
+BINARY = ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum"]
+COMPARE = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"]
+
+
+def numbers(name: str, *values: int) -> str:
+    """Return a constant vector of integers as text."""
+    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
+
+
+def many(name: str, op_types: list[str], form: str, result: str, **given: object) -> FlatCase:
+    """Make a case with an output for each of some operators."""
+    outputs = [f"y{n}" for n in range(len(op_types))]
+    lines = [form.format(y=y, op=op) for y, op in zip(outputs, op_types, strict=True)]
+    return FlatCase(name, " ".join(lines), result=result, outputs=tuple(outputs), **given)  # type: ignore[arg-type]
+
+
+ELEMENTWISE = [
+    # The kernels of onnxruntime treat the last elements of a tensor otherwise.
+    many("one operand", FLOATS, "{y} = {op} (x)", "float[h,w,3]", low=0.1, high=0.9,
+         tolerance=1e-6),
+    many("newer operators", ["Gelu"], "{y} = {op} (x)", "float[h,w,3]", opset=20,
+         tolerance=1e-6),
+    many("swish", ["Swish"], "{y} = {op} (x)", "float[h,w,3]", opset=24, tolerance=1e-6),
+    many("with itself", BINARY, "{y} = {op} (x, x)", "float[h,w,3]", low=0.5, high=2.5,
+         tolerance=1e-6),
+    many(
+        "with a channel operand",
+        BINARY,
+        "c_{y} = Constant <value_floats = [1.5, 2.0, 3.0]> () {y} = {op} (x, c_{y})",
+        "float[h,w,3]",
+        low=0.5,
+        high=2.5,
+        tolerance=1e-6,
+    ),
+    many("compared", COMPARE, "c_{y} = Constant <value_float = 9.0> () {y} = {op} (x, c_{y})",
+         "bool[h,w,3]", high=18.0),
+    many("tests", ["IsNaN", "IsInf"], "{y} = {op} (x)", "bool[h,w,3]"),
+    many("flags", ["And", "Or", "Xor"], "{y} = {op} (x, x)", "bool[h,w,3]",
+         element="bool[H,W,3]"),
+    many("no flags", ["Not"], "{y} = {op} (x)", "bool[h,w,3]", element="bool[H,W,3]"),
+    many("bits", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"], "{y} = {op} (x, x)", "uint8[h,w,3]",
+         element="uint8[H,W,3]"),
+    many("other bits", ["BitwiseNot"], "{y} = {op} (x)", "uint8[h,w,3]", element="uint8[H,W,3]"),
+    FlatCase("bits cast", "y = BitCast <to = 6> (x)", result="int32[h,w,3]", opset=26),
+    FlatCase("bits shifted", 'y = BitShift <direction = "LEFT"> (x, x)', "uint8[H,W,3]",
+             "uint8[h,w,3]", high=7.0),
+    FlatCase("remainders", "c = Constant <value = uint8 {7}> () y = Mod (x, c)", "uint8[H,W,3]",
+             "uint8[h,w,3]"),
+    FlatCase("chosen", "c = Constant <value_float = 99.0> () g = Greater (x, c) "
+             "y = Where (g, x, c)"),
+    FlatCase("clipped", "a = Constant <value_float = 9.0> () b = Constant <value_float = 99.0> () "
+             "y = Clip (x, a, b)"),
+    FlatCase("cast", "y = Cast <to = 1> (x)", "uint8[H,W,3]"),
+    FlatCase("three ragged axes", "y = Relu (x)", "float[C,H,W]", "float[c,h,w]", most=9),
+    FlatCase("an operand for each place of a leading axis",
+             "m = Constant <value = float[3,1,1] {1.0, 2.0, 3.0}> () y = Sub (x, m)",
+             "float[3,H,W]", "float[3,h,w]"),
+    FlatCase("an operand of each image",
+             numbers("k", 0, 1, 2) + "m = ReduceMax <keepdims = 0> (x, k) y = Div (x, m)"),
+    FlatCase("an operand of each channel of each image",
+             numbers("k", 0, 1) + "m = ReduceMax (x, k) y = Sub (x, m)"),
+    FlatCase("an operand of each leading place of each image",
+             numbers("k", 1, 2) + "m = ReduceMax (x, k) y = Sub (x, m)",
+             "float[3,H,W]", "float[3,h,w]"),
+    FlatCase("normalised over its pixels",
+             numbers("k", 1, 2) + "m = ReduceMean (x, k) d = Sub (x, m) q = Mul (d, d) "
+             "v = ReduceMean (q, k) s = Sqrt (v) y = Div (d, s)",
+             "float[3,H,W]", "float[3,h,w]", least=2, tolerance=1e-5),
+    FlatCase("between a crop and a result",
+             numbers("t", 30) + "c = CenterCropPad <axes = [1]> (x, t) r = Relu (c) "
+             "y = Neg (r)", result="float[h,30,3]"),
+]  # fmt: skip
+
+ARRANGED = [
+    FlatCase("channels first", "y = Transpose <perm = [2, 0, 1]> (x)", "uint8[H,W,3]",
+             "uint8[3,h,w]"),
+    FlatCase("rows for columns", "y = Transpose <perm = [1, 0, 2]> (x)", "uint8[H,W,3]",
+             "uint8[w,h,3]"),
+    FlatCase("a batch of one", numbers("z", 0) + "t = Transpose <perm = [2, 0, 1]> (x) "
+             "y = Unsqueeze (t, z)", result="float[1,3,h,w]"),
+    FlatCase("no batch of one", numbers("z", 0) + "y = Squeeze (x, z)", "float[1,3,H,W]",
+             "float[3,h,w]"),
+    FlatCase("shapes and sizes", numbers("z", 0) + "s = Shape (x) n = Size (x) "
+             "u = Unsqueeze (n, z) y = Concat <axis = 0> (s, u)", result="int64[4]",
+             stacked=True),
+    FlatCase("part of a shape", "t = Transpose <perm = [2, 1, 0]> (x) y = Shape <start = 1> (t)",
+             result="int64[2]", stacked=True),
+    FlatCase("a matrix", "m = Constant <value = float[3,2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}> () "
+             "y = MatMul (x, m)", result="float[h,w,2]", tolerance=1e-6),
+    FlatCase("more channels", "r = Neg (x) y = Concat <axis = 2> (x, r)", result="float[h,w,6]"),
+    FlatCase("fewer channels", numbers("a", 1) + numbers("b", 3) + numbers("k", 2)
+             + "y = Slice (x, a, b, k)", result="float[h,w,2]"),
+]  # fmt: skip
+
+WINDOWS = [
+    FlatCase("the middle", numbers("t", 9, 11) + "y = CenterCropPad <axes = [0, 1]> (x, t)",
+             "uint8[H,W,3]", "uint8[9,11,3]", stacked=True),
+    FlatCase("the middle of columns", numbers("t", 11) + "y = CenterCropPad <axes = [1]> (x, t)",
+             result="float[h,11,3]"),
+    FlatCase("the middle of all axes", numbers("t", 9, 11, 5) + "y = CenterCropPad (x, t)",
+             "uint8[H,W,3]", "uint8[9,11,5]", stacked=True),
+    FlatCase("a slice", numbers("a", 2, -9) + numbers("b", 1000, -1) + numbers("k", 0, 1)
+             + "y = Slice (x, a, b, k)"),
+    FlatCase("flipped", numbers("a", -1, 3) + numbers("b", -1000, 20) + numbers("k", 0, 1)
+             + numbers("s", -1, 2) + "y = Slice (x, a, b, k, s)"),
+    FlatCase("a slice of a slice", numbers("a", 1) + numbers("b", -1) + numbers("k", 0)
+             + "z = Slice (x, a, b, k) y = Slice (z, a, b, k)", least=3),
+    FlatCase("a slice of what is large enough", numbers("s", 20, 20) + numbers("a", 2)
+             + numbers("b", 9) + numbers("k", 1)
+             + 'r = Resize <keep_aspect_ratio_policy = "not_smaller", axes = [0, 1]> (x,,,s) '
+             "y = Slice (r, a, b, k)", result="float[h,7,3]"),
+    FlatCase("padded", numbers("p", 1, 2, 0, 3, 4, 0) + "v = Constant <value_float = 7.5> () "
+             "y = Pad (x, p, v)"),
+    FlatCase("padded with zeros along axes", numbers("p", 1, 2) + numbers("k", 1)
+             + "y = Pad (x, p, , k)"),
+    FlatCase("padded and cut", numbers("p", -1, 2, 0, 3, -1, 0) + "y = Pad (x, p)", least=3),
+    FlatCase("edges", numbers("p", 1, 2, 0, 3, 4, 0) + 'y = Pad <mode = "edge"> (x, p)'),
+    FlatCase("mirrored", numbers("p", 1, 2, 0, 3, 4, 0) + 'y = Pad <mode = "reflect"> (x, p)',
+             least=5),
+    FlatCase("padded twice", numbers("p", 1, 2, 0, 3, 4, 0)
+             + "v = Constant <value_float = 7.5> () z = Pad (x, p, v) y = Pad (z, p)"),
+    FlatCase("padded to one size", numbers("z", 0, 0, 0) + numbers("m", 30, 31, 3)
+             + "s = Shape (x) d = Sub (m, s) p = Concat <axis = 0> (z, d) q = Pad (x, p) "
+             "y = Softmax (q)", result="float[30,31,3]", stacked=True, tolerance=1e-6),
+]  # fmt: skip
+
+REDUCED = [
+    many("over pixels", REDUCTIONS, numbers("k_{y}", 0, 1) + "{y} = {op} <keepdims = 0> (x, k_{y})",
+         "float[3]", stacked=True, low=0.5, high=1.5, most=7, tolerance=1e-5),
+    many("over pixels behind channels", REDUCTIONS, numbers("k_{y}", 1, 2) + "{y} = {op} (x, k_{y})",
+         "float[3,1,1]", stacked=True, element="float[3,H,W]", low=0.5, high=1.5, most=7,
+         tolerance=1e-5),
+    many("over channels", REDUCTIONS, numbers("k_{y}", 2) + "{y} = {op} <keepdims = 0> (x, k_{y})",
+         "float[h,w]", low=0.5, high=1.5),
+    many("over all", REDUCTIONS, "{y} = {op} <keepdims = 0> (x)", "float[]", stacked=True,
+         low=0.5, high=1.5, most=7, tolerance=1e-5),
+]  # fmt: skip
+
+CASES = [*ELEMENTWISE, *ARRANGED, *WINDOWS, *REDUCED]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_images_of_any_size(case: FlatCase) -> None:
+    prove_flat(case)
+
+
+@pytest.mark.parametrize("case", [*CASES[::4], CASES[-1]], ids=str)
+def test_no_image(case: FlatCase) -> None:
+    prove_nothing(case)
+
+
+def test_every_rule_is_proven() -> None:
+    names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
+    proven = {
+        node.op_type
+        for case in (*CASES, *test_flat_resize.CASES)
+        for mapped in case.model.graph.node
+        for attribute in mapped.attribute
+        for node in attribute.g.node
+    }
+    assert ruled - proven == {"RegexFullMatch", "StringConcat"}  # no image is text
+
+
+def test_an_image_without_pixels_reads_no_neighbour() -> None:
+    """As the model as given does, the new one fails."""
+    (case,) = (c for c in test_flat_resize.CASES if c.name == "mode = nearest of float[H,W]")
+    images = drawn(case, 2)
+    images[0] = images[0][:0]
+    from rewriter import backends
+
+    with pytest.raises(BackendError, match="out of data bounds"):
+        backends.open_session(reached(case), "onnxruntime").run({"xs": images})

@@ -1,0 +1,175 @@
+"""Resize of images of any size, without a loop: the bits that onnxruntime gives for each alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+
+COORDINATES = (
+    "half_pixel",
+    "pytorch_half_pixel",
+    "asymmetric",
+    "align_corners",
+    "half_pixel_symmetric",
+)
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+POLICIES = ("not_larger", "not_smaller")
+RANKS = {
+    "float[H,W]": ("[0, 1]", "float[9,11]"),
+    "float[H,W,3]": ("[0, 1]", "float[9,11,3]"),
+    "float[3,H,W]": ("[1, 2]", "float[3,9,11]"),
+    "float[1,3,H,W]": ("[2, 3]", "float[1,3,9,11]"),
+}
+
+
+def resized(
+    attributes: str, element: str = "float[H,W,3]", *, tolerance: float = 0.0, name: str = ""
+) -> FlatCase:
+    """Make a case of a Resize to 9 x 11."""
+    bytes_ = element.startswith("uint8")
+    axes, result = RANKS[element.replace("uint8", "float")]
+    return FlatCase(
+        name or f"{attributes} of {element}".replace('"', ""),
+        f"s = Constant <value_ints = [9, 11]> () y = Resize <{attributes}, axes = {axes}> (x,,,s)",
+        element,
+        result.replace("float", "uint8") if bytes_ else result,
+        stacked=True,
+        tolerance=tolerance,
+    )
+
+
+def scaled(attributes: str, scales: str = "0.7, 1.6") -> FlatCase:
+    """Make a case of a Resize by scales, whose results differ in size."""
+    return FlatCase(
+        f"{attributes} by {scales}".replace('"', ""),
+        f"s = Constant <value_floats = [{scales}]> () "
+        f"y = Resize <{attributes}, axes = [0, 1]> (x,,s)",
+        "uint8[H,W,3]",
+        "uint8[h,w,3]",
+    )
+
+
+def kept_aspect(mode: str, policy: str, behind: str = "") -> FlatCase:
+    """Make a case of a Resize that keeps the aspect, and perhaps of a crop behind it."""
+    crop = "t = Constant <value_ints = [8, 10]> () y = CenterCropPad <axes = [0, 1]> (r, t)"
+    return FlatCase(
+        f"{mode} {policy}{' and crop' if behind else ''}".replace('"', ""),
+        f"s = Constant <value_ints = [9, 11]> () {'r' if behind else 'y'} = Resize <{mode}, "
+        f'keep_aspect_ratio_policy = "{policy}", axes = [0, 1]> (x,,,s) {crop if behind else ""}',
+        "uint8[H,W,3]",
+        "uint8[8,10,3]" if behind else "uint8[h,w,3]",
+        stacked=bool(behind),
+    )
+
+
+NEAREST, LINEAR, CUBIC = (f'mode = "{mode}"' for mode in ("nearest", "linear", "cubic"))
+ANTIALIAS = f"{LINEAR}, antialias = 1"
+
+CASES = [
+    *(
+        resized(f'{mode}, coordinate_transformation_mode = "{one}"')
+        for mode in (NEAREST, LINEAR)
+        for one in COORDINATES
+    ),
+    *(
+        resized(f'{CUBIC}, coordinate_transformation_mode = "{one}"', "float[1,3,H,W]")
+        for one in ("half_pixel", "align_corners", "asymmetric")
+    ),
+    resized(f"{CUBIC}, exclude_outside = 1, cubic_coeff_a = -0.5", "float[H,W]"),
+    *(
+        resized(
+            f'{NEAREST}, nearest_mode = "{one}", coordinate_transformation_mode = "asymmetric"'
+        )
+        for one in ROUNDINGS
+    ),
+    *(resized(mode, element) for mode in (NEAREST, LINEAR) for element in RANKS),
+    *(resized(ANTIALIAS, element, tolerance=1e-6) for element in RANKS),
+    *(
+        resized(mode, element.replace("float", "uint8"))
+        for mode in (LINEAR, ANTIALIAS)
+        for element in RANKS
+    ),
+    *(
+        resized(f'{ANTIALIAS}, coordinate_transformation_mode = "{one}"', "uint8[H,W,3]")
+        for one in COORDINATES
+    ),
+    resized(f"{ANTIALIAS}, exclude_outside = 1", "uint8[H,W,3]"),
+    resized(f"{CUBIC}, antialias = 1", "uint8[H,W]"),
+    resized(f"{CUBIC}, antialias = 1, exclude_outside = 1", "uint8[1,3,H,W]"),
+    resized(f"{CUBIC}, antialias = 1", "float[1,3,H,W]", tolerance=1e-6),
+    scaled(NEAREST),
+    scaled(LINEAR),
+    scaled(ANTIALIAS),
+    scaled(f'{LINEAR}, coordinate_transformation_mode = "asymmetric"', "1.01, 1.02"),
+    *(
+        kept_aspect(mode, policy, behind)
+        for mode in (NEAREST, LINEAR, ANTIALIAS)
+        for policy in POLICIES
+        for behind in ("", "crop")
+    ),
+    FlatCase(
+        "a scale of each image",
+        "sh = Shape <start = 1, end = 3> (x) f = Cast <to = 1> (sh) m = ReduceMin (f) "
+        "t = Constant <value_floats = [20.0]> () q = Div (t, m) "
+        "one = Constant <value_floats = [1.0]> () s = Concat <axis = 0> (one, q, q) "
+        f"y = Resize <{LINEAR}> (x,,s)",
+        "float[3,H,W]",
+        "float[3,h,w]",
+    ),
+    FlatCase(
+        "twice the size of each image",
+        "t = Constant <value_ints = [2]> () n = Shape <end = 2> (x) "
+        "hw = Shape <start = 2> (x) d = Mul (hw, t) s = Concat <axis = 0> (n, d) "
+        f"y = Resize <{LINEAR}> (x,,,s)",
+        "float[1,3,H,W]",
+        "float[1,3,h,w]",
+    ),
+    FlatCase(
+        "one Resize behind another",
+        "s = Constant <value_ints = [12, 7]> () t = Constant <value_ints = [9, 10]> () "
+        f"r = Resize <{NEAREST}, axes = [0, 1]> (x,,,s) "
+        f"y = Resize <{LINEAR}, axes = [0, 1]> (r,,,t)",
+        "uint8[H,W,3]",
+        "uint8[9,10,3]",
+        stacked=True,
+    ),
+    FlatCase(
+        "sums behind sums",
+        "s = Constant <value_floats = [0.8, 1.3]> () t = Constant <value_ints = [9, 10]> () "
+        f"r = Resize <{LINEAR}, axes = [0, 1]> (x,,s) "
+        f"y = Resize <{ANTIALIAS}, axes = [0, 1]> (r,,,t)",
+        "uint8[H,W,3]",
+        "uint8[9,10,3]",
+        stacked=True,
+        least=3,
+    ),
+    FlatCase(
+        "a Resize of what was cropped",
+        "t = Constant <value_ints = [9, 30]> () s = Constant <value_ints = [7, 8]> () "
+        f"c = CenterCropPad <axes = [0, 1]> (x, t) y = Resize <{LINEAR}, axes = [0, 1]> (c,,,s)",
+        "uint8[H,W,3]",
+        "uint8[7,8,3]",
+        stacked=True,
+    ),
+    FlatCase(
+        "normalised, turned, then resized",
+        "m = Constant <value = float[3,1,1] {1.0, 2.0, 3.0}> () f = Cast <to = 1> (x) "
+        "t = Transpose <perm = [2, 0, 1]> (f) c = Sub (t, m) "
+        "s = Constant <value_ints = [7, 8]> () "
+        f"r = Resize <{LINEAR}, axes = [1, 2]> (c,,,s) y = Div (r, m)",
+        "uint8[H,W,3]",
+        "float[3,7,8]",
+        stacked=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_images_of_any_size(case: FlatCase) -> None:
+    prove_flat(case)
+
+
+@pytest.mark.parametrize("case", CASES[::6], ids=str)
+def test_no_image(case: FlatCase) -> None:
+    prove_nothing(case)

@@ -1,0 +1,105 @@
+"""Attention within samples that differ in length, for a target without loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import Operand, constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+
+LENGTHS = {"some none": (2, 0, 3), "equal": (3, 3, 3), "one long": (1, 40, 2), "none": (0, 0, 0)}
+SCALE = constant(np.float32(0.5))
+ATTENTION = """
+  t = Transpose(k) s = MatMul(q, t) m = Mul(s, f) w = Softmax<axis = -1>(m) y = MatMul(w, v)
+"""
+HEADS = """
+  t = Transpose<perm = [1, 2, 0]>(k) h = Transpose<perm = [1, 0, 2]>(q)
+  u = Transpose<perm = [1, 0, 2]>(v) s = MatMul(h, t) m = Mul(f, s) w = Softmax(m)
+  o = MatMul(w, u) y = Transpose<perm = [1, 0, 2]>(o)
+"""
+
+
+def case(name: str, nodes: str, lengths: tuple[int, ...], **others: Operand) -> RaggedCase:
+    operands = {
+        "q": ragged(4, lengths=lengths),
+        "k": ragged(4, lengths=lengths, seed=1),
+        "v": ragged(5, lengths=lengths, seed=2),
+        "f": SCALE,
+        **others,
+    }
+    return RaggedCase(name, nodes, operands, rtol=1e-5, atol=1e-6)
+
+
+CASES = [
+    *(case(f"attention, {name}", ATTENTION, lengths) for name, lengths in LENGTHS.items()),
+    *(
+        case(
+            f"heads, {name}",
+            HEADS,
+            lengths,
+            **{n: ragged(2, 4, lengths=lengths, seed=i) for i, n in enumerate("qkv")},
+        )
+        for name, lengths in LENGTHS.items()
+    ),
+    case(
+        "keys of other lengths",
+        ATTENTION,
+        (2, 0, 3),
+        k=ragged(4, lengths=(1, 2, 5), seed=1),
+        v=ragged(5, lengths=(1, 2, 5), seed=2),
+    ),
+    case("a scale of each sample", ATTENTION, (2, 0, 3), f=mapped(())),
+    case("a number of each row", ATTENTION, (2, 0, 3), f=ragged(1)),
+    case("without Softmax", ATTENTION.replace("Softmax<axis = -1>", "Exp"), (2, 0, 3)),
+    case(
+        "scores that are compared",
+        ATTENTION.replace("w = Softmax<axis = -1>(m)", "c = Greater(m, f) w = Cast<to = 1>(c)"),
+        (2, 0, 3),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    if batch or "equal" not in case.name:  # nothing tells the one length where there is no sample
+        prove_ragged(case, batch, lacks=("Loop", "Scan", "If"))
+
+
+def test_neighbours_are_not_reached() -> None:
+    poison = np.array([[np.nan, np.inf], [1, 2]], np.float32)
+    sound = np.array([[1, 0.5], [2, 1], [0, 1]], np.float32)
+    samples = Operand("ragged", (poison, sound, -poison[::-1]))
+    prove_ragged(case("", ATTENTION, (), q=samples, k=samples, v=samples), 3, lacks=("Loop",))
+
+
+DECLINED = {
+    "a target with loops": (ATTENTION, "MatMul"),
+}
+
+
+@pytest.mark.parametrize("name", DECLINED)
+def test_a_target_with_loops_keeps_them(name: str) -> None:
+    nodes, op_type = DECLINED[name]
+    assert (op_type, "ragged") in reasons_of(case(name, nodes, (2, 0, 3)))
+
+
+KEPT = {
+    "a mask of two axes": ATTENTION.replace("Mul(s, f)", "Add(s, g)"),
+    "Softmax over the rows": ATTENTION.replace("axis = -1", "axis = 0"),
+    "a maximum of the scores": ATTENTION.replace(
+        "w = Softmax<axis = -1>(m)", "a = ReduceMax<keepdims = 1>(m) w = Sub(m, a)"
+    ),
+    "scores turned over": ATTENTION.replace(
+        "y = MatMul(w, v)", "z = Transpose(w) y = MatMul(z, v)"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_could_go_wrong_stays_in_a_loop(name: str) -> None:
+    given = {"g": shared(np.ones((1, 3), np.float32))} if "two axes" in name else {}
+    made = case(name, KEPT[name], (3, 3, 3), **given)
+    with pytest.raises(AssertionError, match="loops are left"):
+        prove_ragged(made, 3, lacks=("Loop",))

@@ -1,0 +1,50 @@
+"""What the table says of each operator beside its rule: each name stands there for a reason.
+
+An operator that is left out by accident is batched where it must not be, or not moved where it
+may be; no model need show that at once.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.batching import rules, table
+
+assert rules
+
+ROUNDING = """
+    Acos Acosh Asin Asinh Atan Atanh Attention CausalConvWithState Celu Conv ConvTranspose Cos
+    Cosh DFT DeformConv Einsum Elu Erf Exp GRU Gelu Gemm GroupNormalization LSTM
+    LayerNormalization LinearAttention Log MatMul Mish NegativeLogLikelihoodLoss Pow
+    RMSNormalization RNN Range ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean
+    ReduceProd ReduceSum ReduceSumSquare Resize STFT Selu Sigmoid Sin Sinh
+    SoftmaxCrossEntropyLoss Softplus Swish Tan Tanh
+"""
+DISCRETE = """
+    ArgMax ArgMin BitCast Cast CastLike Ceil DynamicQuantizeLinear Equal Floor Greater
+    GreaterOrEqual GridSample Hardmax Less LessOrEqual Mod NonMaxSuppression NonZero
+    QLinearConv QLinearMatMul QuantizeLinear Range Round Shrink Sign ThresholdedRelu TopK
+    Unique
+"""
+TOTAL = """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitwiseAnd BitwiseNot BitwiseOr
+    BitwiseXor Ceil Celu Clip Concat Constant Conv ConvTranspose Cos Cosh DepthToSpace Det
+    Dropout Einsum Elu Equal Erf Exp EyeLike Flatten Floor Gelu Gemm Greater GreaterOrEqual
+    HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log LogSoftmax
+    LpNormalization MatMul MatMulInteger Max Mean Min Mish Mul Neg Not Or PRelu Reciprocal
+    RegexFullMatch Relu Round Selu SequenceEmpty Shape Shrink Sigmoid Sign Sin Sinh Size
+    Softmax Softplus Softsign SpaceToDepth Sqrt StringConcat StringSplit Sub Sum SwiGLU Swish
+    Tan Tanh ThresholdedRelu Transpose Trilu Unsqueeze Where Xor
+"""
+DRAWS = "Dropout"
+
+
+@pytest.mark.parametrize(
+    ("flag", "names"),
+    [("rounding", ROUNDING), ("discrete", DISCRETE), ("total", TOTAL), ("draws", DRAWS)],
+)
+def test_flags(flag: str, names: str) -> None:
+    rows = [row for row in table.rows() if isinstance(row, table.Row) and row.domain == ""]
+    flagged = {row.op_type for row in rows if getattr(row, flag)}
+    assert flagged == set(names.split())
+    assert all(getattr(row, flag) for row in rows if row.op_type in flagged)

@@ -1,0 +1,83 @@
+"""Windows of one size that begin at multiples of a number, along any axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from passes.graphs import all_graphs
+from tests.passes.batching.harness import run_model
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n, t] x) => (float[a, b, c] y) {{
+  s = Shape (x)
+  axis = Constant <value_int = {axis}> ()
+  size = Gather (s, axis)
+  past = Constant <value_int = {past}> ()
+  rest = Sub (size, past)
+  f = Cast <to = 1> (rest)
+  hop = Constant <value_float = {hop}.0> ()
+  q = Div (f, hop)
+  c = Ceil (q)
+  trips = Cast <to = 7> (c)
+  go = Constant <value = bool {{1}}> ()
+  none = SequenceEmpty <dtype = 1> ()
+  all = Loop (trips, go, none) <body = b (int64 i, bool on, seq(float[k, l]) acc)
+      => (bool further, seq(float[k, l]) more) {{
+    h = Constant <value_int = {hop}> ()
+    w = Constant <value_int = {width}> ()
+    first = Mul (i, h)
+    last = Add (first, w)
+    zero = Constant <value_ints = [0]> ()
+    axes = Constant <value_ints = [{axis}]> ()
+    begin = Unsqueeze (first, zero)
+    end = Unsqueeze (last, zero)
+    window = Slice (x, begin, end, axes)
+    r = Softmax <axis = {axis}> (window)
+    further = Identity (on)
+    more = SequenceInsert (acc, r)
+  }}>
+  y = ConcatFromSequence <axis = 0, new_axis = {new_axis}> (all)
+}}"""
+
+
+def loops_of_many(model: onnx.ModelProto) -> int:
+    """Return how many loops run where there are many samples."""
+    read = ir.from_proto(model)
+    inside = {
+        graph
+        for node in read.graph
+        if node.op_type == "If"
+        for graph in [node.attributes["else_branch"].as_graph()]
+    }
+    return sum(node.op_type == "Loop" for g in all_graphs(read) if g not in inside for node in g)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("hop", "width", "past"), [(4, 8, 7), (3, 3, 2), (5, 2, 1), (1, 4, 3)])
+def test_windows_are_one_gather(axis: int, hop: int, width: int, past: int) -> None:
+    text = MODEL.format(axis=axis, hop=hop, width=width, past=past, new_axis=1)
+    model = onnx.parser.parse_model(text)
+    new = rewriter.optimize(model)
+    assert not loops_of_many(new)
+    for size in (width, width + 1, 40, 61):
+        shape = (size, 3) if axis == 0 else (3, size)
+        x = np.random.default_rng(size).standard_normal(shape).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_last_window_that_is_shorter_stays_shorter(axis: int) -> None:
+    text = MODEL.format(axis=axis, hop=4, width=8, past=3, new_axis=0)
+    text = text.replace("<axis = 0, new_axis = 0>", f"<axis = {axis}, new_axis = 0>")
+    model = onnx.parser.parse_model(text.replace("float[a, b, c] y", "float[a, b] y"))
+    new = rewriter.optimize(model)
+    for size in (8, 40, 41, 42, 43):
+        shape = (size, 3) if axis == 0 else (3, size)
+        x = np.random.default_rng(size).standard_normal(shape).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)

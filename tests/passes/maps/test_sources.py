@@ -1,0 +1,91 @@
+"""What the kinds of sources say of the number and the shapes of their samples."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.builder import Builder
+from passes.maps.element_source import ElementSource
+from passes.maps.index_source import IndexSource
+from passes.maps.sequence_source import sequence_source
+from passes.typing import type_values
+
+TEXT = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K] open)
+  => (seq(float[4]) rows, seq(float[4]) more, seq(float[2,4]) even, seq(float[P,4]) uneven,
+      seq(float[P,4]) sizes, seq(float[P,4]) unknown, seq(float[2]) alike, seq(float[Q]) differ,
+      seq(float[2]) given) {
+  two = Constant <value = int64 {2}> ()
+  four = Constant <value = int64 {4}> ()
+  parts = Constant <value = int64[3] {1, 2, 3}> ()
+  rows = SplitToSequence <axis = 0, keepdims = 0> (x)
+  more = SplitToSequence <axis = 0, keepdims = 0> (y)
+  even = SplitToSequence <axis = 0> (x, two)
+  uneven = SplitToSequence <axis = -2> (x, four)
+  sizes = SplitToSequence <axis = 0> (x, parts)
+  unknown = SplitToSequence <axis = 0> (x, open)
+  alike = SequenceConstruct (a, a)
+  differ = SequenceConstruct (a, b)
+  given = Identity (s)
+}"""
+
+CASES = {
+    # name: kind of read, number of samples, one shape, differ, shape of a sample
+    "rows": ("row", 6, True, False, (4,)),
+    "more": ("row", None, True, False, (4,)),
+    "even": ("slice", 3, True, False, (2, 4)),
+    "uneven": ("slice", 2, False, True, (None, 4)),
+    "sizes": ("slice", 3, False, True, (None, 4)),
+    "unknown": ("slice", None, False, False, (None, 4)),
+    "alike": ("element", 2, True, False, (2,)),
+    "differ": ("element", 2, False, True, None),
+    "given": ("element", None, False, False, None),
+}
+
+
+def sources() -> dict[str, tuple[ElementSource, object]]:
+    model = ir.from_proto(onnx.parser.parse_model(TEXT))
+    typing = type_values(model, proven=True)
+    return {v.name or "": (sequence_source(v, typing), typing) for v in model.graph.outputs}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_a_source_says(name: str) -> None:
+    source, typing = sources()[name]
+    kind, number, has_one_shape, differs, dims = CASES[name]
+    assert source.read_kind == kind
+    assert source.number(typing) == number
+    assert source.has_one_shape(typing) == has_one_shape
+    assert source.differs(typing) == differs
+    if dims is not None:
+        assert source.element_type(typing).dims == dims
+
+
+def test_lengths_are_equal_where_the_keys_are() -> None:
+    keys = {name: source.length_key(typing) for name, (source, typing) in sources().items()}
+    pairs = {(a, b) for a in keys for b in keys if a < b and keys[a] == keys[b]}
+    assert pairs == {
+        ("even", "sizes"),
+        ("alike", "uneven"),
+        ("alike", "differ"),
+        ("differ", "uneven"),
+    }
+
+
+def test_a_number_counts_as_what_it_is_like() -> None:
+    source, typing = sources()["rows"]
+    own = IndexSource(lambda builder: builder.ints(6), like=source)
+    assert own.counted is source
+    assert own.length_key(typing) == source.length_key(typing) == 6
+    assert own.given_count is None
+    assert own.as_rows(typing).like is source
+    assert IndexSource(lambda _: source.values[0]).given_count is source.values[0]
+
+
+def test_values_that_are_replaced() -> None:
+    for source, _ in sources().values():
+        now = {value: Builder("").ints(0) for value in source.values}
+        assert source.moved(now).values == tuple(now.values())
+        assert source.moved({}) == source

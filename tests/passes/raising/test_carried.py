@@ -1,0 +1,1021 @@
+"""What a loop carries beside a map: every pattern, in every dialect, for every length."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.decisions import Verdict
+from passes.raising import RaiseLoopsPass
+from rewriter.compare import compare
+from rewriter.reference import ReferenceEvaluator
+from tests.passes.loops import kept, model, prove, read, same
+from tests.passes.raising.carried import (
+    COUNT,
+    DIALECTS,
+    INPUTS,
+    LENGTHS,
+    SCALARS,
+    feeds,
+    loop,
+    nested,
+    nested_feeds,
+)
+from tests.passes.raising.test_give_back import raised_and_given_back
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A loop that carries ``s``.
+
+    Attributes:
+        state: Its type.
+        body: Computes ``s2``.
+        begin: What it starts as.
+        name: What the report calls the pattern.
+        collected: The type of ``y``, if the body computes it.
+        result: The type of the result, if it differs.
+        scans: Whether a Scan can be written: it has no iteration number.
+        nests: Whether it yields as many rows for other numbers.
+        opset: Version of ONNX's operators.
+    """
+
+    state: str
+    body: str
+    begin: str
+    name: str
+    collected: str = ""
+    result: str = ""
+    scans: bool = True
+    nests: bool = True
+    opset: int = 17
+
+    def text(self, dialect: str) -> str:
+        """Return the graph."""
+        return loop(
+            dialect,
+            self.state,
+            self.body,
+            self.begin,
+            collected=self.collected,
+            result=self.result,
+            prepare="wide = Concat <axis = 0> (start, start)",
+        )
+
+
+ROW, INTS, FLAGS = "float[4]", "int64[4]", "bool[4]"
+REDUCED = {
+    "sum": Case(ROW, "u = Tanh (e)  s2 = Add (s, u)", "b", "carried sum"),
+    "sum_turned": Case(ROW, "u = Tanh (e)  s2 = Add (u, s)", "b", "carried sum"),
+    "sum_of_all": Case(ROW, "u = Tanh (e)  s2 = Sum (e, s, u)", "b", "carried sum"),
+    "difference": Case(ROW, "u = Tanh (e)  s2 = Sub (s, u)", "b", "carried sum"),
+    "sum_and_difference": Case(
+        ROW, "u = Tanh (e)  v = Sub (s, u)  q = Identity (v)  s2 = Add (e, q)", "b", "carried sum"
+    ),
+    "sum_by_its_shape": Case(
+        ROW,
+        "h = Shape (s)  u = ReduceMax <axes = [0], keepdims = 0> (e)  v = Expand (u, h)  "
+        "q = Add (v, e)  s2 = Add (s, q)",
+        "b",
+        "carried sum",
+    ),
+    "sum_of_scalars": Case(
+        ROW, "u = ReduceMax <axes = [0], keepdims = 0> (e)  s2 = Add (s, u)", "b", "carried sum"
+    ),
+    "sum_onto_scalar": Case(
+        "float",
+        "u = ReduceMax <axes = [0], keepdims = 0> (e)  s2 = Add (s, u)",
+        "z",
+        "carried sum",
+    ),
+    "sum_of_integers": Case(INTS, "s2 = Add (s, ke)", "c", "carried sum"),
+    "count": Case(INTS, "u = Cast <to = 7> (pe)  s2 = Add (s, u)", "c", "carried sum"),
+    "sum_of_products": Case(ROW, "u = Mul (e, e)  s2 = Add (s, u)", "b", "carried sum"),
+    "product": Case(ROW, "u = Tanh (e)  s2 = Mul (s, u)", "b", "carried product"),
+    "product_of_integers": Case(INTS, "s2 = Mul (ke, s)", "c", "carried product"),
+    "maximum": Case(ROW, "u = Tanh (e)  s2 = Max (s, u)", "b", "carried maximum"),
+    "maximum_of_three": Case(ROW, "u = Neg (e)  s2 = Max (e, s, u)", "b", "carried maximum"),
+    "minimum": Case(ROW, "u = Tanh (e)  s2 = Min (u, s)", "b", "carried minimum"),
+    "maximum_of_integers": Case(INTS, "s2 = Max (s, ke)", "c", "carried maximum"),
+    "minimum_of_integers": Case(INTS, "s2 = Min (s, ke)", "c", "carried minimum"),
+    "and": Case(FLAGS, "s2 = And (s, pe)", "f", "carried conjunction"),
+    "or": Case(FLAGS, "s2 = Or (s, pe)", "f", "carried disjunction"),
+    "xor": Case(FLAGS, "s2 = Xor (pe, s)", "f", "carried parity"),
+    "sum_and_rows": Case(
+        ROW, "y = Tanh (e)  s2 = Add (s, y)", "b", "carried sum", collected="float[4]"
+    ),
+    "sum_of_new_opset": Case(ROW, "u = Tanh (e)  s2 = Add (s, u)", "b", "carried sum", opset=20),
+    "product_of_new_opset": Case(
+        ROW, "u = Tanh (e)  s2 = Mul (s, u)", "b", "carried product", opset=20
+    ),
+}
+ROWS = "float[R,4]"
+WIDE = "float[4,R]"
+APPENDED = {
+    "append": Case(
+        ROWS,
+        "u = Tanh (e)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (s, v)",
+        "start",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_to_nothing": Case(
+        ROWS,
+        "u = Tanh (e)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = -2> (s, v)",
+        "Slice (start, zero1, zero1)",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_to_nothing_known": Case(
+        ROWS,
+        "u = Tanh (e)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (s, v)",
+        "Constant <value = float[0,4] {}> ()",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_columns": Case(
+        WIDE,
+        "u = Tanh (e)  v = Unsqueeze (u, one1)  s2 = Concat <axis = 1> (s, v)",
+        "Transpose <perm = [1, 0]> (start)",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_two": Case(
+        ROWS,
+        """u = Tanh (e)  v = Unsqueeze (u, zero1)  h = Unsqueeze (e, zero1)
+            q = Concat <axis = 0> (s, v)  s2 = Concat <axis = 0> (q, h, v)""",
+        "start",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_scalars": Case(
+        "int64[R]",
+        "u = ArgMax <axis = 0, keepdims = 1> (e)  s2 = Concat <axis = 0> (s, u)",
+        "c",
+        "carried Concat",
+        scans=False,
+    ),
+    "append_flags": Case(
+        "bool[R]",
+        "s2 = Concat <axis = 0> (s, pe)",
+        "f",
+        "carried Concat",
+        scans=False,
+    ),
+}
+WRITTEN = {
+    "write_row": Case(
+        ROWS,
+        """j = Unsqueeze (i, zero1)  q = Unsqueeze (j, zero1)  u = Tanh (e)
+            v = Unsqueeze (u, zero1)  s2 = ScatterND (s, q, v)""",
+        "Identity (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_row_of_rank_one": Case(
+        ROWS,
+        "j = Unsqueeze (i, zero1)  u = Tanh (e)  s2 = ScatterND (s, j, u)",
+        "Concat <axis = 0> (w, start)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_behind": Case(
+        ROWS,
+        "h = Add (i, one)  j = Unsqueeze (h, zero1)  s2 = ScatterND (s, j, e)",
+        "Concat <axis = 0> (w, start)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_backwards": Case(
+        ROWS,
+        """d = Sub (n, one)  h = Sub (d, i)  j = Unsqueeze (h, zero1)
+            s2 = ScatterND (s, j, e)""",
+        "Concat <axis = 0> (w, start)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_pair": Case(
+        ROWS,
+        """j = Unsqueeze (i, zero1)  q = Concat <axis = 0> (j, one1)
+            u = ReduceMax <axes = [0], keepdims = 0> (e)  s2 = ScatterND (s, q, u)""",
+        "Identity (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_elements": Case(
+        ROWS,
+        """j = Reshape (i, one_one)  h = Shape (v)  q = Expand (j, h)
+            s2 = ScatterElements <axis = 0> (s, q, v)""".replace(
+            "j =", "v = Unsqueeze (e, zero1)  one_one = Constant <value = int64[2] {1, 1}> ()  j ="
+        ),
+        "Identity (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "write_columns": Case(
+        WIDE,
+        """v = Unsqueeze (e, one1)  j = Unsqueeze (i, zero1)  h = Shape (v)  q = Expand (j, h)
+            s2 = ScatterElements <axis = 1> (s, q, v)""",
+        "Transpose <perm = [1, 0]> (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "index_add": Case(
+        ROWS,
+        """a = ArgMax <axis = 0, keepdims = 1> (e)  d = Mod (a, three)
+            s2 = ScatterND <reduction = "add"> (s, d, e)""".replace(
+            "a =", "three = Constant <value = int64 {3}> ()  a ="
+        ),
+        "start",
+        "carried write by index",
+    ),
+    "write_by_the_shape": Case(
+        ROWS,
+        """j = Unsqueeze (i, zero1)  l = Slice (s, j, o, zero1)  h = Shape (l)
+            v = Unsqueeze (e, zero1)  u = Expand (v, h)
+            q = Unsqueeze (j, zero1)  m = Expand (q, h)
+            s2 = ScatterElements <axis = 0> (s, m, u)""".replace("l =", "o = Add (j, one1)  l ="),
+        "Identity (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "index_add_onto_zeros": Case(
+        ROWS,
+        """three = Constant <value = int64 {3}> ()  a = ArgMax <axis = 0, keepdims = 1> (e)
+            d = Mod (a, three)  q = Unsqueeze (d, zero1)  v = Unsqueeze (e, zero1)
+            h = Shape (v)  m = Expand (q, h)  z0 = Shape (s)  l = ConstantOfShape (z0)
+            u = ScatterElements <axis = 0> (l, m, v)  s2 = Add (u, s)""",
+        "start",
+        "carried write by index",
+    ),
+    "count_by_index": Case(
+        INTS,
+        """a = ArgMax <axis = 0, keepdims = 1> (e)
+            s2 = ScatterElements <reduction = "add"> (s, a, one1)""",
+        "c",
+        "carried write by index",
+    ),
+}
+PREFIX = {
+    "running_sum": Case(
+        ROW, "s2 = Add (s, e)  y = Identity (s2)", "b", "carried sum", collected="float[4]"
+    ),
+    "running_sum_before": Case(
+        ROW, "s2 = Add (s, e)  y = Identity (s)", "b", "carried sum", collected="float[4]"
+    ),
+    "running_difference": Case(
+        ROW,
+        "u = Sub (s, e)  h = ReduceMax <axes = [0], keepdims = 0> (e)  s2 = Add (h, u)  "
+        "y = Identity (s2)",
+        "b",
+        "carried sum",
+        collected="float[4]",
+    ),
+    "running_count": Case(
+        "int64",
+        "u = Cast <to = 7> (pe)  h = ReduceSum <keepdims = 0> (u, zero1)  s2 = Add (s, h)  "
+        "y = Identity (s)",
+        "one",
+        "carried sum",
+        collected="int64",
+    ),
+    "all_so_far": Case(
+        FLAGS, "s2 = And (s, pe)  y = Identity (s2)", "f", "carried conj", collected="bool[4]"
+    ),
+    "any_so_far": Case(
+        FLAGS, "s2 = Or (s, pe)  y = Identity (s)", "f", "carried disj", collected="bool[4]"
+    ),
+    "parity_so_far": Case(
+        FLAGS, "s2 = Xor (s, pe)  y = Identity (s2)", "f", "carried parity", collected="bool[4]"
+    ),
+}
+LAST = {
+    "last_value": Case(ROW, "s2 = Tanh (e)", "b", "carried last value"),
+    "last_and_all": Case(
+        ROW, "y = Tanh (e)  s2 = Identity (y)", "b", "carried last value", collected="float[4]"
+    ),
+    "last_number": Case("int64", "s2 = ArgMax <axis = 0, keepdims = 0> (e)", "one", "carried l"),
+    "delayed": Case(
+        ROW, "s2 = Tanh (e)  y = Identity (s)", "b", "carried last value", collected="float[4]"
+    ),
+}
+LARGER = "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, half)"
+HALF = "half = Constant <value = float {0.5}> ()"
+CHOSEN = {
+    "masked_sum": Case(
+        ROW, "v = Add (s, e)  s2 = Where (pe, v, s)", "b", "carried sum under a condition"
+    ),
+    "masked_sum_turned": Case(
+        ROW, "v = Sub (s, e)  s2 = Where (pe, s, v)", "b", "carried sum under a condition"
+    ),
+    "masked_maximum": Case(
+        ROW, "v = Max (s, e)  s2 = Where (pe, v, s)", "b", "carried maximum under a condition"
+    ),
+    "masked_count": Case(
+        "int64",
+        f"{HALF}  {LARGER}  v = Add (s, one)  s2 = Where (l, v, s)",
+        "one",
+        "carried sum under a condition",
+    ),
+    "sum_in_a_branch": Case(
+        ROW,
+        f"""{HALF}  {LARGER}  s2 = If (l) <
+            then_branch = yes () => (float[4] v) {{ v = Add (s, e) }},
+            else_branch = no () => (float[4] v2) {{ v2 = Identity (s) }}>""",
+        "b",
+        "carried sum under a condition",
+    ),
+    "sum_of_a_choice_in_a_branch": Case(
+        ROW,
+        f"""{HALF}  {LARGER}  whole = Constant <value = float {{1}}> ()  o = Less (h, whole)
+            s2 = If (l) <
+                then_branch = yes () => (float[4] v) {{ u = Neg (e)
+                    q = If (o) <then_branch = low () => (float[4] m) {{ m = Abs (u) }},
+                                else_branch = high () => (float[4] m2) {{ m2 = Identity (u) }}>
+                    v = Add (s, q) }},
+                else_branch = no () => (float[4] v2) {{ v2 = Identity (s) }}>""",
+        "b",
+        "carried sum under a condition",
+    ),
+    "sum_by_a_constant_of_a_branch": Case(
+        ROW,
+        f"""{HALF}  {LARGER}  s2 = If (l) <
+                then_branch = yes () => (float[4] v) <float[4] w2 = {{1, 2, 3, 4}}>
+                    {{ u = Mul (e, w2)  v = Add (s, u) }},
+                else_branch = no () => (float[4] v2) {{ v2 = Identity (s) }}>""",
+        "b",
+        "carried sum under a condition",
+    ),
+    "best": Case(ROW, "l = Greater (e, s)  s2 = Where (l, e, s)", "b", "best so far"),
+    "best_turned": Case(ROW, "l = LessOrEqual (s, e)  s2 = Where (l, e, s)", "b", "best so far"),
+    "least": Case(ROW, "l = Less (e, s)  s2 = Where (l, e, s)", "b", "best so far"),
+    "best_integer": Case(
+        INTS, "l = GreaterOrEqual (ke, s)  s2 = Where (l, ke, s)", "c", "best so far"
+    ),
+    "best_number": Case(
+        "float",
+        "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, s)  s2 = Where (l, h, s)",
+        "z",
+        "best so far",
+    ),
+    "last_where": Case(ROW, "s2 = Where (pe, e, s)", "b", "last value where"),
+    "last_row_where": Case(
+        ROW, f"{HALF}  {LARGER}  s2 = Where (l, e, s)", "b", "last value where"
+    ),
+    "last_index_where": Case(
+        "int64", f"{HALF}  {LARGER}  s2 = Where (l, i, s)", "one", "last value where", scans=False
+    ),
+    "last_in_a_branch": Case(
+        ROW,
+        f"""{HALF}  {LARGER}  s2 = If (l) <
+            then_branch = yes () => (float[4] v) {{ v = Identity (e) }},
+            else_branch = no () => (float[4] v2) {{ v2 = Identity (s) }}>""",
+        "b",
+        "last value where",
+    ),
+}
+READ = {
+    "reads_the_sum_before": Case(
+        ROW, "y = Tanh (s)  s2 = Add (s, e)", "b", "carried sum", collected="float[4]"
+    ),
+    "reads_the_sum_after": Case(
+        ROW,
+        "u = Exp (e)  s2 = Add (s, u)  q = Mul (s2, u)  y = Sub (q, e)",
+        "b",
+        "carried sum",
+        collected="float[4]",
+    ),
+    "reads_both_and_appends": Case(
+        ROW,
+        "u = Exp (e)  s2 = Add (s, u)  y = Mul (s2, s)",
+        "b",
+        "carried sum",
+        collected="float[4]",
+    ),
+    "neighbours": Case(
+        ROW, "y = Sub (e, s)  s2 = Identity (e)", "b", "carried last value", collected="float[4]"
+    ),
+    "difference_of_what_was_computed": Case(
+        ROW, "s2 = Tanh (e)  y = Sub (s2, s)", "b", "carried last value", collected="float[4]"
+    ),
+    "offset_that_grows": Case(
+        "int64",
+        """u = Abs (ke)  l = ReduceSum <keepdims = 0> (u, zero1)  s2 = Add (s, l)
+            v = Cast <to = 1> (s)  y = Add (v, e)""",
+        "one",
+        "carried sum",
+        collected="float[4]",
+    ),
+    "row_by_the_count": Case(
+        "int64",
+        """l = Gather <axis = 0> (pe, zero)  u = Cast <to = 7> (l)  s2 = Add (s, u)
+            four = Constant <value = int64 {4}> ()  d = Mod (s, four)
+            y = Gather <axis = 0> (start, d)""".replace("(start", "(wide"),
+        "zero",
+        "carried sum",
+        collected="float[4]",
+    ),
+    "seen_before": Case(
+        FLAGS,
+        "s2 = Or (s, pe)  q = Not (s)  y = And (pe, q)",
+        "f",
+        "carried disj",
+        collected="bool[4]",
+    ),
+}
+
+
+def _taken(then: str, state: str = ROW) -> str:
+    """Compute ``s2`` in a branch, where a condition holds that does not read ``s``."""
+    return f"""{HALF}  {LARGER}  s2 = If (l) <
+            then_branch = yes () => ({state} v) {{ {then} }},
+            else_branch = no () => ({state} v2) {{ v2 = Identity (s) }}>"""
+
+
+IN_BRANCH = {
+    "sum_of_what_a_branch_computes": Case(
+        ROW, _taken("a = Tanh (e)  d = Mul (a, e)  v = Add (s, d)"), "b", "carried sum under"
+    ),
+    "sum_of_what_a_branch_reads": Case(
+        ROW,
+        _taken("a = Gather <axis = 0> (x, i)  v = Add (a, s)"),
+        "b",
+        "carried sum under",
+        scans=False,
+    ),
+    "last_value_of_a_branch": Case(
+        ROW, _taken("a = Tanh (e)  v = Mul (a, e)"), "b", "last value where"
+    ),
+    "rows_of_some": Case(
+        ROWS,
+        _taken("a = Unsqueeze (e, zero1)  v = Concat <axis = 0> (s, a)", ROWS),
+        "start",
+        "rows under a condition",
+        scans=False,
+        nests=False,
+    ),
+    "columns_of_some": Case(
+        WIDE,
+        _taken("a = Exp (e)  d = Unsqueeze (a, one1)  v = Concat <axis = 1> (s, d)", WIDE),
+        "Transpose <perm = [1, 0]> (start)",
+        "rows under a condition",
+        scans=False,
+        nests=False,
+    ),
+    "rows_of_the_others": Case(
+        ROWS,
+        f"""{HALF}  {LARGER}  q = Tanh (e)  h2 = Unsqueeze (q, zero1)  s2 = If (l) <
+            then_branch = yes () => (float[R,4] v2) {{ v2 = Identity (s) }},
+            else_branch = no () => (float[R,4] v) {{ v = Concat <axis = 0> (s, h2) }}>""",
+        "start",
+        "rows under a condition",
+        scans=False,
+        nests=False,
+    ),
+    "rows_in_front": Case(
+        ROWS,
+        "u = Tanh (e)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (v, s)",
+        "start",
+        "rows in front",
+        scans=False,
+    ),
+    "rows_in_front_of_nothing": Case(
+        ROWS,
+        "u = Tanh (e)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (v, s)",
+        "Slice (start, zero1, zero1)",
+        "rows in front",
+        scans=False,
+    ),
+    "rows_of_some_in_front": Case(
+        ROWS,
+        _taken("a = Unsqueeze (e, zero1)  v = Concat <axis = 0> (a, s)", ROWS),
+        "start",
+        "rows in front under a condition",
+        scans=False,
+        nests=False,
+    ),
+}
+NONE = "none = Constant <value = int64 {-1}> ()"
+FIRST = {
+    "first_index_where": Case(
+        "int64",
+        f"{HALF}  {LARGER}  {NONE}  q = Equal (s, none)  a = And (l, q)  s2 = Where (a, i, s)",
+        "Neg (one)",
+        "first iteration where",
+        scans=False,
+    ),
+    "first_index_behind_one_that_was_found": Case(
+        "int64",
+        f"{HALF}  {LARGER}  q = Less (s, zero)  a = And (q, l)  s2 = Where (a, i, s)",
+        "Identity (one)",
+        "first iteration where",
+        scans=False,
+    ),
+    "first_index_of_a_whole_number": Case(
+        "int64",
+        """h = ReduceSum <keepdims = 0> (e)  o = Cast <to = 7> (h)  l = Cast <to = 9> (o)
+            q = Less (s, zero)  a = And (q, l)  s2 = Where (a, i, s)""",
+        "Neg (one)",
+        "first iteration where",
+        scans=False,
+    ),
+    "first_index_of_a_boolean_that_was_cast": Case(
+        "int64",
+        f"""{HALF}  {LARGER}  o = Cast <to = 1> (l)  m = Cast <to = 9> (o)
+            q = Less (s, zero)  a = And (q, m)  s2 = Where (a, i, s)""",
+        "Neg (one)",
+        "first iteration where",
+        scans=False,
+    ),
+    "first_index_in_a_branch": Case(
+        "int64",
+        f"""{HALF}  {LARGER}  q = Greater (zero, s)  a = And (q, l)  s2 = If (a) <
+            then_branch = yes () => (int64 v) {{ v = Add (i, one) }},
+            else_branch = no () => (int64 v2) {{ v2 = Identity (s) }}>""",
+        "Neg (one)",
+        "first iteration where",
+        scans=False,
+    ),
+    "any_of_them": Case(FLAGS, "l = Greater (e, b)  s2 = Or (s, l)", "f", "carried disjunction"),
+}
+CASES = REDUCED | APPENDED | WRITTEN | PREFIX | LAST | CHOSEN | READ | IN_BRANCH | FIRST
+
+
+def _cases() -> list[tuple[str, str]]:
+    return [(n, d) for n, case in CASES.items() for d in DIALECTS if case.scans or d != "scan"]
+
+
+@pytest.mark.parametrize(("name", "dialect"), _cases())
+def test_a_pattern_ends_without_a_loop(name: str, dialect: str) -> None:
+    case = CASES[name]
+    lengths = [n for n in LENGTHS if n or dialect != "scan"]
+    found = prove(case.text(dialect), *map(feeds, lengths), opset=case.opset)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FUSED
+    assert any(note.startswith(case.name) for note in decision.notes), decision.notes
+
+
+SIZES = ((0, 2), (1, 1), (2, 0), (3, 1), (3, 7))
+
+
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if not c.collected and c.nests])
+def test_a_pattern_inside_of_a_map(name: str) -> None:
+    case = CASES[name]
+    before = model(nested(case.text("counted")), case.opset)
+    found = read(before)
+    is_open = "[R" in case.state or ",R" in case.state  # unknown dimensions of no groups are 0
+    feeds_ = [nested_feeds(*size) for size in SIZES[is_open:]]
+    assert same(before, found.model, *feeds_) == len(feeds_)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+SPOILT = [np.nan, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sum", "product", "maximum", "minimum", "maximum_of_three", "running_sum"),
+        *("masked_sum", "masked_maximum", "best", "best_turned", "least", "last_where"),
+    ],
+)
+def test_a_nan_or_an_infinity_spoils_what_it_spoils_in_the_loop(name: str) -> None:
+    rng = np.random.default_rng(1)
+    many = []
+    for length in (1, 2, 7, 64):
+        for _ in range(6):
+            one = dict(feeds(length))
+            one["x"] = np.where(
+                rng.random((length, 4)) < 0.3, rng.choice(SPOILT, (length, 4)), one["x"]
+            ).astype(np.float32)
+            one["b"] = np.where(rng.random(4) < 0.2, np.nan, one["b"]).astype(np.float32)
+            many.append(one)
+    text = CASES[name].text("counted").replace("Tanh", "Identity")
+    prove(text, *many)
+
+
+EXACT = {
+    "sum": "exact",
+    "product": "exact",
+    "maximum": None,
+    "sum_of_integers": None,
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_keeps_what_would_round_in_another_order(name: str) -> None:
+    case = CASES[name]
+    found = read(model(case.text("counted")), exact=True)
+    assert found.codes == ([EXACT[name]] if EXACT[name] else [])
+    assert bool(found.loops) == (EXACT[name] is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Miss:
+    """A loop that is close to a pattern.
+
+    Attributes:
+        case: The loop.
+        code: Why it stays.
+        op_type: The node that decides it.
+    """
+
+    case: Case
+    code: str
+    op_type: str
+
+
+def _miss(state: str, body: str, begin: str, code: str, op_type: str, **more: str) -> Miss:
+    return Miss(Case(state, body, begin, "", **more), code, op_type)  # type: ignore[arg-type]
+
+
+MISSES = {
+    "saturating_sum": _miss(ROW, "u = Add (s, e)  s2 = Min (u, b)", "b", "recurrence", "Min"),
+    "clipped_sum": _miss(ROW, "u = Add (s, e)  s2 = Relu (u)", "b", "recurrence", "Relu"),
+    "sum_that_reads_itself": _miss(
+        ROW, "u = Mul (s, e)  s2 = Add (s, u)", "b", "recurrence", "Add"
+    ),
+    "doubled_sum": _miss(ROW, "u = Add (s, s)  s2 = Add (u, e)", "b", "recurrence", "Add"),
+    "subtracted_from": _miss(ROW, "s2 = Sub (e, s)", "b", "recurrence", "Sub"),
+    "decayed_sum": _miss(ROW, "u = Mul (s, b)  s2 = Add (u, e)", "b", "recurrence", "Add"),
+    "condition_that_reads_the_state": _miss(
+        ROW, "u = Greater (s, e)  v = Where (u, e, b)  s2 = Add (s, v)", "b", "recurrence", "Add"
+    ),
+    "another_output_reads_it": _miss(
+        ROW, "y = Tanh (s)  s2 = Mul (s, e)", "b", "recurrence", "Mul", collected="float[4]"
+    ),
+    "running_product": _miss(
+        ROW, "s2 = Mul (s, e)  y = Identity (s2)", "b", "recurrence", "Mul", collected="float[4]"
+    ),
+    "write_where_the_data_says": _miss(
+        "float[R,4]",
+        "a = ArgMax <axis = 0, keepdims = 1> (e)  s2 = ScatterND (s, a, e)",
+        "start",
+        "recurrence",
+        "ScatterND",
+    ),
+    "write_that_wraps": _miss(
+        "float[R,4]",
+        "h = Sub (i, one)  j = Unsqueeze (h, zero1)  s2 = ScatterND (s, j, e)",
+        "start",
+        "recurrence",
+        "ScatterND",
+    ),
+    "write_what_was_written": _miss(
+        "float[R,4]",
+        """h = Gather <axis = 0> (s, i)  v = Add (h, e)  j = Unsqueeze (i, zero1)
+            s2 = ScatterND (s, j, v)""",
+        "Identity (w)",
+        "recurrence",
+        "ScatterND",
+    ),
+    "first_where": _miss(
+        ROW, "l = Equal (s, b)  q = And (l, pe)  s2 = Where (q, e, s)", "b", "recurrence", "Where"
+    ),
+    "best_of_a_sum": _miss(
+        ROW, "v = Add (s, e)  l = Greater (v, s)  s2 = Where (l, v, s)", "b", "recurrence", "Where"
+    ),
+    "best_by_another_value": _miss(
+        ROW, "v = Neg (e)  l = Greater (v, s)  s2 = Where (l, e, s)", "b", "recurrence", "Where"
+    ),
+    "best_that_is_kept": _miss(
+        ROW, "l = Greater (s, e)  s2 = Where (l, s, e)", "b", "recurrence", "Where"
+    ),
+    "append_by_the_shape": _miss(
+        "float[R,4]",
+        """h = Shape (s)  l = Cast <to = 1> (h)  q = ReduceSum <keepdims = 0> (l, zero1)
+            m = Add (e, q)  v = Unsqueeze (m, zero1)  s2 = Concat <axis = 0> (s, v)""",
+        "start",
+        "recurrence",
+        "Concat",
+    ),
+    "append_behind_and_in_front": _miss(
+        "float[R,4]",
+        "v = Unsqueeze (e, zero1)  s2 = Concat <axis = 0> (v, s, v)",
+        "start",
+        "recurrence",
+        "Concat",
+    ),
+    "append_if_it_is_short": _miss(
+        "float[R,4]",
+        """v0 = Unsqueeze (e, zero1)  h = Shape (s)  q = Gather <axis = 0> (h, zero)
+            d = Constant <value = int64 {6}> ()  l = Less (q, d)  s2 = If (l) <
+            then_branch = yes () => (float[R,4] v) { v = Concat <axis = 0> (s, v0) },
+            else_branch = no () => (float[R,4] v2) { v2 = Identity (s) }>""",
+        "start",
+        "recurrence",
+        "If",
+    ),
+    "first_where_the_mark_may_come_back": _miss(
+        "int64",
+        """h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)
+            q = Equal (s, zero)  a = And (l, q)  s2 = Where (a, i, s)""",
+        "zero",
+        "recurrence",
+        "Where",
+    ),
+    "sum_of_what_may_fail": _miss(
+        ROW,
+        """l0 = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (l0, z)  s2 = If (l) <
+            then_branch = yes () => (float[4] v)
+                { a = ArgMax <axis = 0, keepdims = 0> (e)  d = Gather <axis = 0> (start, a)
+                  v = Add (s, d) },
+            else_branch = no () => (float[4] v2) { v2 = Identity (s) }>""",
+        "b",
+        "control-flow",
+        "ArgMax",
+    ),
+    "append_twice_itself": _miss(
+        "float[R,4]", "s2 = Concat <axis = 0> (s, s)", "start", "recurrence", "Concat"
+    ),
+    "append_what_was_read_of_it": _miss(
+        "float[R,4]",
+        """v = Gather <axis = 0> (s, zero1)  s2 = Concat <axis = 0> (s, v)""",
+        "start",
+        "recurrence",
+        "Concat",
+    ),
+    "append_and_count": _miss(
+        "float[R,4]",
+        """v = Unsqueeze (e, zero1)  s2 = Concat <axis = 0> (s, v)
+            h = Shape (s)  y = Cast <to = 1> (h)""",
+        "start",
+        "recurrence",
+        "Concat",
+        collected="float[2]",
+    ),
+    "shape_that_may_grow": _miss(
+        "float[Q]", "s2 = Add (s, e)", "z1", "unknown-shape", "Add", result="float[Q2]"
+    ),
+}
+
+
+NEVER_RUNS = ("append_and_count", "shape_that_may_grow")
+"""What collects values of several shapes is an error from the second iteration on."""
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_a_near_miss_stays_a_loop(name: str) -> None:
+    miss = MISSES[name]
+    text = miss.case.text("counted").replace("begin = Identity (z1)", "begin = Reshape (z, one1)")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *map(feeds, (1, 2, 3, 7))) or name in NEVER_RUNS
+    reasons = [(r.code.value, r.op_type) for d in found.decisions for r in d.reasons]
+    assert (miss.code, miss.op_type) in reasons, reasons
+
+
+def test_an_early_exit_stays_a_loop() -> None:
+    text = (
+        CASES["sum_onto_scalar"]
+        .text("counted")
+        .replace("go = Identity (cond)", "go = Less (s2, z)")
+    )
+    assert kept(text).codes == ["early-exit"]
+
+
+RESIZED = """
+            a = ArgMax <axis = 0, keepdims = 1> (e)  m = Add (a, one1)
+            d = Constant <value = int64[2] {0, 1}> ()  h = Unsqueeze (e, d)
+            o = Constant <value = int64[2] {1, 1}> ()  l = Concat <axis = 0> (o, m)
+            g = Resize <mode = "linear"> (h, , , l)  q = ReduceMax <keepdims = 0> (g)
+            u = Mul (e, q)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (s, v)"""
+
+
+@pytest.mark.parametrize("begin", ["start", "Slice (start, zero1, zero1)"])
+@pytest.mark.parametrize("auto", [True, False])
+def test_a_loop_that_copies_what_it_appended_becomes_one_that_collects(
+    begin: str, auto: bool
+) -> None:
+    before = model(loop("counted", ROWS, RESIZED, begin))
+    found = read(before, auto=auto)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.EXPANDED
+    assert decision.form == "Loop with scan output"
+    lengths = (0, 1, 2, 7, 64)
+    assert same(before, found.model, *map(feeds, lengths)) == len(lengths)
+
+
+def pair(first: str, second: str, body: str, starts: str = "z, one") -> str:
+    """Return a graph whose Loop carries ``s`` and ``d``."""
+    return f"""g ({INPUTS}) => ({first} r, {second} r2) {{ {SCALARS} {COUNT}
+        r, r2 = Loop (n, t, {starts}) <body = step (int64 i, bool cond, {first} s, {second} d)
+            => (bool go, {first} s2, {second} d2) {{
+            e = Gather <axis = 0> (x, i)
+            h = ReduceMax <axes = [0], keepdims = 0> (e)
+            {body}
+            go = Identity (cond)
+        }}>
+    }}"""
+
+
+TAKES = """l = {op} (h, s)
+    s2, d2 = If (l) <
+        then_branch = yes () => (float v, {kind} v2) {{ v = Identity (h)  v2 = Identity ({what}) }},
+        else_branch = no () => (float u, {kind} u2) {{ u = Identity (s)  u2 = Identity (d) }}>"""
+PAIRS = {
+    "index_of_the_best": pair(
+        "float", "int64", "l = Greater (h, s)  s2 = Where (l, h, s)  d2 = Where (l, i, d)"
+    ),
+    "index_of_the_last_best": pair(
+        "float", "int64", "l = GreaterOrEqual (h, s)  s2 = Where (l, h, s)  d2 = Where (l, i, d)"
+    ),
+    "index_of_the_least": pair("float", "int64", TAKES.format(op="Less", kind="int64", what="i")),
+    "row_of_the_best": pair(
+        "float", "float[4]", TAKES.format(op="Greater", kind="float[4]", what="e"), "z, b"
+    ),
+    "index_of_the_best_in_each_column": pair(
+        "float[4]",
+        "int64[4]",
+        "l = Greater (e, s)  f4 = Shape (k)  s2 = Where (l, e, s)  "
+        "q = Expand (i, four)  d2 = Where (l, q, d)".replace(
+            "f4 = Shape (k)", "four = Constant <value = int64[1] {4}> ()"
+        ),
+        "b, c",
+    ),
+    "row_of_the_best_of_one_element": pair(
+        "float[1]",
+        "float[4]",
+        TAKES.format(op="Greater", kind="float[4]", what="e")
+        .replace("(h, s)", "(hh, s)")
+        .replace("Identity (h)", "Identity (hh)")
+        .replace("float v,", "float[1] v,")
+        .replace("float u,", "float[1] u,")
+        .replace("l = ", "hh = Unsqueeze (h, zero1)  l = "),
+        "z1, b",
+    ).replace("r, r2 =", "z1 = Unsqueeze (z, zero1)  r, r2 ="),
+    "sum_and_maximum": pair("float", "float[4]", "s2 = Max (s, h)  d2 = Add (d, e)", "z, b"),
+    "count_and_last": pair("int64", "float[4]", "s2 = Add (s, n)  d2 = Tanh (e)", "one, b"),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_patterns_in_one_loop(name: str) -> None:
+    ties = [dict(feeds(n, s)) for n in LENGTHS for s in range(3)]
+    for at, one in enumerate(ties):
+        if at % 3:
+            one["x"] = np.round(one["x"])
+            one["z"] = np.float32(-1)
+        if at % 3 == 2 and len(one["x"]) > 1:
+            one["x"][len(one["x"]) // 2] = np.nan
+    prove(PAIRS[name], *ties)
+
+
+def test_a_sum_of_sums() -> None:
+    prove(pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z"), *map(feeds, LENGTHS))
+
+
+def test_a_sum_of_sums_that_is_read_stays() -> None:
+    text = pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z")
+    text = text.replace("float d2) {", "float d2, float y) {  y = Tanh (d)", 1)
+    text = text.replace("float r2)", "float r2, float[T] ys)").replace("r, r2 =", "r, r2, ys =")
+    assert kept(text).codes == ["recurrence"]
+
+
+LISTED = f"""g (seq(float[?]) xs, float[4] b) => (float[4] r) {{ {SCALARS}
+    n = SequenceLength (xs)
+    r = Loop (TRIPS, t, b) <body = step (int64 i, bool cond, float[4] s)
+        => (bool go, float[4] s2) {{
+        e = SequenceAt (xs, i)
+        u = Tanh (e)
+        s2 = Add (s, u)
+        go = Identity (cond)
+    }}>
+}}"""
+
+
+def _lists(*lengths: int) -> list[dict[str, object]]:
+    rng = np.random.default_rng(0)
+    b = rng.standard_normal(4).astype(np.float32)
+    return [
+        {"xs": [rng.standard_normal(n).astype(np.float32) for n in sizes], "b": b}
+        for sizes in ([4, 4, 4], lengths)
+    ]
+
+
+@pytest.mark.parametrize("trips", ["n", "three"])
+def test_a_sum_of_samples_that_may_differ_in_shape_stays(trips: str) -> None:
+    """The Loop broadcasts each of them: to stack them would be an error."""
+    text = LISTED.replace("TRIPS", trips).replace(
+        "n = Seq", "three = Constant <value = int64 {3}> ()\n n = Seq"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *_lists(1, 4, 1)) == 2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_carried_value_comes_back_to_the_byte(name: str) -> None:
+    case = CASES[name]
+    assert raised_and_given_back(model(case.text("counted"), case.opset))
+    if not case.collected:
+        assert len(raised_and_given_back(model(nested(case.text("while")), case.opset))) == 2
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_raised_loop_computes_the_same(name: str) -> None:
+    case = CASES[name]
+    before = model(case.text("counted"), case.opset)
+    raised = ir.from_proto(before)
+    RaiseLoopsPass()(raised)
+    after = ir.to_proto(raised)
+    onnx.checker.check_model(after, full_check=True)
+    for length in (0, 1, 3):
+        given = feeds(length)
+        one, other = (ReferenceEvaluator(m).run(None, given) for m in (before, after))
+        difference = compare(dict(enumerate(one)), dict(enumerate(other)))
+        assert difference.equal, difference.message
+
+
+RUNNING = {
+    "product": "s2 = Mul (s, e)  y = Identity (s2)",
+    "maximum": "s2 = Max (s, e)  y = Identity (s)",
+    "minimum": "u = Tanh (e)  s2 = Min (u, s)  y = Sub (s2, u)",
+    "maximum_of_numbers": "h = ReduceMax <axes = [0], keepdims = 0> (e)  s2 = Max (s, h)  y = Add (s, e)",
+    "maximum_under_a_condition": "u = Max (s, e)  s2 = Where (pe, u, s)  y = Identity (s2)",
+}
+
+
+@pytest.mark.parametrize("trips", [1, 2, 5, 8])
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_running_total_of_so_many_iterations(name: str, trips: int) -> None:
+    text = loop("counted", ROW, RUNNING[name], "b", collected="float[4]")
+    text = text.replace("Loop (n,", "Loop (trips,").replace(
+        "begin =", f"trips = Constant <value = int64 {{{trips}}}> ()\n begin =", 1
+    )
+    spoilt = dict(feeds(8, 1))
+    spoilt["x"] = np.where(np.eye(8, 4) > 0, np.nan, spoilt["x"]).astype(np.float32)
+    prove(text, feeds(8), spoilt)
+
+
+def listed(body: str, behind: str, result: str) -> str:
+    """Return a graph whose Loop carries a sequence ``s`` that starts empty."""
+    return f"""g ({INPUTS}) => ({result}) {{ {SCALARS} {COUNT}
+        none = SequenceEmpty <dtype = 1> ()
+        all = Loop (n, t, none) <body = step (int64 i, bool cond, seq(float[4]) s)
+            => (bool go, seq(float[4]) s2) {{
+            e = Gather <axis = 0> (x, i)
+            {HALF}  {LARGER}
+            {body}
+            go = Identity (cond)
+        }}>
+        {behind}
+    }}"""
+
+
+INSERTS = """s2 = If (l) <
+            then_branch = yes () => (seq(float[4]) v) {{ {then} }},
+            else_branch = no () => (seq(float[4]) v2) {{ v2 = Identity (s) }}>"""
+LISTS = {
+    "elements_of_some": INSERTS.format(then="v = SequenceInsert (s, e)"),
+    "computed_in_the_branch": INSERTS.format(then="a = Tanh (e)  v = SequenceInsert (s, a)"),
+    "in_front": "a = Tanh (e)  s2 = SequenceInsert (s, a, zero)",
+    "some_in_front": INSERTS.format(then="v = SequenceInsert (s, e, zero)"),
+    "the_others": INSERTS.format(then="v = Identity (s)").replace(
+        "v2 = Identity (s)", "v2 = SequenceInsert (s, e)"
+    ),
+}
+BEHIND = {
+    "sequence": ("r = Identity (all)", "seq(float[4]) r"),
+    "stacked": ("r = ConcatFromSequence <axis = 0, new_axis = 1> (all)", "float[T,4] r"),
+    "joined": ("r = ConcatFromSequence <axis = 0> (all)", "float[T] r"),
+    "counted": ("r = SequenceLength (all)", "int64 r"),
+}
+
+
+@pytest.mark.parametrize("behind", BEHIND)
+@pytest.mark.parametrize("name", LISTS)
+def test_elements_that_some_iterations_insert(name: str, behind: str) -> None:
+    before = model(listed(LISTS[name], *BEHIND[behind]))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    lengths = (1, 2, 7, 64)
+    ran = same(before, found.model, *(feeds(n, seed) for n in lengths for seed in range(3)))
+    assert ran >= 6  # joining nothing is an error
+    if behind in ("sequence", "counted"):
+        assert same(before, found.model, feeds(0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [
+        ("v = SequenceInsert (s, e, i)", "conditional-append"),
+        ("a = SequenceInsert (s, e)  v = SequenceInsert (a, e)", "conditional-append"),
+        ("v = SequenceInsert (s, d)", "ragged"),
+        ("a = Compress <axis = 0> (e, pe)  v = SequenceInsert (s, a)", "control-flow"),
+    ],
+)
+def test_elements_that_are_inserted_otherwise_stay(then: str, code: str) -> None:
+    body = "pe = Gather <axis = 0> (p, i)  d = Compress <axis = 0> (e, pe)  "
+    text = listed(body + INSERTS.format(then=then), *BEHIND["sequence"])
+    before = model(text.replace("seq(float[4])", "seq(float[?])"))
+    found = read(before)
+    assert found.loops == 1
+    assert found.codes[0] == code
+    assert same(before, found.model, *map(feeds, (0, 1, 2, 7))) >= 3

@@ -1,0 +1,353 @@
+"""Loops with a recurrence: what does not depend on it runs before, what only reads it behind."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from passes.decisions import Verdict
+from tests.passes.loops import kept, model, read, same
+from tests.passes.raising.carried import (
+    COUNT,
+    DIALECTS,
+    INPUTS,
+    LENGTHS,
+    SCALARS,
+    feeds,
+    loop,
+    nested,
+    nested_feeds,
+)
+from tests.passes.raising.test_give_back import raised_and_given_back
+
+PREPARE = """
+    wide = Concat <axis = 0> (start, start)
+    wt = Constant <value = float[4,4] {0.1,0.2,0.3,0.4,-0.5,0.6,-0.7,0.8,0.9,-0.1,0.2,0.3,0.4,0.5,-0.6,0.7}> ()
+    halves = Constant <value = int64[2] {2, 2}> ()
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """A loop that carries ``s`` and yields ``y``.
+
+    Attributes:
+        body: Computes ``s2`` and ``y``.
+        moved: Operators that must have left the Loop.
+        state: The type of ``s``.
+        begin: What it starts as.
+        collected: The type of ``y``.
+        scans: Whether a Scan can be written.
+    """
+
+    body: str
+    moved: tuple[str, ...]
+    state: str = "float[4]"
+    begin: str = "b"
+    collected: str = "float[4]"
+    scans: bool = True
+
+    def text(self, dialect: str) -> str:
+        """Return the graph."""
+        return loop(
+            dialect,
+            self.state,
+            self.body,
+            self.begin,
+            collected=self.collected,
+            prepare=PREPARE,
+        )
+
+
+CELL = "h = MatMul (s, wt)  m = Add (h, v)  s2 = Tanh (m)"
+SPLITS = {
+    "input_projection": Split(
+        f"q = MatMul (e, wt)  u = Sigmoid (q)  v = Mul (u, e)  {CELL}  y = Identity (s2)",
+        ("Sigmoid", "Mul"),
+    ),
+    "output_projection": Split(
+        f"v = Identity (e)  {CELL}  l = MatMul (s2, wt)  d = Relu (l)  y = Softmax (d)",
+        ("Relu", "Softmax"),
+    ),
+    "both_projections": Split(
+        f"""q = MatMul (e, wt)  u = Sigmoid (q)  v = Mul (u, e)  {CELL}
+            l = MatMul (s2, wt)  d = Relu (l)  y = Add (d, u)""",
+        ("Sigmoid", "Mul", "Relu"),
+    ),
+    "output_of_both_ends": Split(
+        f"v = Identity (e)  {CELL}  l = MatMul (s2, wt)  d = Relu (l)  y = Sub (d, s)", ("Relu",)
+    ),
+    "a_projection_that_is_split": Split(
+        """q = MatMul (e, wt)  v = Relu (q)  l, m = Split (v, halves)
+            o = Concat <axis = 0> (m, l)  h = Mul (s, o)  d = MatMul (h, wt)  s2 = Tanh (d)
+            u = Concat <axis = 0> (l, m)  y = Mul (s2, u)""",
+        ("Relu", "Concat"),
+    ),
+    "linear_recurrence": Split(
+        """q = MatMul (e, wt)  o = Sin (q)  a = Sigmoid (o)  l = MatMul (e, wt)  v = Relu (l)
+            h = Mul (a, s)  s2 = Add (h, v)  y = Identity (s2)""",
+        ("Sigmoid", "Relu", "MatMul"),
+    ),
+    "best_path": Split(
+        """q = MatMul (e, wt)  o = Sin (q)  u = LogSoftmax (o)  l = Unsqueeze (s, one1)  m = Add (l, wt)
+            h = ReduceMax <axes = [0], keepdims = 0> (m)  s2 = Add (h, u)
+            y = ArgMax <axis = 0, keepdims = 0> (m)""",
+        ("LogSoftmax",),
+        collected="int64[4]",
+    ),
+    "running_total_in_the_recurrence": Split(
+        """q = Exp (e)  u = Sin (q)  h = Mul (s, u)  s2 = Cos (h)
+            l = MatMul (s2, wt)  d = Relu (l)  y = Mul (d, q)""",
+        ("Exp", "Sin", "Relu"),
+    ),
+    "what_depends_on_no_state": Split(
+        f"v = Identity (e)  {CELL}  l = MatMul (e, wt)  d = Relu (l)  y = Softmax (d)",
+        ("Relu", "Softmax"),
+    ),
+    "the_iteration_number": Split(
+        f"""o = Cast <to = 1> (i)  l = Sin (o)  q = Mul (e, l)  v = Exp (q)  {CELL}
+            y = Mul (s2, l)""",
+        ("Sin", "Exp"),
+        scans=False,
+    ),
+    "beside_what_cannot_be_batched": Split(
+        """n1 = Unique <sorted = 1> (e)  n2 = Exp (n1)  o = ReduceSum <keepdims = 0> (n2)
+            q = MatMul (e, wt)  u = Sigmoid (q)  l = Mul (u, e)  v = Add (l, o)
+            h = MatMul (s, wt)  m = Add (h, v)  s2 = Tanh (m)  y = Relu (s2)""",
+        ("Sigmoid",),
+    ),
+    "a_condition": Split(
+        """q = MatMul (e, wt)  u = Sigmoid (q)  d = Mul (s, u)  m = Tanh (d)  l = Not (pe)
+            s2 = Where (l, m, s)  o = Where (pe, s2, u)  y = Exp (o)""",
+        ("Sigmoid", "Exp"),
+    ),
+}
+
+
+def _cases() -> list[tuple[str, str]]:
+    return [(n, d) for n, case in SPLITS.items() for d in DIALECTS if case.scans or d != "scan"]
+
+
+@pytest.mark.parametrize(("name", "dialect"), _cases())
+def test_a_loop_keeps_its_recurrence_alone(name: str, dialect: str) -> None:
+    case = SPLITS[name]
+    before = model(case.text(dialect))
+    found = read(before)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FISSIONED, decision.reasons
+    assert "recurrence" in found.codes
+    assert found.loops == 1
+    left = operators_in_loops(found.model)
+    assert not left.intersection(case.moved), left
+    lengths = [n for n in LENGTHS if n or dialect != "scan"]
+    assert same(before, found.model, *map(feeds, lengths)) == len(lengths)
+
+
+def operators_in_loops(given: object) -> set[str]:
+    """Return the operators in the bodies of all Loops and Scans of the main graph."""
+    nodes = given.graph.node  # type: ignore[attr-defined]
+    bodies = (a.g for node in nodes for a in node.attribute if a.name == "body")
+    return {node.op_type for body in bodies for node in body.node}
+
+
+def carried(
+    state: str,
+    body: str,
+    starts: str,
+    inner: str,
+    after: str,
+    outputs: str,
+    names: str,
+    prepare: str = "",
+) -> str:
+    """Return a graph whose Loop carries several values."""
+    return f"""g ({INPUTS}) => ({outputs}) {{ {SCALARS} {COUNT} {PREPARE} {prepare}
+        {names} = Loop (n, t, {starts}) <body = step (int64 i, bool cond, {inner})
+            => (bool go, {after}) {{
+            e = Gather <axis = 0> (x, i)
+            pe = Gather <axis = 0> (p, i)
+            {body}
+            go = Identity (cond)
+        }}>
+        {state}
+    }}"""
+
+
+IN_FRONT = "q = MatMul (e, wt)  u = Sigmoid (q)  v = Mul (u, e)"
+SEVERAL = {
+    "appended_to_a_sequence": carried(
+        "ys = ConcatFromSequence <axis = 0, new_axis = 1> (all)",
+        f"{IN_FRONT}  {CELL}  l = MatMul (s2, wt)  d = Relu (l)  c2 = SequenceInsert (c1, d)",
+        "b, none",
+        "float[4] s, seq(float[4]) c1",
+        "float[4] s2, seq(float[4]) c2",
+        "float[4] r, float[T,4] ys",
+        "r, all",
+        "none = SequenceEmpty <dtype = 1> ()",
+    ),
+    "appended_by_concat": carried(
+        "",
+        f"{IN_FRONT}  {CELL}  l = MatMul (s2, wt)  d = Relu (l)  o = Unsqueeze (d, zero1)"
+        "  c2 = Concat <axis = 0> (c1, o)",
+        "b, start",
+        "float[4] s, float[R,4] c1",
+        "float[4] s2, float[R2,4] c2",
+        "float[4] r, float[Q,4] ys",
+        "r, ys",
+    ),
+    "a_sum_of_what_it_yields": carried(
+        "",
+        f"{IN_FRONT}  {CELL}  l = MatMul (s2, wt)  d = Relu (l)  c2 = Add (c1, d)",
+        "b, w0",
+        "float[4] s, float[4] c1",
+        "float[4] s2, float[4] c2",
+        "float[4] r, float[4] ys",
+        "r, ys",
+        "w0 = Neg (b)",
+    ),
+    "a_sum_that_it_reads": carried(
+        "",
+        f"c2 = Add (c1, e)  q = MatMul (c2, wt)  v = Sigmoid (q)  {CELL}",
+        "b, w0",
+        "float[4] s, float[4] c1",
+        "float[4] s2, float[4] c2",
+        "float[4] r, float[4] ys",
+        "r, ys",
+        "w0 = Neg (b)",
+    ),
+    "a_best_beside_it": carried(
+        "",
+        f"{IN_FRONT}  {CELL}  l = Greater (u, c1)  c2 = Where (l, u, c1)",
+        "b, w0",
+        "float[4] s, float[4] c1",
+        "float[4] s2, float[4] c2",
+        "float[4] r, float[4] ys",
+        "r, ys",
+        "w0 = Neg (b)",
+    ),
+    "two_recurrences": carried(
+        "",
+        f"{IN_FRONT}  h = Mul (s, c1)  m = Add (h, v)  s2 = Tanh (m)  l = Add (s2, c1)"
+        "  c2 = Cos (l)  d = MatMul (c2, wt)  o = Relu (d)  y = Exp (o)",
+        "b, w0",
+        "float[4] s, float[4] c1",
+        "float[4] s2, float[4] c2, float[4] y",
+        "float[4] r, float[4] ys, float[T,4] zs",
+        "r, ys, zs",
+        "w0 = Neg (b)",
+    ),
+    "a_counter_that_it_yields": carried(
+        "",
+        f"{IN_FRONT}  {CELL}  c2 = Add (c1, one)  l = Cast <to = 1> (c1)  d = Add (l, s2)"
+        "  o = Sin (d)  y = Exp (o)",
+        "b, one",
+        "float[4] s, int64 c1",
+        "float[4] s2, int64 c2, float[4] y",
+        "float[4] r, int64 ys, float[T,4] zs",
+        "r, ys, zs",
+    ),
+}
+
+
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_loop_that_carries_several_values_keeps_its_recurrence(name: str, auto: bool) -> None:
+    before = model(SEVERAL[name])
+    found = read(before, auto=auto)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FISSIONED, decision.reasons
+    assert found.loops == 1
+    assert not operators_in_loops(found.model) & {"Sigmoid", "Relu", "Exp", "Concat"}
+    joins = "ConcatFromSequence" in SEVERAL[name]  # of nothing it is an error
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS) - joins
+
+
+@pytest.mark.parametrize("name", [n for n, case in SPLITS.items() if case.scans])
+def test_a_loop_inside_of_a_loop(name: str) -> None:
+    """The outer one is a map: whether it is batched or not, the results are right."""
+    text = loop("counted", "float[4]", SPLITS[name].body, "b", prepare=PREPARE)
+    before = model(nested(text))
+    found = read(before)
+    sizes = ((0, 3), (1, 0), (2, 3), (3, 1))
+    assert same(before, found.model, *(nested_feeds(*size) for size in sizes)) == len(sizes)
+
+
+STAYS = {
+    "nothing_beside_it": ("v = Identity (e)  {cell}", "recurrence"),
+    "no_more_than_a_view": ("v = Identity (e)  {cell}  y = Unsqueeze (s2, zero1)", "recurrence"),
+    "what_cannot_be_batched": (
+        "q = Unique <sorted = 1> (e)  u = Exp (q)  v = ReduceSum <keepdims = 0> (u)  {cell}",
+        "recurrence",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_a_loop_from_which_nothing_can_be_taken_stays(name: str) -> None:
+    body, code = STAYS[name]
+    collected = "float[1,4]" if "y =" in body else ""
+    body = body.format(cell=CELL)
+    found = kept(loop("counted", "float[4]", body, "b", collected=collected, prepare=PREPARE))
+    assert code in found.codes
+
+
+def test_a_loop_that_ends_by_what_it_computes_stays() -> None:
+    text = SPLITS["both_projections"].text("counted")
+    text = text.replace(
+        "go = Identity (cond)", "l9 = ReduceMax <keepdims = 0> (s2)  go = Less (l9, z)"
+    )
+    assert kept(text).codes == ["early-exit"]
+
+
+def test_exact_keeps_what_would_round_otherwise() -> None:
+    before = model(SPLITS["input_projection"].text("counted"))
+    found = read(before, exact=True)
+    assert not operators_in_loops(read(before).model) & {"Sigmoid"}
+    assert "MatMul" in operators_in_loops(found.model)
+    assert found.decisions[0].verdict is Verdict.KEPT
+
+
+@pytest.mark.parametrize(
+    ("front", "rounds"),
+    [
+        ("q = MatMul (e, wt)  u = Sigmoid (q)  v = Mul (u, e)", True),
+        ("q = Abs (e)  u = Sqrt (q)  o = Neg (u)  v = Mul (o, e)", False),
+    ],
+    ids=["a product", "elementwise"],
+)
+def test_the_report_says_whether_a_split_rounds_otherwise(front: str, rounds: bool) -> None:
+    body = f"{front}  {CELL}  y = Identity (s2)"
+    text = loop("counted", "float[4]", body, "b", collected="float[4]", prepare=PREPARE)
+    (decision,) = read(model(text)).decisions
+    assert decision.verdict is Verdict.FISSIONED
+    assert any("rounds otherwise" in note for note in decision.notes) == rounds
+
+
+def test_a_target_without_loops_gets_no_other_loop() -> None:
+    before = model(SPLITS["input_projection"].text("counted"))
+    assert read(before, lacks=["Loop"]).decisions[0].verdict is Verdict.KEPT
+
+
+@pytest.mark.parametrize("opset", [13, 20])
+def test_other_opsets(opset: int) -> None:
+    before = model(SPLITS["both_projections"].text("counted"), opset)
+    found = read(before)
+    assert found.decisions[0].verdict is Verdict.FISSIONED
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_the_map_behind_may_ask_how_many_iterations_there_were() -> None:
+    """A node that may fail without samples stands behind an If on their number."""
+    body = f"""v = Identity (e)  {CELL}  o = ReduceSum <keepdims = 0> (b)  q = Cast <to = 7> (o)
+            m2 = Abs (q)  k2 = Add (m2, one)  l = Div (k2, m2)  u = Cast <to = 1> (l)
+            d = Mul (s2, u)  h2 = Relu (d)  y = Softmax (h2)"""
+    before = model(loop("counted", "float[4]", body, "b", collected="float[4]", prepare=PREPARE))
+    found = read(before)
+    assert found.decisions[0].verdict is Verdict.FISSIONED
+    same(before, found.model, *map(feeds, LENGTHS))
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_a_loop_that_is_raised_in_vain_comes_back_to_the_byte(name: str) -> None:
+    assert not raised_and_given_back(model(SPLITS[name].text("counted")))

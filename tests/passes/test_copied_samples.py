@@ -1,0 +1,147 @@
+"""Few samples run by copies of the body, so that what needs no guard needs no loop either."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from tests.passes.loops import model, same
+from tests.passes.test_read_loops_bags import bags, feed
+
+MAPS = """g (float[T, 4] x, int64[B] n, float[4] w) => ({outputs}) {{
+    s = SplitToSequence <axis = 0> (x, n)
+    a = Constant <value_ints = [0]> ()
+    {maps}
+}}"""
+SUM = "body = b (float[L, 4] e) => (float[4] o) { p = Mul (e, w) o = ReduceSum <keepdims = 0> (p, a) }"
+GRAPHS = {
+    "bags": bags("ReduceSum"),
+    "stacked": MAPS.format(
+        outputs="float[B, 4] y",
+        maps=f"q = SequenceMap (s) <{SUM}> y = ConcatFromSequence <axis = 0, new_axis = 1> (q)",
+    ),
+    "stacked along the last axis": MAPS.format(
+        outputs="float[4, B] y",
+        maps=f"q = SequenceMap (s) <{SUM}> y = ConcatFromSequence <axis = -1, new_axis = 1> (q)",
+    ),
+    "joined": MAPS.format(
+        outputs="float[M] y",
+        maps=f"q = SequenceMap (s) <{SUM}> y = ConcatFromSequence <axis = 0> (q)",
+    ),
+    "a sequence": MAPS.format(outputs="seq(float[4]) q", maps=f"q = SequenceMap (s) <{SUM}>"),
+}
+READS = """SequenceMap (s) <body = b (float[L, 4] e) => (float[{dims}] o) {{
+    {position} c = Constant <value_ints = [{axis}]> ()
+    f = Gather <axis = 1> (e, k) g = Unsqueeze (f, c) h = Exp (g) p = Neg (h) r = Tanh (p)
+    o = ReduceSum <keepdims = 0> (r, {sums}) }}>"""
+GRAPHS |= {
+    f"column {name}": MAPS.format(
+        outputs=f"float[B, {dims}] y",
+        maps="d = Constant <value_ints = [1]> () t = Constant <value_ints = [0, 1]> ()"
+        + f"q = {READS.format(position=position, axis=axis, sums=sums, dims=dims)}"
+        "y = ConcatFromSequence <axis = 0, new_axis = 1> (q)",
+    )
+    for name, position, axis, sums, dims in (
+        ("by a vector, and another axis", "k = Constant <value_ints = [2]> ()", 1, "a", "C, D"),
+        (
+            "by two places, and another axis",
+            "k = Constant <value_ints = [3, 1]> ()",
+            1,
+            "a",
+            "C, D",
+        ),
+        (
+            "by a number at run time",
+            "i = Size (n) j = Constant <value_int = 4> () k = Mod (i, j)",
+            1,
+            "a",
+            "C",
+        ),
+        ("by a number, and its axis", "k = Constant <value_int = 2> ()", 1, "a", "C"),
+        ("by a number, and another axis", "k = Constant <value_int = 2> ()", 0, "d", "C"),
+    )
+}
+
+
+def fed(name: str, lengths: list[int]) -> dict[str, Any]:
+    if name == "bags":
+        ends = np.cumsum([0, *lengths])
+        return feed(int(ends[-1]), [int(end) for end in ends[:-1]])
+    x = np.random.default_rng(len(lengths)).standard_normal((sum(lengths), 4))
+    n = np.array(lengths, np.int64)
+    return {"x": x.astype(np.float32), "n": n, "w": np.float32([1, 2, 0, -1])}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_number_of_samples_is_right_and_no_loop_is_left(name: str) -> None:
+    before = model(GRAPHS[name])
+    result = rewriter.rewrite(before)
+    assert result.report.after.loops == 0
+    assert any("by copies of the body" in n for d in result.report.decisions for n in d.notes)
+    lengths = [[], [3], [2, 0], [1, 2, 3], [0, 4, 1, 2], [2] * 5, [0] * 7]
+    feeds = [fed(name, one) for one in lengths if one or name == "bags"]
+    assert same(before, result.model, *feeds) == len(feeds)
+
+
+def test_what_is_read_and_stacked_from_the_back_comes_out_so() -> None:
+    text = """g (float[T, 4] x, int64[B, 2] n, float[4] w) => (float[4, B] y) {
+        a = Constant <value_ints = [0]> ()
+        y = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
+                  scan_output_directions = [1], body = step (int64[2] k) => (float[4] o) {
+            one = Constant <value_ints = [1]> ()
+            two = Constant <value_ints = [2]> ()
+            from = Slice (k, a, one)
+            to = Slice (k, one, two)
+            e = Slice (x, from, to, a)
+            p = Mul (e, w)
+            o = ReduceSum <keepdims = 0> (p, a)
+        }> (n)
+    }"""
+    before = model(text)
+    result = rewriter.rewrite(before)
+    assert any("by copies of the body" in n for d in result.report.decisions for n in d.notes)
+    x = np.random.default_rng(0).standard_normal((9, 4)).astype(np.float32)
+    bounds = np.array([[0, 3], [2, 2], [1, 9], [4, 5], [0, 9], [8, 9]])
+    feeds = [{"x": x, "n": bounds[:k], "w": np.float32([1, 2, 0, -1])} for k in range(1, 7)]
+    assert same(before, result.model, *feeds) == len(feeds)
+
+
+def test_a_map_over_a_sequence_runs_in_a_loop_for_few() -> None:
+    """Its elements are read one by one, whatever their number."""
+    text = f"g (seq(float[L, 4]) s, float[4] w) => (seq(float[4]) q) {{ a = Constant <value_ints = [0]> () q = SequenceMap (s) <{SUM}> }}"
+    result = rewriter.rewrite(model(text), uniform=["s"])
+    assert all("copies" not in n for d in result.report.decisions for n in d.notes)
+
+
+def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    inner = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    return [*graph.node, *(node for one in inner for node in _nodes(one))]
+
+
+def test_no_iterations_compute_nothing() -> None:
+    """Of what a Loop was read as, too: only more samples than have copies are batched."""
+    after = rewriter.rewrite(model(GRAPHS["bags"])).model
+    asked = [node for node in after.graph.node if node.op_type == "If"]
+    (condition,) = (n for n in after.graph.node if asked[0].input[0] in n.output)
+    assert condition.op_type == "Greater"
+
+
+def test_a_copy_reads_a_row_and_keeps_its_axis_in_one_node() -> None:
+    after = rewriter.rewrite(model(GRAPHS["bags"])).model
+    (asked,) = (node for node in after.graph.node if node.op_type == "If")
+    few = next(a.g for a in asked.attribute if a.name == "else_branch")
+    made = {name: node.op_type for node in _nodes(few) for name in node.output}
+    bounds = [made[n.input[1]] for n in _nodes(few) if n.op_type == "Slice"]
+    assert bounds and set(bounds) == {"Gather"}
+
+
+@pytest.mark.parametrize(("text", "most"), [("bags", range(5, 9)), ("stacked", range(1, 4))])
+def test_what_is_asked_first_counts_too(text: str, most: range) -> None:
+    """Bags of one length are asked for in vain where they are not."""
+    decisions = rewriter.rewrite(model(GRAPHS[text])).report.decisions
+    found = [int(n.split()[2]) for d in decisions for n in d.notes if "by copies" in n]
+    assert [n in most for n in found] == [True]

@@ -1,0 +1,78 @@
+"""An If in a Loop whose condition shapes decide is the branch that it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.fold_branches import FoldBranchesPass
+from passes.graphs import all_graphs
+from tests.passes.batching.harness import run_model
+
+MODEL = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n,m,4] boxes, float[n,m] scores, bool flag) => (float[k] y) {{
+  shape = Shape (boxes)
+  zero = Constant <value_int = 0> ()
+  trips = Gather (shape, zero)
+  go = Constant <value = bool {{1}}> ()
+  none = SequenceEmpty <dtype = 1> ()
+  all = Loop (trips, go, none) <body = b (int64 i, bool on, seq(float[p]) acc)
+      => (bool further, seq(float[p]) more) {{
+    own = Gather (boxes, i)
+    mine = Gather (scores, i)
+    first = Constant <value_ints = [0]> ()
+    both = Constant <value_ints = [0, 1]> ()
+    u = Unsqueeze (own, first)
+    v = Unsqueeze (mine, both)
+    most = Constant <value_ints = [3]> ()
+    found = NonMaxSuppression (u, v, most)
+    last = Constant <value_ints = [2]> ()
+    column = Gather <axis = 1> (found, last)
+    s = Shape (column)
+    where = Constant <value_ints = [{axis}]> ()
+    d = Gather (s, where)
+    one = Constant <value_ints = [1]> ()
+    condition = Equal (d, one)
+    chosen = If ({condition}) <then_branch = t () => (int64[q] squeezed) {{
+      squeezed = Squeeze (column, one)
+    }}, else_branch = e () => (int64[q, r] same) {{
+      same = Identity (column)
+    }}>
+    flat = Constant <value_ints = [-1]> ()
+    rows = Reshape (chosen, flat)
+    r = Gather (mine, rows)
+    further = Identity (on)
+    more = SequenceInsert (acc, r)
+  }}>
+  y = ConcatFromSequence <axis = 0> (all)
+}}"""
+
+
+def ifs_of(model: ir.Model) -> int:
+    return sum(node.op_type == "If" for graph in all_graphs(model) for node in graph)
+
+
+@pytest.mark.parametrize(
+    ("axis", "condition", "folds"),
+    [(1, "condition", True), (-1, "condition", True), (0, "condition", False), (1, "flag", False)],
+)
+def test_a_condition_by_shape_is_folded(axis: int, condition: str, folds: bool) -> None:
+    before = onnx.parser.parse_model(MODEL.format(axis=axis, condition=condition))
+    model = ir.from_proto(before)
+    assert FoldBranchesPass()(model).modified is folds
+    assert ifs_of(model) == (not folds)
+    assert not FoldBranchesPass()(model).modified
+    after = ir.to_proto(model)
+    onnx.checker.check_model(after, full_check=True)
+    rng = np.random.default_rng(0)
+    corners = rng.uniform(0, 5, (3, 6, 2))
+    boxes = np.concatenate([corners, corners + 2], 2).astype(np.float32)
+    feeds = {
+        "boxes": boxes,
+        "scores": rng.uniform(0.1, 1, (3, 6)).astype(np.float32),
+        "flag": np.array(True),
+    }
+    (want,), (got,) = (run_model(m, feeds) for m in (before, after))
+    np.testing.assert_array_equal(got, want)

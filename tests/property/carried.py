@@ -1,0 +1,164 @@
+"""Random Loops that carry several values, each by one of the patterns, or by none."""
+
+from __future__ import annotations
+
+import random
+
+from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
+
+__all__ = ["draw"]
+
+
+class _Loop:
+    """The carried values and the nodes of one iteration, as text."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.lines = [
+            "e = Gather <axis = 0> (x, i)",
+            "ke = Gather <axis = 0> (k, i)",
+            "pe = Gather <axis = 0> (p, i)",
+            "we = Gather <axis = 0> (w, i)",
+        ]
+        self.states: list[tuple[str, str]] = []
+        self.collected: list[tuple[str, str]] = []
+        self.rows = ["e", "we"]
+        self.count = 0
+
+    def add(self, operation: str) -> str:
+        """Add a node and return its output."""
+        self.count += 1
+        self.lines.append(f"v{self.count} = {operation}")
+        return f"v{self.count}"
+
+    def row(self) -> str:
+        """Return a row that was there, or is made of such."""
+        one, other = self.rng.choice(self.rows), self.rng.choice(self.rows)
+        form = self.rng.choice(["{0}", "Tanh ({0})", "Mul ({0}, {1})", "Sub ({0}, {1})"])
+        return one if form == "{0}" else self.add(form.format(one, other))
+
+    def carry(self, state: str, initial: str, following: str) -> None:
+        """Add a carried value; ``following`` has ``{s}`` for it."""
+        name = f"s{len(self.states)}"
+        value = self.add(following.format(s=name))
+        self.lines.append(f"{name}n = Identity ({value})")
+        self.states.append((state, initial))
+        if state == "float[4]" and self.rng.random() < 0.3:
+            self.rows.append(self.rng.choice([name, value]))
+        if state in ("float[4]", "int64[4]", "bool[4]") and self.rng.random() < 0.3:
+            self.collected.append((state, self.rng.choice([name, value])))
+
+    def carry_any(self) -> None:
+        """Add a carried value of a random pattern."""
+        rng, name = self.rng, f"s{len(self.states)}"
+        join = rng.choice(["Add", "Sub", "Mul", "Max", "Min"])
+        match rng.randrange(16):
+            case 0 | 1:
+                row = self.row()
+                self.carry("float[4]", "b", f"{join} ({{s}}, {row})")
+            case 2:
+                total = self.add(f"{join} ({name}, {self.row()})")
+                self.carry("float[4]", "b", f"Where (pe, {total}, {{s}})")
+            case 3:
+                join = rng.choice(["Add", "Sub", "Mul", "Max", "Min"])
+                self.carry("int64[4]", "c", f"{join} ({{s}}, ke)")
+            case 4:
+                join = rng.choice(["And", "Or", "Xor"])
+                self.carry("bool[4]", "f", f"{join} (pe, {{s}})")
+            case 5:
+                row = self.add(f"Unsqueeze ({self.row()}, zero1)")
+                self.carry("float[R,4]", "start", f"Concat <axis = 0> ({{s}}, {row})")
+            case 6:
+                at, row = self.add("Unsqueeze (i, zero1)"), self.row()
+                self.carry("float[R,4]", "w", f"ScatterND ({{s}}, {at}, {row})")
+            case 7:
+                self.carry("float[4]", "b", f"Identity ({self.row()})")
+            case 8:
+                row = self.row()
+                better = self.add(f"{rng.choice(['Greater', 'LessOrEqual'])} ({row}, {name})")
+                self.carry("float[4]", "b", f"Where ({better}, {row}, {{s}})")
+                at = self.add("Expand (i, four)")
+                self.carry("int64[4]", "c", f"Where ({better}, {at}, {{s}})")
+            case 9:
+                self.carry("float[4]", "b", f"Where (pe, {self.row()}, {{s}})")
+            case 10:
+                total = self.add(f"Add ({name}, {self.row()})")
+                self.carry("float[4]", "b", f"{rng.choice(['Tanh', 'Relu'])} ({total})")
+            case 11 | 12:
+                self.carry_recurrence()
+            case 13:
+                row = self.row()
+                then = rng.choice(["Add ({s}, {row})", "Max ({row}, {s})", "Identity ({row})"])
+                self.carry("float[4]", "b", self.in_branch(then, "float[4]", row))
+            case 14:
+                row, kind = self.row(), "float[R,4]"
+                pair = rng.choice(["({s}, wide)", "(wide, {s})"])
+                then = f"Concat <axis = 0> {pair}"
+                self.carry(kind, "start", self.in_branch(then, kind, row, "Unsqueeze", ", zero1"))
+            case 15:
+                row = self.add(f"Unsqueeze ({self.row()}, zero1)")
+                self.carry("float[R,4]", "start", f"Concat <axis = 0> ({row}, {{s}})")
+
+    def carry_recurrence(self) -> None:
+        """Add a recurrence between two projections."""
+        rng, value = self.rng, self.row()
+        for _ in range(rng.randint(1, 4)):
+            value = self.add(f"{rng.choice(['Sin', 'Exp', 'Sigmoid', 'Abs'])} ({value})")
+        name = f"s{len(self.states)}"
+        total = self.add(f"{rng.choice(['Add', 'Mul', 'Sub'])} ({name}, {value})")
+        self.carry("float[4]", "b", f"{rng.choice(['Tanh', 'Sin', 'Cos'])} ({total})")
+        self.rows.append(rng.choice([name, f"{name}n"]))
+        behind = self.rows[-1]
+        for _ in range(rng.randint(0, 4)):
+            behind = self.add(f"{rng.choice(['Sin', 'Relu', 'Sigmoid', 'Neg'])} ({behind})")
+        if rng.random() < 0.6:
+            self.collected.append(("float[4]", behind))
+
+    def in_branch(
+        self, then: str, kind: str, row: str, before: str = "Sin", more: str = ""
+    ) -> str:
+        """Return an If that computes the next value in a branch, or keeps the value."""
+        flag = self.add("ReduceMax <axes = [0], keepdims = 0> (we)")
+        larger = self.add(f"Greater ({flag}, {self.rng.choice(['z', flag])})")
+        n = self.count
+        taken = then.format(s="{s}", row=f"w{n}").replace("wide", f"w{n}")
+        graphs = [f"w{n} = {before} ({row}{more})  u{n} = {taken}", f"k{n} = Identity ({{s}})"]
+        outputs = [f"u{n}", f"k{n}"]
+        if self.rng.random() < 0.3:
+            graphs, outputs = graphs[::-1], outputs[::-1]
+        one, other = graphs
+        return (
+            f"If ({larger}) < then_branch = yes () => ({kind} {outputs[0]}) {{{{ {one} }}}}, "
+            f"else_branch = no () => ({kind} {outputs[1]}) {{{{ {other} }}}}>"
+        )
+
+
+def draw(seed: int, patterns: int | None = None) -> str:
+    """Return a graph with one Loop; it may hold a recurrence."""
+    loop = _Loop(seed)
+    for _ in range(patterns or loop.rng.randint(1, 4)):
+        loop.carry_any()
+    for at, (_, value) in enumerate(loop.collected):
+        loop.lines.append(f"y{at} = Identity ({value})")
+    if loop.rng.random() < 0.6:
+        loop.lines.append(f"y{len(loop.collected)} = Identity ({loop.row()})")
+        loop.collected.append(("float[4]", ""))
+    states = list(enumerate(loop.states))
+    inner = ", ".join(f"{state} s{at}" for at, (state, _) in states)
+    after = ", ".join(f"{state} s{at}n" for at, (state, _) in states)
+    after += "".join(f", {state} y{at}" for at, (state, _) in enumerate(loop.collected))
+    outputs = [f"{state.replace('R', f'R{at}')} r{at}" for at, (state, _) in states]
+    outputs += [
+        f"{state.replace('[', '[T,')} ys{at}" for at, (state, _) in enumerate(loop.collected)
+    ]
+    names = ", ".join(output.split()[1] for output in outputs)
+    first = ", ".join(initial for _, (_, initial) in states)
+    text = "\n            ".join(loop.lines)
+    return f"""g ({INPUTS}) => ({", ".join(outputs)}) {{ {SCALARS} {COUNT}
+        four = Constant <value = int64[1] {{4}}> ()
+        {names} = Loop (n, t, {first}) <body = step (int64 i, bool cond, {inner})
+            => (bool go, {after}) {{
+            {text}
+            go = Identity (cond)
+        }}>
+    }}"""

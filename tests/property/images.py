@@ -1,0 +1,248 @@
+"""Random bodies over images of any size: chains of resizes, windows, turns and arithmetic.
+
+``python -m tests.property.images --seeds 0:500`` judges many.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from passes.errors import RewriteError
+from passes.tensors.io import TensorIo
+from rewriter import backends, models
+from rewriter.engines import plain_expansion
+from rewriter.errors import BackendError
+from rewriter.targets import TargetError
+from rewriter.tensor_io import outputs_as_lists
+from tests.passes.batching.images import FlatCase, drawn, loops_and_sequences, reached
+
+__all__ = ["Verdict", "draw_images", "judge_images"]
+
+_MOST_STEPS = 5
+
+
+@dataclasses.dataclass
+class _Body:
+    """A body as it is drawn.
+
+    Attributes:
+        rng: Draws.
+        axes: What each axis of the value is: ``h``, ``w`` or ``c``.
+        dtype: Its element type.
+        lines: The nodes so far; the value is ``v0``, ``v1``, ...
+        sums: Whether floats were summed, so that bits may differ.
+    """
+
+    rng: np.random.Generator
+    axes: str
+    dtype: str
+    lines: list[str] = dataclasses.field(default_factory=list)
+    count: int = 0
+    sums: bool = False
+
+    @property
+    def value(self) -> str:
+        return f"v{self.count}"
+
+    def step(self, text: str) -> None:
+        """Add a node; ``{x}`` is the value, ``{y}`` the next one, ``{n}`` a number of its own."""
+        x, self.count = self.value, self.count + 1
+        self.lines.append(text.format(x=x, y=self.value, n=self.count))
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def image_axes(self) -> tuple[int, int]:
+        return tuple(sorted((self.axes.index("h"), self.axes.index("w"))))  # type: ignore[return-value]
+
+
+def _ints(name: str, numbers: Sequence[int]) -> str:
+    return f"{name} = Constant <value_ints = [{', '.join(map(str, numbers))}]> () "
+
+
+def _resize(body: _Body) -> None:
+    first, second = body.image_axes()
+    mode = body.pick(["nearest", "linear", "linear", "antialias"])
+    if len(body.axes) == 4 and mode == "linear" and body.dtype == "uint8":
+        mode = "nearest"
+    kind = {"antialias": "linear"}.get(mode, mode)
+    attributes = [f'mode = "{kind}"', f"axes = [{first}, {second}]"]
+    body.sums |= body.dtype == "float" and mode != "nearest"
+    if mode == "antialias":
+        attributes.append("antialias = 1")
+    modes = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]
+    attributes.append(f'coordinate_transformation_mode = "{body.pick(modes)}"')
+    if mode == "nearest":
+        roundings = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+        attributes.append(f'nearest_mode = "{body.pick(roundings)}"')
+    if body.rng.random() < 0.3:
+        scales = ", ".join(str(body.pick([0.5, 0.7, 1.3, 2.0])) for _ in range(2))
+        text = f"s{{n}} = Constant <value_floats = [{scales}]> () "
+        body.step(text + f"{{y}} = Resize <{', '.join(attributes)}> ({{x}},,s{{n}})")
+        return
+    policy = body.pick(["stretch", "stretch", "not_larger", "not_smaller"])
+    attributes.append(f'keep_aspect_ratio_policy = "{policy}"')
+    sizes = [int(body.rng.integers(2, 20)) for _ in range(2)]
+    text = _ints("s{n}", sizes)
+    body.step(text + f"{{y}} = Resize <{', '.join(attributes)}> ({{x}},,,s{{n}})")
+
+
+def _crop(body: _Body) -> None:
+    axes = list(body.image_axes())
+    if body.rng.random() < 0.3:
+        axes = [body.pick(axes)]
+    sizes = [int(body.rng.integers(2, 20)) for _ in axes]
+    body.step(_ints("t{n}", sizes) + f"{{y}} = CenterCropPad <axes = {axes}> ({{x}}, t{{n}})")
+
+
+def _slice(body: _Body) -> None:
+    axes = list(body.image_axes())
+    steps = [body.pick([1, 1, 2, -1]) for _ in axes]
+    starts = [body.pick([0, 1, -6]) if s > 0 else -1 for s in steps]
+    ends = [body.pick([1000, -1, 7]) if s > 0 else -1000 for s in steps]
+    named = zip("abkd", (starts, ends, axes, steps), strict=True)
+    text = "".join(_ints(f"{name}{{n}}", numbers) for name, numbers in named)
+    body.step(text + "{y} = Slice ({x}, a{n}, b{n}, k{n}, d{n})")
+
+
+def _pad(body: _Body) -> None:
+    mode = body.pick(["constant", "edge", "reflect"])
+    amounts = [int(body.rng.integers(0, 4)) for _ in range(4)]
+    text = _ints("p{n}", amounts) + _ints("k{n}", body.image_axes())
+    body.step(text + f'{{y}} = Pad <mode = "{mode}"> ({{x}}, p{{n}}, , k{{n}})')
+
+
+def _turn(body: _Body) -> None:
+    perm = [int(a) for a in body.rng.permutation(len(body.axes))]
+    body.axes = "".join(body.axes[a] for a in perm)
+    body.step(f"{{y}} = Transpose <perm = {perm}> ({{x}})")
+
+
+def _unary(body: _Body) -> None:
+    if body.dtype == "uint8":
+        body.dtype = "float"
+        body.step("{y} = Cast <to = 1> ({x})")
+        return
+    body.step(f"{{y}} = {body.pick(['Relu', 'Neg', 'Abs', 'Floor'])} ({{x}})")
+
+
+def _channels(body: _Body) -> None:
+    if body.dtype != "float":
+        return
+    shape = ",".join("3" if axis == "c" else "1" for axis in body.axes)
+    text = f"m{{n}} = Constant <value = float[{shape}] {{{{1.5, 2.0, -3.0}}}}> () "
+    body.step(text + f"{{y}} = {body.pick(['Add', 'Sub', 'Mul', 'Max'])} ({{x}}, m{{n}})")
+
+
+def _by_image(body: _Body) -> None:
+    if body.dtype != "float":
+        return
+    axes = list(body.image_axes())
+    body.step(_ints("r{n}", axes) + "q{n} = ReduceMax ({x}, r{n}) {y} = Sub ({x}, q{n})")
+
+
+def _with_itself(body: _Body) -> None:
+    if body.dtype == "float":
+        body.step("u{n} = Relu ({x}) {y} = Add (u{n}, {x})")
+
+
+_STEPS = (_resize, _resize, _crop, _slice, _pad, _turn, _unary, _channels, _by_image, _with_itself)
+
+
+def draw_images(seed: int) -> FlatCase:
+    """Draw a body."""
+    rng = np.random.default_rng(seed)
+    axes = ("hwc", "chw", "hw")[int(rng.integers(3))]
+    dtype = ("uint8", "float")[int(rng.integers(2))]
+    body = _Body(rng, axes, dtype)
+    steps = [s for s in _STEPS if s is not _channels or "c" in axes]
+    for _ in range(int(rng.integers(1, _MOST_STEPS + 1))):
+        body.pick(steps)(body)
+    sizes = {"h": "H", "w": "W", "c": "3"}
+    result = ",".join(f"d{i}" for i in range(len(axes)))
+    return FlatCase(
+        f"seed {seed}",
+        f"v0 = Identity (x) {' '.join(body.lines)} y = Identity ({body.value})",
+        f"{dtype}[{','.join(sizes[a] for a in axes)}]",
+        f"{body.dtype}[{result}]",
+        least=4,
+        most=20,
+        tolerance=2e-6 if body.sums else 0.0,
+    )
+
+
+class Verdict(str):
+    """``right``, ``wrong``, ``refused`` or ``failing``, and what is said of it."""
+
+    detail: str = ""
+
+
+def _verdict(word: str, detail: str = "") -> Verdict:
+    found = Verdict(word)
+    found.detail = detail
+    return found
+
+
+def judge_images(seed: int, counts: Sequence[int] = (1, 3)) -> Verdict:
+    """Judge one body; ``failing`` where no images were found that the body as given takes."""
+    case = draw_images(seed)
+    try:
+        after = reached(case)
+    except TargetError as error:
+        reasons = [r for d in error.report.decisions for r in d.reasons]
+        return _verdict(
+            "refused", f"{reasons[-1].op_type}: {reasons[-1].detail}" if reasons else ""
+        )
+    except RewriteError as error:
+        return _verdict("failing", str(error))
+    if left := loops_and_sequences(after):
+        return _verdict("wrong", f"left: {left}")
+    io = TensorIo.read(models.take(after).model)
+    old = backends.open_session(plain_expansion(case.model), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    compared = 0
+    for number, count in enumerate(counts):
+        feeds = {"xs": drawn(case, count, seed + number)}
+        try:
+            wanted = old.run(feeds)["ys"]
+        except BackendError:
+            continue
+        try:
+            given = outputs_as_lists(io, new.run(feeds))["ys"]
+        except BackendError as error:
+            return _verdict("wrong", f"fails: {error}")
+        for one, other in zip(wanted, given, strict=True):
+            compared += 1
+            if one.shape != other.shape:
+                return _verdict("wrong", f"shape {one.shape}, not {other.shape}")
+            most = case.tolerance * max(1.0, float(np.abs(one).max(initial=0)))
+            away = np.abs(one.astype(np.float64) - other).max(initial=0)
+            if not away <= most:
+                return _verdict("wrong", f"{away} away")
+    return _verdict("right" if compared else "failing")
+
+
+def main() -> int:
+    """Judge many seeds; 1 if one is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.property.images")
+    parser.add_argument("--seeds", default="0:100", help="FIRST:END")
+    first, _, end = parser.parse_args().seeds.partition(":")
+    found: Counter[str] = Counter()
+    for seed in range(int(first), int(end)):
+        verdict = judge_images(seed)
+        found[verdict] += 1
+        if verdict in ("wrong", "refused"):
+            print(seed, verdict, verdict.detail, flush=True)  # noqa: T201
+        reached.cache_clear()
+    print(dict(found))  # noqa: T201
+    return 1 if found["wrong"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,34 @@
+"""Random Loops that carry several values compute what they did, whatever became of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.passes.loops import model, read, same
+from tests.passes.raising.carried import feeds
+from tests.property.carried import draw
+
+SIZES = (0, 1, 2, 7)
+
+
+def check(seed: int) -> int:
+    """Assert that a model computes what it did; return how many Loops are left."""
+    before = model(draw(seed))
+    found = read(before)
+    assert same(before, found.model, *(feeds(n, seed) for n in SIZES)) == len(SIZES)
+    return found.loops
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_random_loop_computes_what_it_did(seed: int) -> None:
+    check(seed)
+
+
+def test_many_of_them_end_without_a_loop() -> None:
+    assert sum(map(check, range(100, 120))) < 14
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1000, 1200))
+def test_many_random_loops_compute_what_they_did(seed: int) -> None:
+    check(seed)

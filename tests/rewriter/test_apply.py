@@ -1,0 +1,244 @@
+"""``seqmap apply``: every sample in one row of the results, across errors and crashes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from rewriter.cli import main
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+WEIGHTS = np.arange(6, dtype=np.float32).reshape(3, 2)
+TEXT = """
+<ir_version: 8, opset_import: ["" : 17]>
+agraph (seq(float[N, 3]) xs) => (seq(float[N, 2]) ys, seq(float) totals)
+<float[3, 2] w = {0, 1, 2, 3, 4, 5}> {
+    ys, totals = SequenceMap (xs) <
+        body = body (float[N, 3] x) => (float[N, 2] y, float total) {
+            y = MatMul (x, w)
+            total = ReduceSum <keepdims = 0> (y)
+        }
+    >
+}
+"""
+
+
+def _write(folder: Path, count: int, bad: frozenset[int] = frozenset()) -> list[np.ndarray]:
+    rng = np.random.default_rng(count)
+    samples = [rng.normal(size=(n, 3)).astype(np.float32) for n in rng.integers(0, 9, count)]
+    given = [np.ones((2, 5), np.float32) if k in bad else x for k, x in enumerate(samples)]
+    kind = pa.list_(pa.list_(pa.float32()))
+    columns = {
+        "key": [f"s{number}" for number in range(count)],
+        "xs": pa.array([one.tolist() for one in given], kind),
+    }
+    pq.write_table(pa.table(columns), folder / "in.parquet", row_group_size=100)
+    onnx.save(onnx.parser.parse_model(TEXT), folder / "model.onnx")
+    return samples
+
+
+def _apply(folder: Path, *words: str, source: str = "in.parquet") -> int:
+    return main(
+        ["apply", str(folder / "model.onnx"), str(folder / source), str(folder / "out"), *words]
+    )
+
+
+def _check(
+    folder: Path, samples: list[np.ndarray], bad: frozenset[int] = frozenset(), id_: str = "id"
+) -> None:
+    rows = pq.read_table(folder / "out").to_pylist()
+    rows.sort(key=lambda row: int(str(row[id_]).removeprefix("s")))
+    assert [int(str(row[id_]).removeprefix("s")) for row in rows] == list(range(len(samples)))
+    for number, (row, sample) in enumerate(zip(rows, samples, strict=True)):
+        if number in bad:
+            assert row["error"]
+            assert row["ys"] is row["totals"] is None
+            continue
+        assert row["error"] is None
+        expected = sample @ WEIGHTS
+        assert len(row["ys"]) == len(expected)
+        np.testing.assert_allclose(np.reshape(row["ys"], (-1, 2)), expected, rtol=1e-4, atol=1e-5)
+        assert row["totals"] == pytest.approx(expected.sum(), rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("words", [(), ("--workers", "2")])
+def test_each_sample_has_a_row_with_its_id(tmp_path: Path, words: tuple[str, ...]) -> None:
+    samples = _write(tmp_path, 230)
+    assert _apply(tmp_path, "--id", "key", "--part-size", "50", "--batch-size", "16", *words) == 0
+    assert len(list((tmp_path / "out").glob("part-*.parquet"))) == 5
+    _check(tmp_path, samples, id_="key")
+
+
+def test_bad_samples_have_an_error_and_the_status_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = frozenset({0, 3, 77, 119})
+    samples = _write(tmp_path, 120, bad)
+    assert _apply(tmp_path) == 3
+    assert "4 samples failed" in capsys.readouterr().err
+    _check(tmp_path, samples, bad)
+
+
+def test_as_many_errors_as_allowed_are_no_failure(tmp_path: Path) -> None:
+    _write(tmp_path, 50, frozenset({7}))
+    assert _apply(tmp_path, "--max-errors", "1") == 0
+
+
+def test_a_first_batch_of_errors_stops_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path, 40, frozenset(range(40)))
+    assert _apply(tmp_path) == 1
+    assert "every sample of the first batch fails" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_use_is_refused_and_another_job_is_not_resumed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _write(tmp_path, 30)
+    assert _apply(tmp_path) == 0
+    assert _apply(tmp_path) == 1
+    assert "--resume" in capsys.readouterr().err
+    assert _apply(tmp_path, "--resume") == 0
+    assert _apply(tmp_path, "--resume", "--id", "key") == 1
+    assert "another job" in capsys.readouterr().err
+
+
+def _killed_after(folder: Path, parts: int, words: list[str]) -> None:
+    """Start a job in a process group of its own and kill the group once some parts are there."""
+    command = [sys.executable, "-m", "rewriter.cli", "apply", str(folder / "model.onnx")]
+    command += [str(folder / "in.parquet"), str(folder / "out"), *words]
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        while process.poll() is None:
+            if len(list((folder / "out").glob("part-*.parquet"))) >= parts:
+                break
+            time.sleep(0.002)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _kill_and_resume(folder: Path, count: int, errors: int, words: list[str]) -> None:
+    rng = np.random.default_rng(1)
+    bad = frozenset(rng.choice(count, errors, replace=False).tolist())
+    samples = _write(folder, count, bad)
+    total = -(-count // 50)
+    words = ["--id", "key", *words]
+    _killed_after(folder, total // 3, [*words, "--part-size", str(50)])
+    there = {part: part.stat().st_mtime_ns for part in (folder / "out").glob("part-*.parquet")}
+    assert total // 3 <= len(there) < total
+    (folder / "out" / "part-99999.1.partial").write_bytes(b"half of a part")
+    assert _apply(folder, *words, "--resume") == 3
+    assert all(part.stat().st_mtime_ns == written for part, written in there.items())
+    assert not list((folder / "out").glob("*.partial"))
+    _check(folder, samples, bad, id_="key")
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+def test_a_killed_job_is_resumed_without_a_row_lost_or_doubled(tmp_path: Path) -> None:
+    _kill_and_resume(tmp_path, 3000, 5, ["--batch-size", "8"])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_many_samples_on_each_engine_killed_and_resumed(tmp_path: Path, engine: str) -> None:
+    pytest.importorskip(engine if engine == "ray" else "pyarrow")
+    _kill_and_resume(tmp_path, 100_000, 50, ["--engine", engine, "--workers", "2"])
+
+
+def _npz_sequence(samples: list[np.ndarray]) -> dict[str, Any]:
+    return {f"in__xs__{number}": sample for number, sample in enumerate(samples)}
+
+
+def test_samples_of_an_npz_file(tmp_path: Path) -> None:
+    samples = _write(tmp_path, 20)
+    np.savez(tmp_path / "in.npz", **_npz_sequence(samples))
+    assert _apply(tmp_path, source="in.npz") == 0
+    _check(tmp_path, samples)
+
+
+@pytest.mark.parametrize("form", ["flat lists and shapes", "lists of fixed size", "one row null"])
+def test_other_columns(tmp_path: Path, form: str) -> None:
+    samples = _write(tmp_path, 20)
+    flat = pa.array([sample.ravel().tolist() for sample in samples], pa.list_(pa.float32()))
+    shapes = pa.array([list(sample.shape) for sample in samples], pa.list_(pa.int64()))
+    fixed = pa.list_(pa.list_(pa.float32(), 3))
+    nested = [None if form == "one row null" and k == 4 else x for k, x in enumerate(samples)]
+    columns = {
+        "flat lists and shapes": {"xs": flat, "xs.shape": shapes},
+        "lists of fixed size": {"xs": pa.array([x.tolist() for x in samples], fixed)},
+        "one row null": {"xs": pa.array([x if x is None else x.tolist() for x in nested], fixed)},
+    }
+    pq.write_table(pa.table(columns[form]), tmp_path / "in.parquet")
+    bad = frozenset({4}) if form == "one row null" else frozenset()
+    assert _apply(tmp_path) == (3 if bad else 0)
+    _check(tmp_path, samples, bad)
+
+
+def test_images_of_a_folder(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    agraph (seq(uint8[H, W, 3]) xs) => (seq(uint8[H, W, 3]) ys) { ys = Identity (xs) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    (tmp_path / "images").mkdir()
+    rng = np.random.default_rng(0)
+    images = [rng.integers(0, 255, (4 + k, 9 - k, 3), np.uint8) for k in range(4)]
+    for number, pixels in enumerate(images):
+        image.fromarray(pixels).save(tmp_path / "images" / f"{number}.png")
+    (tmp_path / "images" / "4.png").write_bytes(b"no image")
+    assert _apply(tmp_path, source="images") == 3
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    for pixels, row in zip(images, rows[:4], strict=True):
+        np.testing.assert_array_equal(np.array(row["ys"], np.uint8), pixels)
+    assert rows[4]["error"]
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "message"),
+    [
+        ("nowhere.parquet", (), "does not exist"),
+        ("model.onnx", (), "holds no samples"),
+        ("in.parquet", ("--id", "nokey"), "no column 'nokey'"),
+        ("damaged.parquet", (), "not a readable Parquet file"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    _write(tmp_path, 3)
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1 and no more")
+    assert _apply(tmp_path, *words, source=source) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_inputs_that_all_samples_share(tmp_path: Path) -> None:
+    text = TEXT.replace("(seq(float[N, 3]) xs)", "(seq(float[N, 3]) xs, float[3, 2] w)", 1)
+    text = text.replace("<float[3, 2] w = {0, 1, 2, 3, 4, 5}> {", "{")
+    samples = _write(tmp_path, 5)
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    np.savez(tmp_path / "shared.npz", in__w=WEIGHTS)
+    assert _apply(tmp_path, "--id", "key", "--shared", str(tmp_path / "shared.npz")) == 0
+    _check(tmp_path, samples, id_="key")

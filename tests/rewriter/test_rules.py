@@ -1,0 +1,146 @@
+"""Rules from outside: files that ``--rules`` names, and plug-ins that are installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+import passes
+from passes.batching import table
+from passes.batching.packed.row_by_row import rows
+from rewriter import RewriteError, cli, reference, rule_files
+from tests.passes.batching.test_custom_rule import MODEL
+
+RULES = """
+from onnx.reference.op_run import OpRun
+
+import passes
+
+passes.register("Double", passes.elementwise, domain="my.domain", total=True)
+
+
+class Double(OpRun):
+    op_domain = "my.domain"
+
+    def _run(self, x):
+        return (x + x,)
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget afterwards what a test registers."""
+    monkeypatch.setattr(table, "_rows", {k: list(v) for k, v in table._rows.items()})
+    monkeypatch.setattr(table, "_packed", dict(table._packed))
+    monkeypatch.setattr(reference, "_added", [])
+    rule_files.load_plugins.cache_clear()
+    yield
+    rule_files.load_plugins.cache_clear()
+
+
+def _written(path: Path, model: onnx.ModelProto) -> Path:
+    onnx.save(model, path)
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "my_rules.py"
+    path.write_text(RULES)
+    return path
+
+
+def test_the_command_line_takes_a_file_of_rules(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, out = _written(tmp_path / "in.onnx", MODEL), tmp_path / "out.onnx"
+    words = ["--require", "loop-free"]
+    assert cli.main(["optimize", str(model), str(out), *words, "--no-verify"]) == 4
+    assert cli.main(["optimize", str(model), str(out), *words, "--rules", str(file)]) == 0
+    assert "verified" in capsys.readouterr().out
+    assert cli.main(["explain", str(model), *words]) == 0  # this process knows them by now
+    assert cli.main(["ops", "Double"]) == 0
+    assert "my.domain::Double" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "there is no file of rules"),
+        ("import passes\npasses.register('Relu', passes.elementwise)", "line 2: ValueError: Relu"),
+        ("def", "line 1: SyntaxError: "),
+    ],
+    ids=["missing", "registered already", "no Python"],
+)
+def test_a_file_that_is_no_good_is_told_in_one_line(
+    tmp_path: Path, text: str | None, message: str
+) -> None:
+    path = tmp_path / "bad.py"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(RewriteError, match=message) as told:
+        rule_files.load_rules(path)
+    assert "\n" not in str(told.value)
+
+
+def test_a_family_brings_its_form_for_ragged_samples() -> None:
+    passes.register("Fancy", passes.broadcasting, domain="my.domain")
+    (row,) = [row for row in table.rows() if row.op_type == "Fancy"]
+    assert isinstance(row, table.Row)
+    assert table.has_packed_rule(row)
+
+
+def test_what_is_said_of_an_operator_stands_in_its_row() -> None:
+    said: dict[str, Any] = {"rounding": True, "discrete": True, "total": True, "draws": True}
+    passes.register("Odd", passes.elementwise, domain="my.domain", until=12, **said)
+    passes.register("Odd", passes.broadcasting, domain="my.domain", since=13)
+    old, new = (row for row in table.rows() if row.op_type == "Odd")
+    assert isinstance(old, table.Row)
+    assert isinstance(new, table.Row)
+    assert (old.since, old.until, new.since, new.until) == (1, 12, 13, None)
+    assert {name: getattr(old, name) for name in said} == said
+    assert not any(getattr(new, name) for name in said)
+    assert table._packed["my.domain", "Odd"].rule is rows
+
+
+def test_a_rule_for_ragged_samples_of_ones_own() -> None:
+    def own(ctx: passes.Context, node: ir.Node, operands: Sequence[passes.Operand]) -> Any:
+        return rows(ctx, node, operands)
+
+    passes.register("Odd", passes.elementwise, packed=own, domain="my.domain")
+    assert table._packed["my.domain", "Odd"].rule is own
+
+
+def installed(monkeypatch: pytest.MonkeyPatch, load: object) -> None:
+    point = SimpleNamespace(name="mine", dist=SimpleNamespace(name="my-package"), load=load)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [point])
+
+
+def test_the_rules_of_an_installed_package_are_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mine() -> None:
+        passes.register("Double", passes.elementwise, domain="my.domain")
+
+    installed(monkeypatch, lambda: mine)
+    assert passes.Verdict.FUSED in [d.verdict for d in _decisions()]
+
+
+def test_a_package_whose_rules_fail_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise ImportError("no module named 'other'")
+
+    installed(monkeypatch, fails)
+    with pytest.raises(RewriteError, match="'mine' of my-package fail: ImportError"):
+        _decisions()
+
+
+def _decisions() -> tuple[passes.Decision, ...]:
+    from rewriter import explain
+
+    return explain(MODEL).decisions

@@ -1,0 +1,64 @@
+"""Whole models as exporters write them: right on every vector, and without a loop where none must be."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import get_args
+
+import pytest
+
+import rewriter
+from rewriter.backends import open_session
+from rewriter.compare import compare
+from rewriter.feeds import read_expected, read_feeds
+from rewriter.options import Strategy
+
+PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
+FEW = "few samples run in the loop as given, which is faster"
+LEFT = {
+    "seqmap_imagenet_tutorial_classifier": "images of any size",
+    "tf_gru_scan_negative": "a recurrence",
+    "ts_crf_viterbi": "a recurrence",
+    "ts_fasttext_classifier": FEW,
+    "ts_yolo_nms": FEW,
+    "ts_crop_classify": "boxes of any size",
+    "ts_greedy_decoder_negative": "an early exit",
+    "ts_maskrcnn": "masks of any size",
+    "ts_moe_stacked_experts": "rows of run-time number",
+    "ts_packed_encoder": "attention within segments, which padding makes no faster",
+}
+"""Why a model keeps a loop under ``auto``."""
+
+
+def by_name(path: pathlib.Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", PIPELINES, ids=by_name)
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        pytest.param(one, marks=() if one == "auto" else pytest.mark.full)
+        for one in get_args(Strategy)
+    ],
+)
+def test_a_pipeline_is_right_on_every_vector(path: pathlib.Path, strategy: Strategy) -> None:
+    result = rewriter.rewrite(path, strategy=strategy)
+    if strategy == "auto":
+        assert bool(result.report.after.loops) == (path.stem in LEFT)
+    session = open_session(result.model)
+    vectors = sorted(path.parent.glob(f"{path.stem}*.npz"))
+    assert vectors
+    for vector in vectors:
+        expected = read_expected(vector, path)
+        assert expected is not None
+        found = session.run(read_feeds(vector, path))
+        difference = compare(expected, found, rtol=2e-3, atol=2e-4)
+        assert difference.equal, f"{vector.name}: {difference.message}"
+
+
+@pytest.mark.parametrize("name", [name for name, why in LEFT.items() if why == FEW])
+def test_a_loop_for_few_samples_goes_where_none_may_be_left(name: str) -> None:
+    path = PIPELINES[0].with_name(f"{name}.onnx")
+    result = rewriter.rewrite(path, require=["loop-free"])
+    assert result.report.after.loops == 0

@@ -9,11 +9,16 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
+_PATTERNS = range(16)
+_RECURRENCES = (10, 11, 12)
+
+
 class _Loop:
     """The carried values and the nodes of one iteration, as text."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, recurrences: bool) -> None:
         self.rng = random.Random(seed)
+        self.patterns = [at for at in _PATTERNS if recurrences or at not in _RECURRENCES]
         self.lines = [
             "e = Gather <axis = 0> (x, i)",
             "ke = Gather <axis = 0> (k, i)",
@@ -52,7 +57,7 @@ class _Loop:
         """Add a carried value of a random pattern."""
         rng, name = self.rng, f"s{len(self.states)}"
         join = rng.choice(["Add", "Sub", "Mul", "Max", "Min"])
-        match rng.randrange(16):
+        match rng.choice(self.patterns):
             case 0 | 1:
                 row = self.row()
                 self.carry("float[4]", "b", f"{join} ({{s}}, {row})")
@@ -133,9 +138,9 @@ class _Loop:
         )
 
 
-def draw(seed: int, patterns: int | None = None) -> str:
-    """Return a graph with one Loop; it may hold a recurrence."""
-    loop = _Loop(seed)
+def draw(seed: int, patterns: int | None = None, recurrences: bool = True) -> str:
+    """Return a graph with one Loop; it may hold a recurrence, unless told not to."""
+    loop = _Loop(seed, recurrences)
     for _ in range(patterns or loop.rng.randint(1, 4)):
         loop.carry_any()
     for at, (_, value) in enumerate(loop.collected):

@@ -11,9 +11,9 @@ from tests.property.carried import draw
 SIZES = (0, 1, 2, 7)
 
 
-def check(seed: int) -> int:
+def check(seed: int, recurrences: bool = True) -> int:
     """Assert that a model computes what it did; return how many Loops are left."""
-    before = model(draw(seed))
+    before = model(draw(seed, recurrences=recurrences))
     found = read(before)
     assert same(before, found.model, *(feeds(n, seed) for n in SIZES)) == len(SIZES)
     return found.loops
@@ -25,7 +25,8 @@ def test_a_random_loop_computes_what_it_did(seed: int) -> None:
 
 
 def test_many_of_them_end_without_a_loop() -> None:
-    assert sum(map(check, range(100, 120))) < 14
+    left = [check(seed, recurrences=False) for seed in range(100, 120)]
+    assert left.count(0) >= 10
 
 
 @pytest.mark.full

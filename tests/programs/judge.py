@@ -298,20 +298,34 @@ def _as_tensors(
     found = dict(feed)
     for name, one in record.items():
         items = feed[name]
-        is_packed = one["form"] == "packed"
+        first, behind = _axes_that_differ(one)
         if items:
-            tensor = np.concatenate(items) if is_packed else np.stack(items)
+            parts = [item.reshape(-1, *item.shape[behind:]) if behind else item for item in items]
+            tensor = np.concatenate(parts) if behind else np.stack(parts)
         else:
             info = next(v for v in model.graph.input if v.name == name)
             kind = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
-            dims = one["dims"] if one["dims"] is None else one["dims"][is_packed:]
+            dims = one["dims"] if one["dims"] is None else one["dims"][behind:]
             if dims is None or not all(isinstance(d, int) for d in dims):
                 raise Ambiguous  # nothing says which tensor of no rows stands for the list
             tensor = np.empty((0, *dims), kind)
         found[name] = tensor
-        if is_packed:
-            found[one["lengths"]] = np.array([len(i) for i in items], np.int64)
+        sizes = np.array([item.shape[first:behind] for item in items], np.int64)
+        if one["form"] == "packed":
+            found[one["lengths"]] = sizes.reshape(len(items))
+        elif one["form"] == "flat":
+            found[one["sizes"]] = sizes.reshape(len(items), behind - first)
     return found
+
+
+def _axes_that_differ(one: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the first axis along which the elements may differ, and the one behind the last."""
+    if one["form"] == "stacked":
+        return 0, 0
+    if one["form"] == "packed":
+        return 0, 1
+    unknown = [axis for axis, dim in enumerate(one["dims"]) if not isinstance(dim, int)]
+    return unknown[0], unknown[-1] + 1
 
 
 def _as_lists(values: dict[str, Any], record: Mapping[str, Any]) -> dict[str, Any]:
@@ -320,9 +334,25 @@ def _as_lists(values: dict[str, Any], record: Mapping[str, Any]) -> dict[str, An
         if one["form"] == "packed":
             ends = np.cumsum(values.pop(one["lengths"]))
             values[name] = np.split(tensor, ends[:-1]) if len(ends) else []
+        elif one["form"] == "flat":
+            values[name] = _flat_elements(tensor, values.pop(one["sizes"]), one)
         else:
             values[name] = [np.asarray(part) for part in tensor]
     return values
+
+
+def _flat_elements(
+    rows: np.ndarray, sizes: np.ndarray, one: Mapping[str, Any]
+) -> list[np.ndarray]:
+    first, behind = _axes_that_differ(one)
+    found, start = [], 0
+    for size in sizes.tolist():
+        shape = (*one["dims"][:first], *size, *rows.shape[1:])
+        end = start + int(np.prod(shape[:behind], dtype=np.int64))
+        found.append(rows[start:end].reshape(shape))
+        start = end
+    assert start == len(rows)
+    return found
 
 
 def _difference(expected: Mapping[str, Any], actual: Any, largest: float) -> str:

@@ -20,6 +20,7 @@ from rewriter import cli
 from rewriter.commands.output import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
+from tests.code_pages import write_pages
 
 __all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]
 
@@ -96,7 +97,7 @@ def _said_of(action: argparse.Action) -> tuple[str, str]:
 
 def _codes() -> str:
     head = ("code", "meaning", "what you can do")
-    return _table(head, [(f"`{code.value}`", code.meaning, code.remedy) for code in Code])
+    return _table(head, [(f"[`{c}`](codes/{c}.md)", c.meaning, c.remedy) for c in Code])
 
 
 def _targets() -> str:
@@ -183,7 +184,7 @@ def generated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    stale = []
+    stale = write_pages() if "--write" in sys.argv[1:] else []
     for page in PAGES:
         old = page.read_text("utf-8")
         new = generated(old)

@@ -18,6 +18,7 @@ import pytest
 
 import rewriter
 from benchmarks import comparison, pictures
+from passes.decisions import Code
 from rewriter import cli
 from rewriter.bench_record import Bench, BenchRow
 from rewriter.report import OperatorCounts, Report
@@ -42,6 +43,8 @@ def test_sphinx_builds_it_without_a_warning(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     told = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M))
+    assert "\ncodes/*\n" in (ROOT / "docs" / "reference" / "codes.md").read_text("utf-8")
+    told |= {f"reference/codes/{code}" for code in Code}
     pages = {
         page.relative_to(ROOT / "docs").with_suffix("").as_posix()
         for page in (ROOT / "docs").rglob("*.md")

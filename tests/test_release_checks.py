@@ -360,7 +360,7 @@ def test_14_what_stays_in_a_loop_has_a_code_a_node_and_a_remedy(
 def test_14_every_code_is_documented_and_no_other() -> None:
     text = (ROOT / "docs" / "reference" / "codes.md").read_text("utf-8")
     table = text.split("<!-- codes -->")[1].split("<!-- end -->")[0]
-    documented_codes = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    documented_codes = re.findall(r"^\| \[`([a-z-]+)`\]\(codes/\1\.md\) \|", table, re.MULTILINE)
     assert documented_codes == [code.value for code in Code]
 
 

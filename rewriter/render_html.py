@@ -26,6 +26,7 @@ Record = Mapping[str, Any]
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
+_CODES = {code.value: code for code in Code}
 _FOLDED = 6
 """Reasons of one map that are shown unfolded."""
 
@@ -262,7 +263,7 @@ def _codes(record: Record) -> str:
     """Return the page of every code in the report, folded."""
     parts = [
         f"<details><summary><code>{code}</code></summary>"
-        f'<pre id="code-{code}">{_text_lines(page_text(Code(code)))}</pre></details>'
+        f'<pre id="code-{code}">{_text_lines(page_text(_CODES[code]))}</pre></details>'
         for code in codes_of(record)
     ]
     return _section("what the codes mean", parts)

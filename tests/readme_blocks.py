@@ -20,7 +20,7 @@ from rewriter import cli
 from rewriter.commands.output import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
-from tests.code_pages import write_pages
+from tests import code_pages, gallery
 
 __all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]
 
@@ -184,7 +184,9 @@ def generated(text: str) -> str:
 
 
 if __name__ == "__main__":
-    stale = write_pages() if "--write" in sys.argv[1:] else []
+    stale = []
+    if "--write" in sys.argv[1:]:
+        stale += [*code_pages.write_pages(), *gallery.write_pages()]
     for page in PAGES:
         old = page.read_text("utf-8")
         new = generated(old)

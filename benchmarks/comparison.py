@@ -6,6 +6,8 @@ import contextlib
 import importlib.metadata
 import io
 import pathlib
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -49,12 +51,25 @@ def _ort(model: onnx.ModelProto) -> onnx.ModelProto:
         return onnx.load(path)
 
 
+def _polygraphy(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return what ``polygraphy surgeon sanitize --fold-constants --cleanup`` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, new = (str(pathlib.Path(folder) / name) for name in ("given.onnx", "new.onnx"))
+        onnx.save(model, given)
+        command = [sys.executable, "-c", _POLYGRAPHY, "surgeon", "sanitize", given, "-o", new]
+        options = ["--fold-constants", "--cleanup"]
+        subprocess.run([*command, *options], check=True, capture_output=True, timeout=300)
+        return onnx.load(new)
+
+
+_POLYGRAPHY = "import sys; from polygraphy.tools._main import main; sys.exit(main())"
 TOOLS: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {
     "seqmap": rewriter.optimize,
     "onnxruntime": _ort,
     "onnxslim": lambda model: onnxslim.slim(model),
     "onnxsim": lambda model: onnxsim.simplify(model)[0],
     "onnxscript": lambda model: onnxscript.optimizer.optimize(model),
+    "polygraphy": _polygraphy,
 }
 
 

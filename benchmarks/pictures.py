@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 
 import rewriter
+from benchmarks.screenshots import find_browser, write_screenshots
 from rewriter.plot import LineChart
 
 __all__ = ["FOLDER", "draw_before_after", "speed_chart", "write_pictures"]
@@ -21,7 +21,6 @@ _CASES = {
     "attention block, 16 x 32": "attention block",
     "sequence in and out (guarded), 16 x 16": "sequence in and out, behind a guard",
 }
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _GAP = 30
 _STYLE = """
 text{font:12px system-ui,sans-serif;fill:#1c1f24}rect{stroke:#5c6470;rx:4px}
@@ -37,6 +36,7 @@ def write_pictures() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "speed.svg").write_text(speed_chart(), encoding="utf-8")
     (FOLDER / "before-after.svg").write_text(draw_before_after(), encoding="utf-8")
+    write_screenshots()
 
 
 def speed_chart() -> str:
@@ -68,9 +68,7 @@ def draw_before_after() -> str:
     Raises:
         RuntimeError: No browser is installed.
     """
-    browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if browser is None:
-        raise RuntimeError(f"the picture of a graph needs one of {', '.join(_BROWSERS)}")
+    browser = find_browser()
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder) / "report.html"
         page.write_text(rewriter.explain(SHOWN).to_html(), encoding="utf-8")

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graphs import node_paths
+from passes.loops.escape import SPLITTABLE
 
 __all__ = ["with_built_sequences"]
 
@@ -28,7 +29,7 @@ def with_built_sequences(decisions: Sequence[Decision], model: ir.Model) -> list
         for node in node_paths(model)
         if node.op_type == "Loop" and BATCHED_KEY not in node.metadata_props
         for sequence in (value.type for value in node.outputs)
-        if isinstance(sequence, ir.SequenceType)
+        if isinstance(sequence, ir.SequenceType) and sequence.elem_type.dtype not in SPLITTABLE
     }
     return [
         _told(decision, sequence)

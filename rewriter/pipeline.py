@@ -19,11 +19,12 @@ from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
+from rewriter import protos
 from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check, require_valid
 from rewriter.left_loops import with_left_loops
 from rewriter.model_facts import model_facts
-from rewriter.models import AnyModel, ModelError, Taken, give, share, take
+from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given
@@ -102,6 +103,10 @@ def rewrite(
             verified; it holds the report and the comparison.
         RewriteError: An option is not known, or the model cannot be rewritten.
     """
+    if verify and isinstance(model, str | os.PathLike):
+        # A message does not say where its weights lie, which the comparison has to know.
+        proven = rewrite(load(model), on_pass=on_pass, ceilings=ceilings, verify=True, **options)
+        return Result(protos.to_proto(proven.model), proven.report)
     asked = Options(**options)
 
     def written(limits: Mapping[str, Ceiling]) -> Result[Any]:

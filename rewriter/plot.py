@@ -14,7 +14,7 @@ from rewriter.errors import BackendError
 __all__ = ["LineChart"]
 
 _WIDTH, _HEIGHT = 640, 380
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 48
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 32, 40, 48
 _COLOURS = ("#c2410c", "#0f766e", "#4338ca", "#a16207")
 _STYLE = (
     "svg.chart{font:13px sans-serif;fill:#222;background:#fff}.chart .grid{stroke:#ccc}"

@@ -16,7 +16,15 @@ from rewriter.printable import printable
 from rewriter.remedies import told
 from rewriter.render_proof import feed_rows, proof_lines
 
-__all__ = ["Block", "Item", "later_blocks", "operator_rows", "to_markdown", "to_text"]
+__all__ = [
+    "Block",
+    "Item",
+    "codes_of",
+    "later_blocks",
+    "operator_rows",
+    "to_markdown",
+    "to_text",
+]
 
 Record = Mapping[str, Any]
 
@@ -116,6 +124,8 @@ def later_blocks(record: Record) -> list[Block]:
 def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
     maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
     blocks = [Block(_maps_heading(record), maps).printable()] if maps or verbose else []
+    if verbose and (codes := codes_of(record)):
+        blocks.append(Block(f"what the codes mean: seqmap explain-code {' '.join(codes)}"))
     *later, target = later_blocks(record)
     blocks += [block for block in later if verbose or block.heading != "assumptions"]
     if verbose:
@@ -131,6 +141,12 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
     if verbose and (bench := record["bench"]):
         blocks.append(Block("timings", rows=_bench_rows(bench)))
     return blocks
+
+
+def codes_of(record: Record) -> list[str]:
+    """Return the codes in a report, each once."""
+    reasons = (reason for entry in record["maps"] for reason in entry["reasons"])
+    return list(dict.fromkeys(reason["code"] for reason in reasons))
 
 
 def _bench_rows(bench: Record) -> list[Sequence[str]]:

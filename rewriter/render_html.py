@@ -9,13 +9,15 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from passes.decisions import Code
 from rewriter.bench_record import Bench
+from rewriter.code_pages import page_text
 from rewriter.headline import told_counts
 from rewriter.model_facts import bytes_text
 from rewriter.pictures import Picture
 from rewriter.printable import printable
 from rewriter.remedies import told
-from rewriter.render import Block, later_blocks, operator_rows
+from rewriter.render import Block, codes_of, later_blocks, operator_rows
 from rewriter.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html"]
@@ -24,6 +26,7 @@ Record = Mapping[str, Any]
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
+_CODES = {code.value: code for code in Code}
 _FOLDED = 6
 """Reasons of one map that are shown unfolded."""
 
@@ -59,6 +62,7 @@ def to_html(
         _verification(record["verification"]),
         _timings(bench),
         _operators(record),
+        _codes(record),
     ]
     body = "\n".join(filter(None, parts))
     data = json.dumps([picture.to_dict() for picture in pictures]).replace("<", "\\u003c")
@@ -169,7 +173,8 @@ def _reason(reason: Record, *, tried: bool) -> str:
     if dependents:
         inner = f"<details><summary>{nodes}</summary><ul>{inner}</ul></details>"
     more = f"; {_text(after)}" if after else ""
-    what = f"<code>{reason['code']}</code>: {_text(reason['detail'])}"
+    code = reason["code"]
+    what = f'<a href="#code-{code}"><code>{code}</code></a>: {_text(reason["detail"])}'
     return f"<p>{node}{what}{more}</p>{inner}"
 
 
@@ -252,6 +257,16 @@ def _operators(record: Record) -> str:
     changed = [row for row in rows if row[1] != row[2]]
     inner = f"<details><summary>all operators</summary>{_table([head, *rows])}</details>"
     return _section("operators", [_table([head, *changed]), inner])
+
+
+def _codes(record: Record) -> str:
+    """Return the page of every code in the report, folded."""
+    parts = [
+        f"<details><summary><code>{code}</code></summary>"
+        f'<pre id="code-{code}">{_text_lines(page_text(_CODES[code]))}</pre></details>'
+        for code in codes_of(record)
+    ]
+    return _section("what the codes mean", parts)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -261,7 +261,9 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for notebooks."""
-        page = html.escape(self.to_html())
+        # In a frame a link to a place on the page would lead to the page around it.
+        framed = self.to_html().replace("<head>", '<head>\n<base href="about:srcdoc">', 1)
+        page = html.escape(framed)
         style = "width:100%;height:40rem;border:1px solid #ccc"
         return f'<iframe title="seqmap report" style="{style}" srcdoc="{page}"></iframe>'
 

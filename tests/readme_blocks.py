@@ -20,6 +20,7 @@ from rewriter import cli
 from rewriter.commands.output import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
+from tests import code_pages, gallery
 
 __all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]
 
@@ -96,7 +97,7 @@ def _said_of(action: argparse.Action) -> tuple[str, str]:
 
 def _codes() -> str:
     head = ("code", "meaning", "what you can do")
-    return _table(head, [(f"`{code.value}`", code.meaning, code.remedy) for code in Code])
+    return _table(head, [(f"[`{c}`](codes/{c}.md)", c.meaning, c.remedy) for c in Code])
 
 
 def _targets() -> str:
@@ -184,6 +185,8 @@ def generated(text: str) -> str:
 
 if __name__ == "__main__":
     stale = []
+    if "--write" in sys.argv[1:]:
+        stale += [*code_pages.write_pages(), *gallery.write_pages()]
     for page in PAGES:
         old = page.read_text("utf-8")
         new = generated(old)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import os
 import re
@@ -14,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
+import PIL.Image
 import pytest
 
 import rewriter
-from benchmarks import comparison, pictures
+from benchmarks import comparison, pictures, screenshots
+from passes.decisions import Code
 from rewriter import cli
 from rewriter.bench_record import Bench, BenchRow
 from rewriter.report import OperatorCounts, Report
@@ -42,6 +45,8 @@ def test_sphinx_builds_it_without_a_warning(tmp_path: Path) -> None:
 
 def test_every_page_is_in_the_table_of_contents() -> None:
     told = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.M))
+    assert "\ncodes/*\n" in (ROOT / "docs" / "reference" / "codes.md").read_text("utf-8")
+    told |= {f"reference/codes/{code}" for code in Code}
     pages = {
         page.relative_to(ROOT / "docs").with_suffix("").as_posix()
         for page in (ROOT / "docs").rglob("*.md")
@@ -64,6 +69,28 @@ def test_the_picture_shows_the_nodes_of_the_model() -> None:
     for side, region in sides.items():
         expected += [side, *(node["label"] for node in walk(region.to_dict()))]
     assert sorted(map(str, shown)) == sorted(expected), "run python -m benchmarks --pictures"
+
+
+def test_the_pictures_of_reports_are_shown_and_small() -> None:
+    files = {path.stem: path for path in pictures.FOLDER.glob("*.png")}
+    assert set(files) == {*screenshots.SHOWN, screenshots.BENCHED_PICTURE}
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    for name, path in files.items():
+        assert f"(../pictures/{name}.png)" in pages, name
+        assert path.stat().st_size < 100_000
+    assert all((ROOT / "models" / model).exists() for model in screenshots.SHOWN.values())
+
+
+@pytest.mark.skipif(not any(map(shutil.which, screenshots.BROWSERS)), reason="no browser")
+def test_a_browser_takes_a_picture_of_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<!DOCTYPE html><body style='margin:0'><svg width='40' height='30'>"
+        "<rect width='40' height='30' fill='red'/></svg></body>"
+    )
+    shot = PIL.Image.open(io.BytesIO(screenshots.screenshot(page, tmp_path))).convert("RGB")
+    assert shot.getpixel((20, 15)) == (255, 0, 0)
+    assert screenshots.cropped(shot).size == (56, 46)
 
 
 def test_the_comparison_names_every_model_and_tool() -> None:

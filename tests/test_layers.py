@@ -29,6 +29,7 @@ ALONE = {
     "pyarrow": {f"rewriter/apply/{name}.py" for name in ("columns", "parts", "rows")},
     "PIL": {"rewriter/apply/rows.py"},
     "ray": {"rewriter/apply/workers.py"},
+    "olive": {"rewriter/integrations/olive_pass.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",
         "rewriter/reference.py",

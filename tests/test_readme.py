@@ -40,9 +40,12 @@ BLOCKS = blocks(TEXT)
 SETUPS = [block for block in BLOCKS if block.marker in ("<!-- demo -->", "<!-- tests -->")]
 EVERY = [block for text in TEXTS.values() for block in blocks(text)]
 COMMANDS = [block.content for block in EVERY if block.language == "sh" and block not in SETUPS]
+# The pages of the gallery are run by tests/test_gallery.py, block after block.
+SINGLE = [text for name, text in TEXTS.items() if not name.startswith("docs/gallery/")]
 SNIPPETS = [
     block.content
-    for block in [*EVERY, *blocks((ROOT / "CONTRIBUTING.md").read_text("utf-8"))]
+    for text in [*SINGLE, (ROOT / "CONTRIBUTING.md").read_text("utf-8")]
+    for block in blocks(text)
     if block.language == "python"
 ]
 
@@ -50,7 +53,7 @@ SNIPPETS = [
 @pytest.fixture
 def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A folder with the models, where `seqmap` is a command."""
-    for name in ("demo", "exported"):
+    for name in ("demo", "exported", "pipelines"):
         shutil.copytree(ROOT / "models" / name, tmp_path / "models" / name)
     shutil.copy(ROOT / "models" / "demo" / "dy_hstack.onnx", tmp_path / "model.onnx")
     command = tmp_path / "bin" / "seqmap"

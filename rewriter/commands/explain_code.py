@@ -1,4 +1,4 @@
-"""``seqmap explain-code CODE``: what a code in a report means, and what can be done about it."""
+"""``seqmap explain-code CODE``: what a code means, an example, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 
 from passes.decisions import Code
 from passes.errors import RewriteError
+from rewriter.code_pages import page_of, page_text
 from rewriter.commands.console import Console
 from rewriter.commands.spelling import suggestion
 
@@ -32,8 +33,15 @@ def execute(args: argparse.Namespace, console: Console) -> int:
             raise RewriteError(f"there is no code {name!r}{near}")
     shown = [known[name] for name in args.codes] or list(Code)
     console.record["codes"] = [
-        {"code": code.value, "meaning": code.meaning, "remedy": code.remedy} for code in shown
+        {
+            "code": code.value,
+            "meaning": code.meaning,
+            "remedy": code.remedy,
+            "page": page_of(code),
+        }
+        for code in shown
     ]
     for code in shown:
-        console.say(f"{code.value}\n  {code.meaning}\n  remedy: {code.remedy}")
+        short = f"{code.value}\n  {code.meaning}\n  remedy: {code.remedy}"
+        console.say(page_text(code) if args.codes else short)
     return 0

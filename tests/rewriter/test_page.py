@@ -25,6 +25,7 @@ SHOWN = {
     "resnet50": MODELS / "demo" / "resnet50_preprocessing.onnxtxt",
     "embedding_bag": MODELS / "exported" / "dy_embedding_bag.onnx",
     "ragged_rows": MODELS / "exported" / "seqmap_mlp_ragged_rows.onnx",
+    "recurrence": MODELS / "exported" / "ts_rnn_negative.onnx",
 }
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -50,7 +51,8 @@ class Page(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        assert not any(name in ("src", "href", "action") for name, _ in attrs)
+        places = [value for name, value in attrs if name in ("src", "href", "action")]
+        assert all(str(value).startswith("#code-") for value in places)
         if tag not in _VOID:
             self.stack.append(tag)
 
@@ -189,7 +191,12 @@ def test_a_large_body_is_not_drawn_whole() -> None:
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
 @pytest.mark.parametrize(
     ("name", "width"),
-    [*((name, 900) for name in SHOWN), ("dy_hstack", 400), ("resnet50", 1600)],
+    [
+        *((name, 900) for name in SHOWN),
+        ("dy_hstack", 400),
+        ("recurrence", 400),
+        ("resnet50", 1600),
+    ],
 )
 def test_a_browser_draws_every_node(tmp_path: Path, name: str, width: int) -> None:
     report = rewriter.explain(SHOWN[name])
@@ -229,3 +236,31 @@ def test_pictures_are_data_of_the_page() -> None:
         r'<script type="application/json" id="pictures">(.*?)</script>', report.to_html()
     )
     assert json.loads(data) == json.loads(json.dumps([one.to_dict() for one in report.pictures]))
+
+
+CLICK = """
+onload = () => setTimeout(() => {
+  const page = document.querySelector("iframe").contentDocument;
+  page.querySelector('a[href="#code-recurrence"]').click();
+  setTimeout(() => {
+    const told = page.getElementById("code-recurrence");
+    document.title = `${page.location.href} ${told.closest("details").open}`;
+  }, 300);
+}, 300);
+"""
+
+
+@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+def test_a_code_leads_to_its_page_in_the_frame_of_a_notebook(tmp_path: Path) -> None:
+    report = rewriter.explain(MODELS / "exported" / "ts_rnn_negative.onnx")
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<!DOCTYPE html>{report._repr_html_()}<script>{CLICK}</script>", "utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
+    shown = subprocess.run(
+        [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert "<title>about:srcdoc#code-recurrence true</title>" in shown

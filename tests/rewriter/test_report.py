@@ -86,6 +86,9 @@ MAPS = (
     "  main/loop (Loop)  kept\n"
     "      not-a-map: the Loop or Scan is no map over independent samples; remedy: nothing; "
     "it stays as it is\n"
+)
+CODES = "what the codes mean: seqmap explain-code never ragged not-a-map\n"
+PROMISES = (
     "promises:\n"
     "  uniform: xs\n"
     "  shape of t: [2, ?]\n"
@@ -101,14 +104,14 @@ HEADLINE = "holds 1 SequenceMap, 1 Loop; target tensorrt and loop-free not reach
 
 def test_text_has_the_answer_then_a_line_for_each_map_and_its_reasons_below() -> None:
     warnings = "warnings:\n  opset 27 is new\n"
-    assert decided().to_text() == str(decided()) == HEADLINE + MAPS + warnings + LEFT
+    assert decided().to_text() == str(decided()) == HEADLINE + MAPS + PROMISES + warnings + LEFT
 
 
 def test_verbose_text_has_assumptions_sizes_and_operators() -> None:
     facts = ModelFacts("g", "me 1", 18, 8, 2_400_000_000, {"xs": "seq(float[N])"}, {"y": "float"})
     report = dataclasses.replace(decided(), given=facts, new=ModelFacts())
     assert report.to_text(verbose=True) == (
-        HEADLINE + MAPS + "assumptions:\n"
+        HEADLINE + MAPS + CODES + PROMISES + "assumptions:\n"
         "  a|b <c>\n"
         "  elements of xs have 3 channels\n"
         "warnings:\n"

@@ -210,6 +210,15 @@ def test_the_type_that_keeps_a_loop_is_named(options: dict[str, Any]) -> None:
     assert explain(text, require=["loop-free"], tensor_io=True, **options).reached
 
 
+def test_the_loop_for_few_samples_is_not_told_as_one_that_builds_a_sequence() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+      g (seq(float[N]) xs) => (seq(float[N]) ys) {
+        ys = SequenceMap (xs) <body = b (float[N] x) => (float[N] y) { y = Relu (x) }> }""")
+    report = explain(model)
+    (decision,) = report.decisions
+    assert (report.after.loops, decision.form, decision.reasons) == (2, "", [])
+
+
 def test_no_loop_builds_a_sequence_that_can_be_split() -> None:
     text = onnx.parser.parse_model(RESIZED.replace("TYPE", "float"))
     report = explain(text, uniform=["xs"], require=["loop-free"])

@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 
+import rewriter
 from rewriter.models import ModelError, ModelWarning, folder_of, load, save, take
 
 VALUES = np.array([1, 2], np.float32).tobytes()
@@ -55,6 +56,14 @@ def test_beside_the_weights_nothing_is_copied(tmp_path):
     assert where(tmp_path / "out.onnx") == ["w.bin", "sub/v.bin"]
     assert files(tmp_path) == {"in.onnx", "out.onnx", "w.bin", "sub/v.bin"}
     assert onnx.load(tmp_path / "out.onnx").graph.initializer[1].raw_data == VALUES
+
+
+def test_a_rewrite_is_verified_with_weights_in_another_file(tmp_path):
+    path = written(tmp_path, "w.bin")
+    result = rewriter.rewrite(path, verify=True)
+    assert isinstance(result.model, onnx.ModelProto)
+    assert result.model.graph.initializer[0].external_data[0].value == "w.bin"
+    assert result.report.verification["verified"] > 0
 
 
 def test_the_folder_is_remembered_from_a_relative_path(tmp_path, monkeypatch):

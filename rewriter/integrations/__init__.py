@@ -1,0 +1,1 @@
+"""seqmap as a part of other tools, in the form that each of them asks for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -13,6 +13,7 @@ from passes.decisions import Decision, Verdict
 from passes.drafts import Draft, drafting
 from passes.errors import RewriteError
 from passes.flat_views import read_view
+from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
@@ -40,19 +41,18 @@ class Turn:
         came_back: Whether Loops came back that hold Loops.
     """
 
-    def __init__(self, model: ir.Model, make_facts: Callable[[], FusionFacts]) -> None:
+    def __init__(self, model: ir.Model, options: FuseOptions) -> None:
         """Set up the turn.
 
         Args:
             model: The model.
-            make_facts: Finds what holds for all maps of the model as it is now.
+            options: What the caller asks for.
         """
         self.fused: list[Decision] = []
         self.kept: dict[ir.Node, Decision] = {}
         self.came_back = False
         self._model = model
-        self._make_facts = make_facts
-        self._facts = make_facts()
+        self._facts = FusionFacts(model, options)
         self._changed: set[ir.Graph] = set()
 
     def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
@@ -200,15 +200,17 @@ class Turn:
 
     def _read(self, node: ir.Node) -> MapSite:
         """Read a map as it is now: a sequence that it reads may be rows of a tensor by now."""
-        graph, original = node.graph, original_of(node)
+        graph, original, typings = node.graph, original_of(node), self._facts.typings
         assert graph is not None
         is_new = not self._changed.isdisjoint(graphs_inside(node))
         if original is None:
-            if is_new:
-                self._facts, self._changed = self._make_facts(), set()
             path = self._facts.paths[node]
-            return read_sequence_map(node, graph, path, self._facts.typings.declared)
-        typings, site = self._facts.typings, read_map(node, graph, original.path)
+            site = read_sequence_map(node, graph, path, typings.declared)
+            if is_new:
+                self._facts.name_nodes(site)
+                type_body(site.body, typings, self._model, is_declared=True)
+            return site
+        site = read_map(node, graph, original.path)
         elements = [(inner, source.as_rows(typings.declared)) for inner, source in site.elements]
         for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
             if source.as_sequence is None and before.as_sequence is not None:

@@ -21,7 +21,7 @@ from passes.fusing.guarded_plan import plan_guarded
 from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sites import read_map
-from passes.merge import find_reader, merge_sites
+from passes.merge import find_readers, merge_sites
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser, is_given
@@ -171,18 +171,25 @@ class Turn:
     def _merged(self, node: ir.Node) -> Iterator[MapSite]:
         """Yield a Map merged with the one that reads it, then with the one behind that too, ..."""
         site, members = self._read(node), [node]
-        while (reader := find_reader(site, members)) is not None:
+        while (found := self._merged_once(site, members)) is not None:
+            site, reader = found
+            members.append(reader)
+            yield site
+
+    def _merged_once(
+        self, site: MapSite, members: Collection[ir.Node]
+    ) -> tuple[MapSite, ir.Node] | None:
+        """Return a map merged with one that reads it, and that one."""
+        for reader in find_readers(site, members):
             second = self._read(reader)
             if any(map(_is_in_parts, second.originals)):
-                return
+                continue
             originals = [*site.originals, *second.originals]
             gone = set(walk_nodes(node for one in originals for node, _ in one.nodes))
             merged = merge_sites(site, second, gone)
-            if merged is None:
-                return
-            site = merged
-            members.append(reader)
-            yield site
+            if merged is not None:
+                return merged, reader
+        return None
 
     def _plan(self, site: MapSite) -> FusionPlan | None:
         """Plan a map that was put together."""

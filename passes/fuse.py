@@ -10,10 +10,10 @@ from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
 from passes.graphs import walk_nodes
+from passes.inline import inline_loops, restore_functions
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.raising.raiser import is_given, reads_new_nodes
-from passes.reading.functions import inline_loops, restore_functions
 from passes.sequence_map import find_sequence_maps
 
 __all__ = ["FuseSequenceMapPass"]

@@ -19,9 +19,8 @@ from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
-from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check, require_valid
-from rewriter.left_loops import with_left_loops
+from rewriter.left_loops import with_built_sequences, with_left_loops
 from rewriter.model_facts import model_facts
 from rewriter.models import AnyModel, ModelError, Taken, give, share, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options

@@ -7,7 +7,6 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.fission import least_in_loops
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.guard_choice import (
@@ -19,6 +18,7 @@ from passes.fusing.guard_choice import (
 from passes.fusing.guarded_walks import Behind, unproven_sequences, walk_behind_guards
 from passes.fusing.plain_body import (
     has_no_samples,
+    least_in_loops,
     may_fail_empty,
     reads_sequence,
     stays_loop,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 import onnx_ir as ir
 
@@ -18,6 +17,7 @@ from passes.fusing.apply import apply_fusion
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
+from passes.fusing.plan_decision import joined_decision
 from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sites import read_map
@@ -118,7 +118,7 @@ class Turn:
         if kept is not None:
             self._give_back_parts(maps[-1], kept, original.rest)
             return
-        self.fused.append(_joined([plan.decision for plan in plans], original.rest))
+        self.fused.append(joined_decision([plan.decision for plan in plans], original.rest))
 
     def _fuse_alone(self, node: ir.Node) -> Decision | None:
         """Fuse a map; return why it stays, if that is to be said."""
@@ -268,39 +268,6 @@ _MOST_TRIED = 8
 def _is_in_parts(original: Original) -> bool:
     """Whether a Loop became more than one Map."""
     return original.rest is not None or len(_maps_of(original)) > 1
-
-
-def _joined(decisions: Sequence[Decision], rest: Rest | None) -> Decision:
-    """Say of all parts of a Loop together what was done."""
-
-    def all_of(name: str) -> list[Any]:
-        return list(dict.fromkeys(line for one in decisions for line in getattr(one, name)))
-
-    joined = dataclasses.replace(
-        decisions[-1],
-        reasons=all_of("reasons"),
-        assumptions=all_of("assumptions"),
-        notes=all_of("notes"),
-    )
-    if rest is None:
-        return joined
-    body = rest.node.attributes["body"].as_graph()
-    left = sum(node.op_type != "Constant" for node in body)
-    form = f"{rest.moved} nodes before and behind a {rest.node.op_type} of {left}"
-    return dataclasses.replace(
-        joined,
-        verdict=Verdict.FISSIONED,
-        form=form,
-        reasons=[rest.reason, *joined.reasons],
-        notes=[*joined.notes, *([_ROUNDS] if rest.rounds else [])],
-        in_loops=left,
-    )
-
-
-_ROUNDS = (
-    "what it reads or collects rounds otherwise than in the Loop as given, so that a choice in it "
-    "may flip at a tie; --exact keeps the Loop"
-)
 
 
 def _maps_of(original: Original) -> list[ir.Node]:

@@ -75,9 +75,8 @@ def with_question(
     if not facts.options.auto or not loop.outputs or site.condition is None:
         return choice
     asked = cost_of_nodes(site.condition.builder.nodes)
-    few = few_without_guard(
-        plain.site, facts, plain, cost_of_loop(plain.site, loop.outputs), asked
-    )
+    as_loop = cost_of_loop(plain.site, loop.outputs, facts.typings.declared)
+    few = few_without_guard(plain.site, facts, plain, as_loop, asked)
     return for_count(plain.site, facts, dataclasses.replace(few, reasons=choice.reasons))
 
 

@@ -81,7 +81,7 @@ def choose_by_cost(
         plain: What of it is batched without a guard.
         behind: What is batched behind each guard.
     """
-    as_loop = cost_of_loop(site, loop.outputs)
+    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
     without = cost_of_body(plain, facts.typings)
     gains = bool(plain.walk.fused or site.originals)
     forms: Forms = {None: plain} if gains and _stands(plain, site, facts) else {}

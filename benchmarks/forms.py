@@ -15,9 +15,9 @@ import onnxruntime
 
 from benchmarks.bodies import BODIES
 from benchmarks.measure import open_session, own_feeds
+from passes.fusing.form_choice import FormChoice
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.guard_choice import FormChoice
 from passes.fusing.guarded_walks import Behind
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite

@@ -8,13 +8,12 @@ import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
-from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.turn import Turn
 from passes.graphs import walk_nodes
+from passes.inline import inline_loops, restore_functions
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.raising.raiser import is_given, reads_new_nodes
-from passes.reading.functions import inline_loops, restore_functions
 from passes.sequence_map import find_sequence_maps
 
 __all__ = ["FuseSequenceMapPass"]
@@ -62,7 +61,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             return ir.passes.PassResult(model, modified)
         modified = prepare(model, opens=True)
         if maps := find_sequence_maps(model):
-            turn = Turn(model, lambda: self._facts(model))
+            turn = Turn(model, self._options)
             turn.fuse(node for _, node in maps)
             self.declined = {decision.path: decision for decision in turn.kept.values()}
             make_names_unique(model)
@@ -85,7 +84,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             return False
         while progress and (wanted := self._wanted(model, kept, retry)):
             modified |= make_names_unique(model)
-            turn = Turn(model, lambda: self._facts(model))
+            turn = Turn(model, self._options)
             turn.fuse(turn.raise_loops(wanted))
             kept |= turn.kept
             fused += turn.fused
@@ -105,6 +104,3 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             and (node not in kept or (retry and reads_new_nodes(node)))
             and (self._loops or reads_new_nodes(node))
         }
-
-    def _facts(self, model: ir.Model) -> FusionFacts:
-        return FusionFacts(model, self._options)

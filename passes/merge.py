@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import onnx_ir as ir
 
@@ -12,11 +12,12 @@ from passes.drafts import note
 from passes.flat_views import read_view
 from passes.graphs import captured_values, copy_nodes, subgraphs
 from passes.maps.operator import is_map
+from passes.maps.sequence_source import SequenceSource
 from passes.sequence_map import find_sequence_maps, is_sequence_map
-from passes.site import MapSite
+from passes.site import MapResult, MapSite
 from passes.splice import remove_dead
 
-__all__ = ["find_reader", "merge_sequence_maps", "merge_sites"]
+__all__ = ["find_readers", "merge_sequence_maps", "merge_sites"]
 
 
 def merge_sequence_maps(
@@ -41,54 +42,73 @@ def merge_sequence_maps(
     """
     pairs: list[tuple[ir.Node, ir.Node]] = []
     stands_for: dict[ir.Node, ir.Node] = {}
-    while pair := _find(model, keeps_views):
-        first, second = pair
-        merged = _merge(first, second)
-        given = stands_for.get(second, second)
-        pairs.append((stands_for.get(first, first), given))
-        stands_for[merged] = given
+    while found := list(_merge_each(model, keeps_views)):
+        for first, second, merged in found:
+            given = stands_for.get(second, second)
+            pairs.append((stands_for.get(first, first), given))
+            stands_for[merged] = given
     return pairs
 
 
-def _find(model: ir.Model, keeps_views: bool) -> tuple[ir.Node, ir.Node] | None:
-    for graph, second in find_sequence_maps(model):
-        if ceiling_of(second):
-            continue
-        for value in second.inputs:
-            first = None if value is None else value.producer()
-            if first is None or not is_sequence_map(first) or first.graph is not graph:
-                continue
-            if ceiling_of(first) or (keeps_views and read_view(first.outputs[0])):
-                continue
-            is_first_alike = second.inputs[0] in first.outputs or (
-                second.inputs[0] is first.inputs[0]
-            )
-            own = set(first.outputs)
-            if is_first_alike and not _depends(second, second.inputs, own, own):
-                return first, second
-    return None
+def _merge_each(model: ir.Model, keeps_views: bool) -> Iterator[tuple[ir.Node, ir.Node, ir.Node]]:
+    """Merge each SequenceMap with what reads it, as often as it goes: both, and the new one."""
+    for _, node in find_sequence_maps(model):
+        first = node
+        while first.graph is not None and _may_merge(first):
+            if keeps_views and read_view(first.outputs[0]):
+                break
+            readers = filter(_may_merge, find_readers(_as_sequences(first), [first]))
+            pairs = ((second, _merge(first, second)) for second in readers)
+            found = next(((second, new) for second, new in pairs if new is not None), None)
+            if found is None:
+                break
+            second, merged = found
+            yield first, second, merged
+            first = merged
 
 
-def find_reader(site: MapSite, members: Collection[ir.Node]) -> ir.Node | None:
-    """Return the Map that has one sample for each of a map, and reads what that one yields.
+def _may_merge(node: ir.Node) -> bool:
+    """Whether a SequenceMap has no ceiling, and is one that can be read."""
+    if ceiling_of(node) or "body" not in node.attributes or None in node.inputs:
+        return False
+    body = node.attributes["body"].as_graph()
+    ends = (len(body.inputs), len(body.outputs))
+    return bool(node.inputs) and ends == (len(node.inputs), len(node.outputs))
+
+
+def _as_sequences(node: ir.Node) -> MapSite:
+    """Read a SequenceMap as if all that it reads were sequences: no type is known yet.
+
+    A merge goes by values, whatever they are.
+    """
+    graph, body = node.graph, node.attributes["body"].as_graph()
+    assert graph is not None
+    pairs = zip(body.inputs, node.inputs, strict=True)
+    elements = [(inner, SequenceSource(outer)) for inner, outer in pairs if outer is not None]
+    results = [MapResult(i, "sequence", value) for i, value in enumerate(node.outputs)]
+    return MapSite(node, graph, node.name or "", [*elements], [], body, results)
+
+
+def find_readers(site: MapSite, members: Collection[ir.Node]) -> Iterator[ir.Node]:
+    """Yield each map that reads what another one yields, of the same operator.
 
     Nothing else that it reads may depend on the first map.
 
     Args:
         site: A map.
-        members: The Maps that it consists of.
+        members: The maps that it consists of.
     """
+    is_alike = is_map if is_map(site.node) else is_sequence_map
     own = [result.value for result in site.results if result.kind == "sequence"]
     results = {result.value for result in site.results}
     for value in own:
         for user, _ in value.uses():
-            if not is_map(user) or user.graph is not site.graph or user in members:
+            if not is_alike(user) or user.graph is not site.graph or user in members:
                 continue
-            count = user.attributes["count"].as_int()
+            count = user.attributes.get_int("count", -1)
             direct = [v for i, v in enumerate(user.inputs) if i != count]
             if not _depends(user, direct, own, results):
-                return user
-    return None
+                yield user
 
 
 def _depends(
@@ -131,14 +151,15 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
 
     Args:
         first: A map.
-        second: A map that `find_reader` found for it.
-        gone: All nodes, at any depth, of the Loops that become this map.
+        second: A map that `find_readers` found for it.
+        gone: All nodes, at any depth, of the Loops that become this map; of SequenceMaps none,
+            and all results are kept.
 
     Returns:
         The map; None if the two need not have one number of samples.
     """
     outputs = {r.value: r.output for r in first.results if r.kind == "sequence"}
-    if not _has_as_many(second, outputs.keys()):
+    if not _has_as_many(first, second, outputs.keys()):
         return None
     index = next((inner for inner, s in first.elements if s.kind == "index"), None)
     links: dict[ir.Value, ir.Value] = {}
@@ -153,7 +174,7 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
     moved = [
         dataclasses.replace(r, output=r.output + len(first.body.outputs)) for r in second.results
     ]
-    kept = [r for r in first.results if not _vanishes(r.value, second.node, gone)]
+    kept = [r for r in first.results if not gone or not _vanishes(r.value, second.node, gone)]
     return dataclasses.replace(
         second,
         elements=[(copied[inner], source) for inner, source in elements],
@@ -164,10 +185,11 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
     )
 
 
-def _has_as_many(second: MapSite, sequences: Collection[ir.Value]) -> bool:
-    """Whether a map has one sample for each element of one of some sequences."""
-    counted = second.elements[0][1].counted
-    return counted is not None and counted.as_sequence in sequences
+def _has_as_many(first: MapSite, second: MapSite, sequences: Collection[ir.Value]) -> bool:
+    """Whether a map has one sample for each of another, which yields some sequences."""
+    counted = [site.elements[0][1].counted for site in (first, second)]
+    one, other = (None if source is None else source.as_sequence for source in counted)
+    return other is not None and (other in sequences or other is one)
 
 
 def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bool:
@@ -188,29 +210,28 @@ def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bo
     return True
 
 
-def _merge(first: ir.Node, second: ir.Node) -> ir.Node:
+def _merge(first: ir.Node, second: ir.Node) -> ir.Node | None:
     """Put one SequenceMap that yields the outputs of both into the place of the second."""
     graph = second.graph
     assert graph is not None
-    one, other = (node.attributes["body"].as_graph() for node in (first, second))
-    given = dict(zip(first.outputs, one.outputs, strict=True))
-    read = list(zip(other.inputs, second.inputs, strict=True))
-    links = {inner: given[outer] for inner, outer in read if outer is not None and outer in given}
-    body, _ = _joined(one, other, links, second.name or "")
+    site = merge_sites(_as_sequences(first), _as_sequences(second), ())
+    if site is None:
+        return None
+    read = dict(site.elements)
     new = ir.Node(
         second.domain,
         "SequenceMap",
-        [*first.inputs, *(outer for inner, outer in read if inner not in links)],
-        [ir.AttrGraph("body", body)],
-        num_outputs=len(body.outputs),
+        [read[inner].as_sequence for inner in site.body.inputs],
+        [ir.AttrGraph("body", site.body)],
+        num_outputs=len(site.results),
         name=second.name,
         doc_string=second.doc_string,
         metadata_props={**first.metadata_props, **second.metadata_props},
     )
     new.meta.update(second.meta)
     graph.insert_before(second, new)
-    for old, value in zip((*first.outputs, *second.outputs), new.outputs, strict=True):
-        name = old.name
+    for result, value in zip(site.results, new.outputs, strict=True):
+        old, name = result.value, result.value.name
         value.type, value.shape = old.type, old.shape
         old.replace_all_uses_with(value, replace_graph_outputs=True)
         old.name, value.name = None, name

@@ -1,17 +1,19 @@
-"""Loops and Scans of a model that no pass has looked at."""
+"""What is said of the Loops and Scans that stand in the rewritten model."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
+from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graphs import node_paths
+from passes.loops.escape import SPLITTABLE
 from passes.reading.iterations import is_iteration
 
-__all__ = ["with_left_loops"]
+__all__ = ["with_built_sequences", "with_left_loops"]
 
 
 def with_left_loops(
@@ -32,3 +34,38 @@ def with_left_loops(
         if is_iteration(node) and ORIGIN_KEY not in node.metadata_props and path not in told
     ]
     return [*decisions, *left]
+
+
+_FORM = "a Loop is left, which builds the sequence of its results"
+
+
+def with_built_sequences(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Say of every fused map whose result is still built by a Loop that it is, and why.
+
+    Args:
+        decisions: What was done with the maps.
+        model: The rewritten model.
+    """
+    built = {
+        node.metadata_props.get(ORIGIN_KEY, ""): sequence
+        for node in node_paths(model)
+        if node.op_type == "Loop" and BATCHED_KEY not in node.metadata_props
+        for sequence in (value.type for value in node.outputs)
+        if isinstance(sequence, ir.SequenceType) and sequence.elem_type.dtype not in SPLITTABLE
+    }
+    return [
+        _told(decision, sequence)
+        if decision.verdict is Verdict.FUSED and (sequence := built.get(decision.path))
+        else decision
+        for decision in decisions
+    ]
+
+
+def _told(decision: Decision, sequence: ir.SequenceType) -> Decision:
+    dtype = sequence.elem_type.dtype.name.lower()
+    detail = f"{Code.UNSPLITTABLE_TYPE.meaning}: its results are {dtype}"
+    return dataclasses.replace(
+        decision,
+        form="; ".join(form for form in (decision.form, _FORM) if form),
+        reasons=[*decision.reasons, Reason(Code.UNSPLITTABLE_TYPE, detail=detail)],
+    )

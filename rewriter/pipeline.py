@@ -20,11 +20,10 @@ from passes.names import make_names_unique
 from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
 from rewriter import protos
-from rewriter.built_sequences import with_built_sequences
 from rewriter.checking import check, require_valid
-from rewriter.left_loops import with_left_loops
+from rewriter.left_loops import with_built_sequences, with_left_loops
 from rewriter.model_facts import model_facts
-from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
+from rewriter.models import AnyModel, ModelError, Taken, give, share, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given

@@ -18,33 +18,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
-from passes.batching import rules, table
-from passes.batching.causes import Causes, Inherited
+from passes.batching import table
+from passes.batching.causes import Causes, Demotions, Inherited
 from passes.batching.context import Context, Operand, Output
-from passes.batching.demotion import Demotions
-from passes.batching.flat import flat_rules
 from passes.batching.flat.reading import as_packed, as_stacked
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed import rules as packed_rules
 from passes.batching.packed.evening import evened
 from passes.batching.promotion import Promotions
+from passes.batching.rule_choice import choose_rule
 from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
 from passes.body_copies import copy_body
 from passes.builder import Builder
 from passes.decisions import Code, Decline, Reason
 from passes.drafts import Memo, drafting
 from passes.fuse_options import FuseOptions
-from passes.graphs import captured_values, is_default_domain, reads_of, subgraphs, walk_nodes
+from passes.graphs import captured_values, reads_of, subgraphs, walk_nodes
 from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 
 __all__ = ["Walk", "WalkOptions"]
-
-assert rules
-assert packed_rules
-assert flat_rules
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
 
@@ -309,18 +303,9 @@ class Walk:
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
                 raise Inherited(x.value, differs=x.value in self._differing)
-        if said is None:
-            name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
-            raise Decline(Code.NO_RULE, f"{name} has no rule at opset {self._options.opset}")
-        if isinstance(said, table.Never):
-            raise Decline(said.code, said.reason)
-        flat = self._flat_row(node, operands)
-        ragged = self._packed_row(node, operands) if flat is None else flat
-        rule = said.rule if ragged is None else ragged.rule
-        rounds = said.rounding or table.may_round_inside(node, self._options.opset)
-        rounds = rounds or (ragged is not None and ragged.rounding)
+        chosen = choose_rule(node, said, operands, self.promotions, self._options.opset)
         rounding = any(x.rounding for x in operands)
-        if said.discrete and rounding:
+        if chosen.is_discrete and rounding:
             self.flips.append(node)
             if self._options.asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
@@ -331,9 +316,9 @@ class Walk:
             start, builder.origin = len(builder.nodes), self._path(node)
             try:
                 ctx = self._context(builder)
-                if flat is None:
+                if not chosen.takes_flat:
                     given = [x if x is None or x.flat is None else _read(ctx, x) for x in given]
-                outputs = self._evened(ctx, node, rule(ctx, node, given))
+                outputs = self._evened(ctx, node, chosen.rule(ctx, node, given))
             finally:
                 builder.origin = self._origin
             draft.keep_all()
@@ -342,7 +327,7 @@ class Walk:
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 type_ = self.type_of(old)
-                rounded = rounding or rounds
+                rounded = rounding or chosen.rounds
                 self.env[old] = Batched(
                     new.layout,
                     new.value,
@@ -354,30 +339,6 @@ class Walk:
                     new.beside,
                     new.flat,
                 )
-
-    def _flat_row(self, node: ir.Node, operands: Sequence[Batched]) -> table.RaggedRow | None:
-        """Return the rule for flat operands, None where none is flat or all are simply read."""
-        if not any(x.is_flat for x in operands):
-            return None
-        found = table.find_flat(node, self._options.opset)
-        if found is None and not all(map(_is_simple, operands)):
-            raise Decline(
-                Code.NO_RULE, "it has no rule for samples that differ along several axes"
-            )
-        return found
-
-    def _packed_row(self, node: ir.Node, operands: Sequence[Batched]) -> table.RaggedRow | None:
-        """Return the rule for packed operands, None where none is packed."""
-        if not any(self._will_be_packed(x) for x in operands):
-            return None
-        found = table.find_packed(node, self._options.opset)
-        if found is None:
-            raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
-        if any(self._ragged_axis(x) for x in operands) and not found.any_axis:
-            raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
-        if any(x.beside for x in operands) and not found.two_axes:
-            raise Decline(Code.RAGGED, "its samples differ in length along two axes")
-        return found
 
     def _evened(
         self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
@@ -391,18 +352,6 @@ class Walk:
 
     def _stage_when_stacked(self, operand: Batched) -> int:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)
-
-    def _will_be_packed(self, x: Batched) -> bool:
-        is_apart = x.layout is Layout.PER_SAMPLE
-        if x.flat is not None:
-            return x.flat.ragged_axis is not None
-        return x.is_packed or (is_apart and self.promotions.is_packable(x.value))
-
-    def _ragged_axis(self, x: Batched) -> int:
-        is_apart = x.layout is Layout.PER_SAMPLE
-        if x.flat is not None:
-            return x.flat.ragged_axis or 0
-        return self.promotions.axis(x.value) if is_apart else x.axis
 
     def _context(self, builder: Builder) -> Context:
         return Context(
@@ -480,11 +429,6 @@ class Walk:
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self._options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
-
-
-def _is_simple(x: Batched) -> bool:
-    """Whether a value is not flat, or can be read as a stacked or packed one."""
-    return x.flat is None or x.flat.has_one_shape or x.flat.ragged_axis is not None
 
 
 def _read(ctx: Context, x: Batched) -> Batched:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY
 from passes.fuse_options import FuseOptions
-from passes.graphs import PATH_KEY, default_opset, node_paths
+from passes.graphs import PATH_KEY, default_opset, node_paths, paths_below
 from passes.reading.types import checked_types
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways
@@ -42,6 +42,11 @@ class FusionFacts:
         self.options = options
         self.takes_flat = not options.auto or bool(options.lacks)
         self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
+
+    def name_nodes(self, site: MapSite) -> None:
+        """Name the nodes of a body in which a rewrite wrote some."""
+        found = paths_below(site.body, f"{site.path}/body/")
+        self.paths |= {node: _given(node, path) for node, path in found.items()}
 
     def is_promised(self, sequence: ir.Value) -> bool:
         """Whether the caller promises that all elements of a sequence have one shape."""

@@ -7,18 +7,14 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.fission import least_in_loops
+from passes.fusing.form_choice import FormChoice, with_question
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.fusing.guard_choice import (
-    FormChoice,
-    choose_by_cost,
-    choose_guards,
-    with_question,
-)
+from passes.fusing.guard_choice import choose_by_cost, choose_guards
 from passes.fusing.guarded_walks import Behind, unproven_sequences, walk_behind_guards
 from passes.fusing.plain_body import (
     has_no_samples,
+    least_in_loops,
     may_fail_empty,
     reads_sequence,
     stays_loop,

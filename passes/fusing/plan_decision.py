@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
@@ -11,9 +13,9 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.loops.plan import LoopPlan
-from passes.site import GuardCheck, MapSite
+from passes.site import GuardCheck, MapSite, Rest
 
-__all__ = ["kept_form", "plan_decision"]
+__all__ = ["joined_decision", "kept_form", "plan_decision"]
 
 
 def plan_decision(
@@ -68,3 +70,36 @@ def kept_form(walk: Walk) -> str:
     loops = sum(bool(nodes) for nodes in walk.loops)
     count = sum(len(nodes) for nodes in walk.loops)
     return f"{count} nodes in {loops} loop(s)"
+
+
+def joined_decision(decisions: Sequence[Decision], rest: Rest | None) -> Decision:
+    """Say of all parts of a Loop together what was done."""
+
+    def all_of(name: str) -> list[Any]:
+        return list(dict.fromkeys(line for one in decisions for line in getattr(one, name)))
+
+    joined = dataclasses.replace(
+        decisions[-1],
+        reasons=all_of("reasons"),
+        assumptions=all_of("assumptions"),
+        notes=all_of("notes"),
+    )
+    if rest is None:
+        return joined
+    body = rest.node.attributes["body"].as_graph()
+    left = sum(node.op_type != "Constant" for node in body)
+    form = f"{rest.moved} nodes before and behind a {rest.node.op_type} of {left}"
+    return dataclasses.replace(
+        joined,
+        verdict=Verdict.FISSIONED,
+        form=form,
+        reasons=[rest.reason, *joined.reasons],
+        notes=[*joined.notes, *([_ROUNDS] if rest.rounds else [])],
+        in_loops=left,
+    )
+
+
+_ROUNDS = (
+    "what it reads or collects rounds otherwise than in the Loop as given, so that a choice in it "
+    "may flip at a tie; --exact keeps the Loop"
+)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -13,14 +12,16 @@ from passes.decisions import Decision, Verdict
 from passes.drafts import Draft, drafting
 from passes.errors import RewriteError
 from passes.flat_views import read_view
+from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
+from passes.fusing.plan_decision import joined_decision
 from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sites import read_map
-from passes.merge import find_reader, merge_sites
+from passes.merge import find_readers, merge_sites
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser, is_given
@@ -40,19 +41,18 @@ class Turn:
         came_back: Whether Loops came back that hold Loops.
     """
 
-    def __init__(self, model: ir.Model, make_facts: Callable[[], FusionFacts]) -> None:
+    def __init__(self, model: ir.Model, options: FuseOptions) -> None:
         """Set up the turn.
 
         Args:
             model: The model.
-            make_facts: Finds what holds for all maps of the model as it is now.
+            options: What the caller asks for.
         """
         self.fused: list[Decision] = []
         self.kept: dict[ir.Node, Decision] = {}
         self.came_back = False
         self._model = model
-        self._make_facts = make_facts
-        self._facts = make_facts()
+        self._facts = FusionFacts(model, options)
         self._changed: set[ir.Graph] = set()
 
     def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
@@ -118,7 +118,7 @@ class Turn:
         if kept is not None:
             self._give_back_parts(maps[-1], kept, original.rest)
             return
-        self.fused.append(_joined([plan.decision for plan in plans], original.rest))
+        self.fused.append(joined_decision([plan.decision for plan in plans], original.rest))
 
     def _fuse_alone(self, node: ir.Node) -> Decision | None:
         """Fuse a map; return why it stays, if that is to be said."""
@@ -171,18 +171,25 @@ class Turn:
     def _merged(self, node: ir.Node) -> Iterator[MapSite]:
         """Yield a Map merged with the one that reads it, then with the one behind that too, ..."""
         site, members = self._read(node), [node]
-        while (reader := find_reader(site, members)) is not None:
+        while (found := self._merged_once(site, members)) is not None:
+            site, reader = found
+            members.append(reader)
+            yield site
+
+    def _merged_once(
+        self, site: MapSite, members: Collection[ir.Node]
+    ) -> tuple[MapSite, ir.Node] | None:
+        """Return a map merged with one that reads it, and that one."""
+        for reader in find_readers(site, members):
             second = self._read(reader)
             if any(map(_is_in_parts, second.originals)):
-                return
+                continue
             originals = [*site.originals, *second.originals]
             gone = set(walk_nodes(node for one in originals for node, _ in one.nodes))
             merged = merge_sites(site, second, gone)
-            if merged is None:
-                return
-            site = merged
-            members.append(reader)
-            yield site
+            if merged is not None:
+                return merged, reader
+        return None
 
     def _plan(self, site: MapSite) -> FusionPlan | None:
         """Plan a map that was put together."""
@@ -200,15 +207,17 @@ class Turn:
 
     def _read(self, node: ir.Node) -> MapSite:
         """Read a map as it is now: a sequence that it reads may be rows of a tensor by now."""
-        graph, original = node.graph, original_of(node)
+        graph, original, typings = node.graph, original_of(node), self._facts.typings
         assert graph is not None
         is_new = not self._changed.isdisjoint(graphs_inside(node))
         if original is None:
-            if is_new:
-                self._facts, self._changed = self._make_facts(), set()
             path = self._facts.paths[node]
-            return read_sequence_map(node, graph, path, self._facts.typings.declared)
-        typings, site = self._facts.typings, read_map(node, graph, original.path)
+            site = read_sequence_map(node, graph, path, typings.declared)
+            if is_new:
+                self._facts.name_nodes(site)
+                type_body(site.body, typings, self._model, is_declared=True)
+            return site
+        site = read_map(node, graph, original.path)
         elements = [(inner, source.as_rows(typings.declared)) for inner, source in site.elements]
         for (inner, source), (_, before) in zip(elements, site.elements, strict=True):
             if source.as_sequence is None and before.as_sequence is not None:
@@ -259,39 +268,6 @@ _MOST_TRIED = 8
 def _is_in_parts(original: Original) -> bool:
     """Whether a Loop became more than one Map."""
     return original.rest is not None or len(_maps_of(original)) > 1
-
-
-def _joined(decisions: Sequence[Decision], rest: Rest | None) -> Decision:
-    """Say of all parts of a Loop together what was done."""
-
-    def all_of(name: str) -> list[Any]:
-        return list(dict.fromkeys(line for one in decisions for line in getattr(one, name)))
-
-    joined = dataclasses.replace(
-        decisions[-1],
-        reasons=all_of("reasons"),
-        assumptions=all_of("assumptions"),
-        notes=all_of("notes"),
-    )
-    if rest is None:
-        return joined
-    body = rest.node.attributes["body"].as_graph()
-    left = sum(node.op_type != "Constant" for node in body)
-    form = f"{rest.moved} nodes before and behind a {rest.node.op_type} of {left}"
-    return dataclasses.replace(
-        joined,
-        verdict=Verdict.FISSIONED,
-        form=form,
-        reasons=[rest.reason, *joined.reasons],
-        notes=[*joined.notes, *([_ROUNDS] if rest.rounds else [])],
-        in_loops=left,
-    )
-
-
-_ROUNDS = (
-    "what it reads or collects rounds otherwise than in the Loop as given, so that a choice in it "
-    "may flip at a tie; --exact keeps the Loop"
-)
 
 
 def _maps_of(original: Original) -> list[ir.Node]:

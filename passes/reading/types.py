@@ -1,8 +1,9 @@
-"""Types the body of a map that was read from a Loop or Scan."""
+"""Types the body of a map anew, apart from the model around it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import onnx
 import onnx_ir as ir
@@ -29,21 +30,29 @@ from passes.typing.value_types import Typing, Typings, ValueType
 
 __all__ = ["checked_types", "type_body"]
 
+_Forget: TypeAlias = Callable[[onnx.GraphProto], object]
+"""Takes out of a body the types that it declares and that must not be relied on."""
 
-def type_body(body: ir.Graph, typings: Typings, model: ir.Model) -> None:
+
+def type_body(
+    body: ir.Graph, typings: Typings, model: ir.Model, *, is_declared: bool = False
+) -> None:
     """Infer the types of a body anew, from those of its inputs and of what it captures.
 
     What a Loop carries has no shape for ONNX's inference, and it has one once it is known to be
     the same in every iteration.
 
     Args:
-        body: A body that stands in no model; its values declare no types.
+        body: The body.
         typings: Both typings; they know the inputs, and gain the other values.
         model: Tells the versions.
+        is_declared: Whether the declared typing believes what the values of the body declare;
+            the body of a Loop declares nothing.
     """
     name_values_apart(body)  # what was fused in it may share names, by which inference goes
-    for typing in {id(t): t for t in (typings.declared, typings.proven)}.values():
-        _type_body(body, typing, model)
+    _type_body(body, typings.declared, model, _nothing if is_declared else _forget_all)
+    if typings.proven is not typings.declared:
+        _type_body(body, typings.proven, model, erase_body if is_declared else _forget_all)
     # Inference stops where declared shapes contradict each other, which may be false.
     for value in (out for node in walk_nodes(body) for out in node.outputs):
         if typings.declared[value].type is None:
@@ -82,7 +91,7 @@ def checked_types(
         table.set(inner, known)
     for inner, outer in site.shared:
         table.set(inner, typings.proven[outer])
-    _type_body(site.body, table, model, is_declared=not site.originals)
+    _type_body(site.body, table, model, _forget_all if site.originals else erase_body)
     return Typings(table, table)
 
 
@@ -96,22 +105,26 @@ def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
     return ValueType(declared.type, tuple(dims))
 
 
-def _type_body(
-    body: ir.Graph, typing: Typing, model: ir.Model, *, is_declared: bool = False
-) -> None:
+def _nothing(_: onnx.GraphProto) -> None:
+    """Forget nothing."""
+
+
+def _forget_all(body: onnx.GraphProto) -> None:
+    """Forget what a body declares of the values of its nodes."""
+    del body.value_info[:]
+
+
+def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> None:
     """Enter the types of a body from those of its inputs and captured values.
 
     Args:
         body: The body.
         typing: The table.
         model: Tells the versions.
-        is_declared: Whether its values declare types, which may be false.
+        forget: What becomes of the types that the body declares.
     """
     proto = ir.serde.serialize_graph(body)
-    if is_declared:
-        erase_body(proto)
-    else:
-        del proto.value_info[:]
+    forget(proto)
     captured = captured_values(body)
     inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
     del proto.input[:]

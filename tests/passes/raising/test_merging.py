@@ -18,6 +18,7 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.graphs import walk_nodes
 from passes.promises import Promises
+from passes.simplify import SimplifyBodiesPass
 from passes.site import MapSite
 from rewriter.compare import compare
 from tests.passes.invariants import stray_uses
@@ -175,3 +176,28 @@ def test_the_work_grows_with_the_number_of_loops(
         ir.from_onnx_text(text)
     )
     assert len(planned) <= 2 * 12
+
+
+def test_a_loop_over_the_same_list_that_reads_what_another_appends_is_merged() -> None:
+    text = chain(2).replace("SequenceLength (s0)", "SequenceLength (xs)")
+    text = text.replace("r1 = Tanh (x1)", "z1 = SequenceAt (xs, i1) r1 = Mul (x1, z1)")
+    first, second = rewriter.explain(onnx.parser.parse_model(text), uniform=["xs"]).decisions
+    assert first.form == f"part of {second.path}"
+    check(text, uniform=["xs"], require=["loop-free"])
+
+
+def test_the_first_map_that_reads_another_need_not_be_the_one_that_is_merged() -> None:
+    """The lists of the other one may differ in length from what it reads beside them."""
+    step = "SequenceMap <body = {0} (float[a,b] u{0}{1}) => (float[a,b] v{0}) {{ v{0} = {2} }}>"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    main (seq(float[a,b]) xs, seq(float[a,b]) ws) => (seq(float[a,b]) y, seq(float[a,b]) z) {{
+      s = {step.format("f", "", "Neg (uf)")} (xs)
+      z = {step.format("g", ", float[a,b] k", "Add (ug, k)")} (ws, s)
+      y = {step.format("h", "", "Tanh (uh)")} (s)
+    }}"""
+    model = ir.from_proto(onnx.parser.parse_model(text))
+    simplify = SimplifyBodiesPass()
+    simplify(model)
+    assert [decision.form for decision in simplify.decisions] == ["part of SequenceMap_2"]
+    assert [node.op_type for node in model.graph] == ["SequenceMap", "SequenceMap"]
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)

@@ -1,0 +1,117 @@
+"""Which rule batches a node: by its operator, and by how its operands will be held."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching import rules, table
+from passes.batching.context import Rule
+from passes.batching.flat import flat_rules
+from passes.batching.layouts import Batched, Layout
+from passes.batching.packed import rules as packed_rules
+from passes.batching.promotion import Promotions
+from passes.decisions import Code, Decline
+from passes.graphs import is_default_domain
+
+__all__ = ["RuleChoice", "choose_rule"]
+
+# They fill the table.
+assert rules
+assert packed_rules
+assert flat_rules
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleChoice:
+    """The rule that batches one node.
+
+    Attributes:
+        rule: The rule.
+        rounds: Whether what it yields may be rounded otherwise than sample by sample.
+        is_discrete: Whether the operator may yield something else for what is rounded otherwise.
+        takes_flat: Whether it reads flat operands as they are.
+    """
+
+    rule: Rule
+    rounds: bool
+    is_discrete: bool
+    takes_flat: bool
+
+
+def choose_rule(
+    node: ir.Node,
+    said: table.Row | table.Never | None,
+    operands: Sequence[Batched],
+    promotions: Promotions,
+    opset: int,
+) -> RuleChoice:
+    """Return the rule for a node.
+
+    Args:
+        node: The node.
+        said: What the table says of its operator.
+        operands: What it reads, by its graphs too.
+        promotions: Which per-sample operands will be stacked, and which packed.
+        opset: Version of ONNX's operators.
+
+    Raises:
+        Decline: There is none for this operator, or none for such operands.
+    """
+    if said is None:
+        name = node.op_type if is_default_domain(node) else f"{node.domain}.{node.op_type}"
+        raise Decline(Code.NO_RULE, f"{name} has no rule at opset {opset}")
+    if isinstance(said, table.Never):
+        raise Decline(said.code, said.reason)
+    flat = _flat_row(node, operands, opset)
+    ragged = _packed_row(node, operands, promotions, opset) if flat is None else flat
+    rounds = said.rounding or table.may_round_inside(node, opset)
+    rounds = rounds or (ragged is not None and ragged.rounding)
+    rule = said.rule if ragged is None else ragged.rule
+    return RuleChoice(rule, rounds, said.discrete, flat is not None)
+
+
+def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.RaggedRow | None:
+    """Return the rule for flat operands, None where none is flat or all are simply read."""
+    if not any(x.is_flat for x in operands):
+        return None
+    found = table.find_flat(node, opset)
+    if found is None and not all(map(_is_simple, operands)):
+        raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
+    return found
+
+
+def _is_simple(x: Batched) -> bool:
+    """Whether a value is not flat, or can be read as a stacked or packed one."""
+    return x.flat is None or x.flat.has_one_shape or x.flat.ragged_axis is not None
+
+
+def _packed_row(
+    node: ir.Node, operands: Sequence[Batched], promotions: Promotions, opset: int
+) -> table.RaggedRow | None:
+    """Return the rule for packed operands, None where none is packed."""
+    if not any(_will_be_packed(x, promotions) for x in operands):
+        return None
+    found = table.find_packed(node, opset)
+    if found is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+    if any(_ragged_axis(x, promotions) for x in operands) and not found.any_axis:
+        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
+    if any(x.beside for x in operands) and not found.two_axes:
+        raise Decline(Code.RAGGED, "its samples differ in length along two axes")
+    return found
+
+
+def _will_be_packed(x: Batched, promotions: Promotions) -> bool:
+    if x.flat is not None:
+        return x.flat.ragged_axis is not None
+    is_apart = x.layout is Layout.PER_SAMPLE
+    return x.is_packed or (is_apart and promotions.is_packable(x.value))
+
+
+def _ragged_axis(x: Batched, promotions: Promotions) -> int:
+    if x.flat is not None:
+        return x.flat.ragged_axis or 0
+    return promotions.axis(x.value) if x.layout is Layout.PER_SAMPLE else x.axis

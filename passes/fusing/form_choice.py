@@ -1,0 +1,130 @@
+"""The form of a map, and from how many samples on it pays: few run in a loop, or by copies."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from passes.decisions import Code, Reason
+from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts, Relied
+from passes.graphs import walk_nodes
+from passes.loops.plan import LoopPlan
+from passes.site import GuardCheck, MapSite
+
+__all__ = ["FormChoice", "Forms", "few_without_guard", "for_count", "with_question"]
+
+Forms = dict[GuardCheck | None, FusedBody]
+"""The fused bodies of a map by the guard that each needs; none where it stays a loop."""
+
+_FEWEST = 2
+"""Fewer samples are not worth a question."""
+
+_FEW_FOR_STEPS = 26
+"""Up to so many samples of different length it is faster to go through them one by one."""
+
+_MOST_COPIED, _MOST_NODES = 8, 200
+"""So many samples may have a copy of the body each, and so many nodes the copies in all."""
+
+_SLOWEST = 0.9
+"""No form may fall below this share of the speed of the loop as given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FormChoice:
+    """The form of a map.
+
+    Attributes:
+        forms: Its fused bodies.
+        few: Up to how many samples a loop, or a copy of the body for each, is faster.
+        is_copied: Whether it is the copies.
+        most_bytes: Above which size of an element it is faster, too; None if that is known.
+        rest: What runs where no guard holds; None for a loop.
+        relied: What the guards check of the elements of sequences.
+        reasons: Why there is no guard, where there could be one.
+    """
+
+    forms: Forms
+    few: int = 0
+    is_copied: bool = False
+    most_bytes: int | None = None
+    rest: FusedBody | None = None
+    relied: Relied = dataclasses.field(default_factory=dict)
+    reasons: tuple[Reason, ...] = ()
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether all its bodies stand behind guards."""
+        return bool(self.forms) and None not in self.forms
+
+
+def with_question(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, choice: FormChoice
+) -> FormChoice:
+    """Return the choice of a body without a guard, if another body stands before it.
+
+    For samples that the other one is not for, the condition is asked in vain.
+
+    Args:
+        site: The map, as the other body has it.
+        facts: What holds for all maps.
+        loop: The map as a loop.
+        plain: The body without a guard.
+        choice: The choice without the other body.
+    """
+    if not facts.options.auto or not loop.outputs or site.condition is None:
+        return choice
+    asked = cost_of_nodes(site.condition.builder.nodes)
+    as_loop = cost_of_loop(plain.site, loop.outputs, facts.typings.declared)
+    few = few_without_guard(plain.site, facts, plain, as_loop, asked)
+    return for_count(plain.site, facts, dataclasses.replace(few, reasons=choice.reasons))
+
+
+def few_without_guard(
+    site: MapSite, facts: FusionFacts, plain: FusedBody, as_loop: Cost, asked: float = 0.0
+) -> FormChoice:
+    """Choose what needs no guard, and what runs instead of it for few samples.
+
+    Packed samples that a Loop or Scan goes through take as many steps as the longest has.
+    """
+    cost = cost_of_body(plain, facts.typings)
+    cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
+    copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)
+    few = cost.pays_from(as_loop) or 0
+    nodes = (node for stage in plain.walk.stages for node in stage.nodes)
+    if plain.is_packed and any(node.op_type in ("Loop", "Scan") for node in nodes):
+        few = max(few, _FEW_FOR_STEPS)
+    elif copied is not None:
+        return FormChoice({None: plain}, copied, is_copied=copied > 0)
+    return FormChoice({None: plain}, few if few > _FEWEST else 0)
+
+
+def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
+    """Return how many samples are run by copies of the body so that no loop is needed.
+
+    Returns:
+        The number, 0 if none need be; None if there would be too many copies.
+    """
+    if site.sequences:
+        return None
+    needed = (n for n in range(1, _MOST_COPIED + 2) if cost.of(n) <= as_loop.of(n) / _SLOWEST)
+    most = next(needed, None)
+    if most is None:
+        return None
+    nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
+    return most - 1 if nodes * most <= _MOST_NODES else None
+
+
+def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:
+    """Return a choice that asks nothing of a number of samples that is known."""
+    count = site.elements[0][1].number(facts.typings.proven)
+    if not choice.few or facts.options.lacks:
+        return dataclasses.replace(choice, few=0, is_copied=False)
+    if count is None:
+        return choice
+    if count > choice.few:
+        return dataclasses.replace(choice, few=0, is_copied=False)
+    if site.originals and None in choice.forms:
+        return dataclasses.replace(choice, few=0, is_copied=False)
+    reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
+    return FormChoice({}, reasons=(*choice.reasons, reason))

@@ -102,8 +102,7 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
     if not plan.needs_samples and not plan.few:
         return _write_asked(builder, plan, typings, count)
     enough = builder.op("Greater", [count, builder.scalar(plan.few)])
-    # A Loop of no iterations computes nothing, so what took its place must not either.
-    copies_some = plan.is_copied and not plan.needs_samples and not site.originals
+    copies_some = plan.is_copied and not plan.needs_samples
     if copies_some:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])

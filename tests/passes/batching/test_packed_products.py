@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from tests.passes.batching.harness import Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from tests.passes.batching.ragged import (
+    RaggedCase,
+    fused,
+    loops_of,
+    prove_ragged,
+    ragged,
+    wanted,
+)
 
 LENGTHS = {"some none": (2, 0, 3), "equal": (3, 3, 3), "one long": (1, 40, 2), "none": (0, 0, 0)}
 SCALE = constant(np.float32(0.5))
@@ -74,15 +83,14 @@ def test_neighbours_are_not_reached() -> None:
     prove_ragged(case("", ATTENTION, (), q=samples, k=samples, v=samples), 3, lacks=("Loop",))
 
 
-DECLINED = {
-    "a target with loops": (ATTENTION, "MatMul"),
-}
-
-
-@pytest.mark.parametrize("name", DECLINED)
-def test_a_target_with_loops_keeps_them(name: str) -> None:
-    nodes, op_type = DECLINED[name]
-    assert (op_type, "ragged") in reasons_of(case(name, nodes, (2, 0, 3)))
+@pytest.mark.parametrize("lengths", [(30, 40, 35), (1, 300, 2), (2, 0, 3)], ids=str)
+def test_a_loop_runs_where_padding_would_waste_too_much(lengths: tuple[int, ...]) -> None:
+    made = case("", ATTENTION, lengths)
+    model, _ = fused(made, wanted(made, 3))
+    asked = [node for node in model.graph if node.op_type == "If"]
+    assert len(asked) == 1
+    assert loops_of(model) == 1
+    prove_ragged(dataclasses.replace(made, loops=1), 3)
 
 
 KEPT = {

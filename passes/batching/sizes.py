@@ -206,6 +206,9 @@ class SampleNumbers(Evaluator):
         filled = self._filled_shape(x.value) if x.is_shared else None
         if filled is not None and axis < len(filled):
             return filled[axis]
+        first = self._first_rows(tensor, axis)
+        if first is not None:
+            return first
         key = dim if self._proven.is_same_number(dim) else (tensor, axis)
         return Linear.of(Dim(key, tensor, axis))
 
@@ -220,6 +223,21 @@ class SampleNumbers(Evaluator):
             is_known = is_counted and limit is not None and is_nonnegative(limit)
             return (limit,) if is_known and limit is not None else None
         return self.of(made.inputs[0]) if made.op_type == "ConstantOfShape" else None
+
+    def _first_rows(self, tensor: ir.Value, axis: int) -> Linear | None:
+        """Return how many rows a Slice of the first few of a tensor has, None if it is none."""
+        made = tensor.producer()
+        if made is None or made.op_type != "Slice" or not is_default_domain(made):
+            return None
+        if len(made.inputs) != 4 or made.inputs[0] is None:
+            return None
+        found = [constant_value(v) for v in made.inputs[1:]]
+        starts, ends, axes = ([] if v is None else v.reshape(-1).tolist() for v in found)
+        size = self.dimension(made.inputs[0], axis)
+        bounds = [(s, e) for s, e, a in zip(starts, ends, axes, strict=False) if a == axis]
+        if size is None or len(bounds) != 1 or bounds[0][0] or bounds[0][1] < 0:
+            return None
+        return least([size, Linear(bounds[0][1])])
 
     def is_shared(self, number: Linear) -> bool:
         """Whether a number is proven to be the same for all samples."""

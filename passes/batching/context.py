@@ -84,6 +84,9 @@ class Surroundings(Protocol):
     def lacks(self, op_type: str) -> bool:
         """See `Context.lacks`."""
 
+    def note_single_numbers(self, count: int) -> None:
+        """See `Context.note_single_numbers`."""
+
     def limit(self, flag: ir.Value) -> None:
         """See `Context.limit_padding`."""
 
@@ -155,6 +158,10 @@ class Context(Operators):
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
         return self._surroundings.lacks(op_type)
+
+    def note_single_numbers(self, count: int) -> None:
+        """Note that a rule reads so many single numbers of each sample, which a loop copies."""
+        self._surroundings.note_single_numbers(count)
 
     def limit_padding(self, *axes: Lengths) -> None:
         """Let a loop run where padding takes too many times what the samples hold.

@@ -64,7 +64,7 @@ class Case:
             collected=self.collected,
             result=self.result,
             prepare="""wide = Concat <axis = 0> (start, start)
-            three = Constant <value = int64[2] {3, 4}> ()
+            wide_shape = Constant <value = int64[2] {3, 4}> ()
             far = Constant <value = int64[1] {9223372036854775807}> ()""",
         )
 
@@ -369,7 +369,7 @@ BUFFERS = {
         "float[3,4]",
         f"""{APPENDS}  q = Slice (s, one1, far)  s2 = Concat <axis = 0> (q, v)
             y = ReduceSum <keepdims = 0> (s2, zero1)""",
-        "Expand (b, three)",
+        "Expand (b, wide_shape)",
         "carried buffer",
         collected=ROW,
     ),
@@ -377,21 +377,21 @@ BUFFERS = {
         "float[3,4]",
         f"""last3 = Constant <value = int64[1] {{-3}}> ()  {APPENDS}
             q = Concat <axis = -2> (s, v)  s2 = Slice (q, last3, far, zero1)""",
-        "Expand (b, three)",
+        "Expand (b, wide_shape)",
         "carried buffer",
     ),
     "buffer_of_all_but_the_first": Case(
         "float[3,4]",
         f"""last2 = Constant <value = int64[1] {{-2}}> ()  {APPENDS}
             q = Slice (s, last2, far, zero1, one1)  s2 = Concat <axis = 0> (q, v)""",
-        "Expand (b, three)",
+        "Expand (b, wide_shape)",
         "carried buffer",
     ),
     "buffer_to_its_end": Case(
         "float[3,4]",
         f"""four1 = Constant <value = int64[1] {{4}}> ()  {APPENDS}
             q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, four1)""",
-        "Expand (b, three)",
+        "Expand (b, wide_shape)",
         "carried buffer",
     ),
     "buffer_that_gains_two": Case(

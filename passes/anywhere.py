@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.failing import cannot_fail
-from passes.graphs import subgraphs
+from passes.graphs import constant_value, is_default_domain, subgraphs
 from passes.typing import Typing
 
 __all__ = ["runs_anywhere"]
@@ -49,6 +49,8 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """
+    if is_default_domain(node) and node.op_type in _CHECKED:
+        return _CHECKED[node.op_type](node, typing) or cannot_fail(node, typing)
     if not cannot_fail(node, typing):
         return False
     if node.op_type == "If":
@@ -76,6 +78,69 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
     if family in _FAMILIES or node.op_type in _OF_NUMBERS:
         return all(_broadcast(*pair, typing) for pair in itertools.combinations(known, 2))
     return False
+
+
+def _dims(node: ir.Node, position: int, typing: Typing) -> Dims | None:
+    value = node.inputs[position] if position < len(node.inputs) else None
+    return None if value is None else typing.dims(value)
+
+
+def _finds(node: ir.Node, typing: Typing) -> bool:
+    """Whether a NonZero has an axis to find places along."""
+    return bool(_dims(node, 0, typing))
+
+
+def _suppresses(node: ir.Node, typing: Typing) -> bool:
+    """Whether a NonMaxSuppression has a score for each box and constants that it accepts."""
+    boxes, scores = (_dims(node, at, typing) for at in (0, 1))
+    if boxes is None or scores is None or len(boxes) != 3 or len(scores) != 3 or boxes[2] != 4:
+        return False
+    pairs = ((boxes[0], scores[0]), (boxes[1], scores[2]))
+    if not all(a == b and typing.names_dimension(a) for a, b in pairs):
+        return False
+    if len(node.inputs) != 4:
+        return False
+    most, overlap = (constant_value(v) for v in node.inputs[2:])
+    is_valid = overlap is not None and overlap.size == 1 and 0 <= float(overlap.item()) <= 1
+    return most is not None and most.size == 1 and is_valid
+
+
+def _reads_constant_place(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Gather reads constant positions of an axis whose size is a number."""
+    dims, positions = _dims(node, 0, typing), constant_value(node.inputs[1])
+    axis = node.attributes.get_int("axis", 0) or 0
+    if dims is None or positions is None or not -len(dims) <= axis < len(dims):
+        return False
+    size = dims[axis]
+    return isinstance(size, int) and bool(((positions >= -size) & (positions < size)).all())
+
+
+def _squeezes_ones(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Squeeze removes constant axes that have size 1."""
+    dims = _dims(node, 0, typing)
+    axes = node.attributes.get_ints("axes")
+    if axes is None:
+        given = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
+        axes = None if given is None else given.reshape(-1).tolist()
+    if dims is None or axes is None:
+        return False
+    return all(-len(dims) <= a < len(dims) and dims[a] == 1 for a in axes)
+
+
+def _flattens(node: ir.Node, typing: Typing) -> bool:
+    """Whether a Reshape gives all numbers one axis, and others of size 1."""
+    shape = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
+    return shape is not None and sorted(shape.tolist()) == [-1, *[1] * (shape.size - 1)]
+
+
+_CHECKED = {
+    "Gather": _reads_constant_place,
+    "NonMaxSuppression": _suppresses,
+    "NonZero": _finds,
+    "Reshape": _flattens,
+    "Squeeze": _squeezes_ones,
+}
+"""Operators that cannot fail for the dimensions and constants that they are given here."""
 
 
 def _multiply(one: Dims, other: Dims, typing: Typing) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
 from passes.batching.table import may_draw
 from passes.body_copies import copy_body
 from passes.builder import Builder
+from passes.carried.masks import neutral_of
 from passes.graphs import (
     default_opset,
     graphs_inside,
@@ -26,6 +28,9 @@ from passes.typing import Typing, type_values
 
 __all__ = ["SelectBranchesPass", "hindrance"]
 
+_EXTREMES: frozenset[ir.DataType | None] = frozenset(
+    {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64}
+)
 _BRANCHES = ("then_branch", "else_branch")
 
 
@@ -106,7 +111,7 @@ def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
     if may_draw(node, opset):
         return "it draws random numbers"
     for inner in walk_nodes([inner for graph in graphs for inner in graph]):
-        if not runs_anywhere(inner, typing, opset):
+        if not runs_anywhere(inner, typing, opset) and not _fails_on_nothing(inner, typing):
             name = f"{inner.name} ({inner.op_type})" if inner.name else inner.op_type
             return f"{name} could fail where its branch is not taken"
     pairs = zip(node.outputs, *(graph.outputs for graph in graphs), strict=True)
@@ -130,7 +135,10 @@ def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
     for graph in _branches(node):
         move_initializers(graph, model.graph)
         values: dict[ir.Value, ir.Value | None] = {}
-        builder.nodes.extend(copy_body(graph, values))
+        for inner, copy in zip(graph, copy_body(graph, values), strict=True):
+            if _fails_on_nothing(inner, typing):
+                _let_reduce_nothing(builder, copy, _dtype(inner, typing))
+            builder.nodes.append(copy)
         made.append([(value, values.get(value) or value) for value in graph.outputs])
     condition = node.inputs[0]
     assert condition is not None
@@ -142,6 +150,31 @@ def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
     ]
     to_opset_form(builder.nodes, default_opset(model))
     splice(builder, node, zip(node.outputs, results, strict=True))
+
+
+def _fails_on_nothing(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node is the extreme of all numbers of a tensor, which fails if there are none."""
+    if node.op_type not in ("ReduceMax", "ReduceMin") or not is_default_domain(node):
+        return False
+    is_of_all = len(node.inputs) == 1 and "axes" not in node.attributes
+    keeps = node.attributes.get_int("keepdims", 1)
+    return is_of_all and not keeps and _dtype(node, typing) in _EXTREMES
+
+
+def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
+    value = node.inputs[0]
+    return None if value is None else typing.dtype(value)
+
+
+def _let_reduce_nothing(builder: Builder, node: ir.Node, dtype: ir.DataType | None) -> None:
+    """Give an extreme one more number, behind the others, that changes none."""
+    value = node.inputs[0]
+    assert value is not None
+    assert dtype is not None
+    numbers = builder.op("Reshape", [value, builder.ints(-1)])
+    family = node.op_type.removeprefix("Reduce")
+    neutral = builder.constant(np.array([neutral_of(family, dtype)], dtype.numpy()))
+    node.replace_input_with(0, builder.op("Concat", [numbers, neutral], {"axis": 0}))
 
 
 Pair = tuple[ir.Value, ir.Value]

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.graphs import node_paths
+from passes.graphs import all_nodes, node_paths
 from passes.loops.escape import SPLITTABLE
 from passes.reading.iterations import is_iteration
 
@@ -20,6 +20,8 @@ def with_left_loops(
     decisions: Sequence[Decision], model: ir.Model, strategy: str
 ) -> list[Decision]:
     """Add a decision for each Loop and Scan of the model's own that has none: it stays.
+
+    Those that were in a body are told of with the map that the body is of.
 
     Args:
         decisions: What was done with the maps.
@@ -33,7 +35,23 @@ def with_left_loops(
         for node, path in node_paths(model).items()
         if is_iteration(node) and ORIGIN_KEY not in node.metadata_props and path not in told
     ]
-    return [*decisions, *left]
+    return [*(_with_inner(decision, model) for decision in decisions), *left]
+
+
+def _with_inner(decision: Decision, model: ir.Model) -> Decision:
+    """Say which Loops and Scans of a body that was batched are left: each runs for all samples."""
+    inside = f"{decision.path}/"
+    origins = (
+        node.metadata_props.get(ORIGIN_KEY, "") for node in all_nodes(model) if is_iteration(node)
+    )
+    notes = [
+        f"'{origin}' in it stays: it runs once for all samples, one step after another"
+        for origin in dict.fromkeys(origins)
+        if origin.startswith(inside)
+    ]
+    if decision.verdict not in (Verdict.FUSED, Verdict.GUARDED, Verdict.FISSIONED) or not notes:
+        return decision
+    return dataclasses.replace(decision, notes=[*decision.notes, *notes])
 
 
 _FORM = "a Loop is left, which builds the sequence of its results"

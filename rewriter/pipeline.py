@@ -23,7 +23,7 @@ from rewriter import protos
 from rewriter.checking import check, require_valid
 from rewriter.left_loops import with_built_sequences, with_left_loops
 from rewriter.model_facts import model_facts
-from rewriter.models import AnyModel, ModelError, Taken, give, share, take
+from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given

@@ -20,6 +20,9 @@ from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule", "Surroundings"]
 
+_WASTE, _FREE = 4, 4096
+"""So many times what samples hold they may take when they are padded, and so much in any case."""
+
 Operand = Batched | None
 """An input of a node as a rule sees it; None where the node leaves it out."""
 
@@ -80,6 +83,12 @@ class Surroundings(Protocol):
 
     def lacks(self, op_type: str) -> bool:
         """See `Context.lacks`."""
+
+    def note_single_numbers(self, count: int) -> None:
+        """See `Context.note_single_numbers`."""
+
+    def limit(self, flag: ir.Value) -> None:
+        """See `Context.limit_padding`."""
 
     def count_failing(self) -> int:
         """See `Context.count_failing`."""
@@ -149,6 +158,32 @@ class Context(Operators):
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
         return self._surroundings.lacks(op_type)
+
+    def note_single_numbers(self, count: int) -> None:
+        """Note that a rule reads so many single numbers of each sample, which a loop copies."""
+        self._surroundings.note_single_numbers(count)
+
+    def limit_padding(self, *axes: Lengths) -> None:
+        """Let a loop run where padding takes too many times what the samples hold.
+
+        Samples of lengths ``[1, 2, 9]`` take 27 places for 12 rows. Where a target has no loop,
+        nothing is asked.
+
+        Args:
+            axes: The lengths of the samples along each axis that is padded.
+
+        Raises:
+            Decline: Nothing can be asked here.
+        """
+        if self.lacks("Loop") or self.lacks("If"):
+            return
+        own, most = axes[0].value, self.op("Mul", [self.batch, axes[0].longest])
+        for other in axes[1:]:
+            own = self.op("Mul", [own, other.value])
+            most = self.op("Mul", [most, other.longest])
+        held = self.op("ReduceSum", [own], {"keepdims": 1})
+        bound = self.op("Add", [self.op("Mul", [held, self.ints(_WASTE)]), self.ints(_FREE)])
+        self._surroundings.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]))
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""

@@ -28,6 +28,7 @@ from passes.reading.integers import (
     Linear,
     Scalar,
     greatest,
+    is_nonnegative,
     least,
 )
 from passes.typing import Typing
@@ -102,20 +103,47 @@ class SampleNumbers(Evaluator):
             return None
         return number.without(TRIP) + (span - 1) * (times // step)
 
+    def most_of_several(self, number: Linear) -> Linear | None:
+        """Return a number that no number of two samples or more exceeds, None if none is known.
+
+        Of ``(size - width) // step + 1`` windows none ends behind the size if there are two or
+        more of them; the only one may, as ONNX's division rounds towards 0.
+        """
+        times = number.coefficient(TRIP)
+        count = None if self._count is None else self._of_some(self._count)
+        if times <= 0 or count is None or count.constant != 1 or len(count.terms) != 1:
+            return None
+        ((atom, factor),) = count.terms
+        made = _maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
+        if made is None or made.op_type != "Div":
+            return None
+        if self._proven.dtype(made.outputs[0]) not in INTEGERS:
+            return None
+        span, step = (self.number(v) for v in made.inputs[:2])
+        if span is None or step is None or not step.number or step.number < 0:
+            return None
+        if times % step.number:
+            return None
+        return number.without(TRIP) + span * (times // step.number)
+
     def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
         """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""
-        number = self.number(count)
-        for atom, _ in () if number is None else number.terms:
-            if isinstance(atom, Greatest) and number == Linear.of(atom):
-                # Where there are samples, there are not less than none.
-                others = [n for n in atom.members if n != Linear()]
-                number = others[0] if len(others) == 1 else number
+        number = self._of_some(count)
         for atom, _ in () if number is None else number.terms:
             if isinstance(atom, Scalar) and number == Linear.of(atom):
                 made = _maker(atom.value)
                 if made is not None and made.op_type == "Ceil":
                     return self._rounded_up(made)
         return number, 1
+
+    def _of_some(self, count: ir.Value) -> Linear | None:
+        """Return a number of samples if there are some: then there are not less than none."""
+        number = self.number(count)
+        for atom, _ in () if number is None else number.terms:
+            if isinstance(atom, Greatest) and number == Linear.of(atom):
+                others = [n for n in atom.members if n != Linear()]
+                number = others[0] if len(others) == 1 else number
+        return number
 
     def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
         quotient = None if node.inputs[0] is None else node.inputs[0].producer()
@@ -175,8 +203,41 @@ class SampleNumbers(Evaluator):
             return named.size
         if x is None or x.layout is Layout.PER_SAMPLE:
             return None
+        filled = self._filled_shape(x.value) if x.is_shared else None
+        if filled is not None and axis < len(filled):
+            return filled[axis]
+        first = self._first_rows(tensor, axis)
+        if first is not None:
+            return first
         key = dim if self._proven.is_same_number(dim) else (tensor, axis)
         return Linear.of(Dim(key, tensor, axis))
+
+    def _filled_shape(self, value: ir.Value) -> Numbers | None:
+        """Return the shape that a shared tensor is filled to, or counted up to, if it is known."""
+        made = value.producer()
+        if made is None or not is_default_domain(made):
+            return None
+        if made.op_type == "Range":
+            start, limit, step = (self.number(v) for v in made.inputs)
+            is_counted = start == Linear() and step == Linear(1)
+            is_known = is_counted and limit is not None and is_nonnegative(limit)
+            return (limit,) if is_known and limit is not None else None
+        return self.of(made.inputs[0]) if made.op_type == "ConstantOfShape" else None
+
+    def _first_rows(self, tensor: ir.Value, axis: int) -> Linear | None:
+        """Return how many rows a Slice of the first few of a tensor has, None if it is none."""
+        made = tensor.producer()
+        if made is None or made.op_type != "Slice" or not is_default_domain(made):
+            return None
+        if len(made.inputs) != 4 or made.inputs[0] is None:
+            return None
+        found = [constant_value(v) for v in made.inputs[1:]]
+        starts, ends, axes = ([] if v is None else v.reshape(-1).tolist() for v in found)
+        size = self.dimension(made.inputs[0], axis)
+        bounds = [(s, e) for s, e, a in zip(starts, ends, axes, strict=False) if a == axis]
+        if size is None or len(bounds) != 1 or bounds[0][0] or bounds[0][1] < 0:
+            return None
+        return least([size, Linear(bounds[0][1])])
 
     def is_shared(self, number: Linear) -> bool:
         """Whether a number is proven to be the same for all samples."""

@@ -80,6 +80,8 @@ class Walk:
         fused: How many nodes were batched.
         hoisted: Shared nodes, which now run once even if there are no samples.
         flips: Discrete nodes that a rounding one feeds.
+        reads_numbers: How many single numbers of a packed sample a node reads, one by one.
+        limits: Flags that must hold for padding not to waste too much; a loop runs otherwise.
     """
 
     def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
@@ -92,6 +94,8 @@ class Walk:
         self.fused = 0
         self.hoisted: list[ir.Node] = []
         self.flips: list[ir.Node] = []
+        self.limits: list[ir.Value] = []
+        self.reads_numbers = 0
         self._typings = typings
         self._options = options
         self._origin = origin
@@ -208,6 +212,20 @@ class Walk:
     def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
         """See `passes.batching.context.Context.have_one_shape`."""
         return self._typings.proven.have_one_shape(one, other)
+
+    def note_single_numbers(self, count: int) -> None:
+        """See `passes.batching.context.Context.note_single_numbers`."""
+        self.reads_numbers = max(self.reads_numbers, count)
+
+    def limit(self, flag: ir.Value) -> None:
+        """See `passes.batching.context.Context.limit_padding`.
+
+        Raises:
+            Decline: The node stands in a graph inside of the body.
+        """
+        if self._around is not None:
+            raise Decline(Code.RAGGED, "padding to the longest has no bound inside of a branch")
+        self.limits.append(flag)
 
     def lacks(self, op_type: str) -> bool:
         """See `passes.batching.context.Context.lacks`."""

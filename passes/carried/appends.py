@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -16,15 +17,22 @@ from passes.carried.pattern import (
     dependent_values,
     operator,
     path_through,
-    same_dims,
 )
 from passes.decisions import Code
-from passes.graphs import constant_value
+from passes.graphs import constant_value, is_default_domain
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
+from passes.typing.value_types import Typing
 
-__all__ = ["ConcatAppend", "find_append", "like_initial", "unsqueezed"]
+__all__ = [
+    "ConcatAppend",
+    "find_append",
+    "has_no_rows",
+    "like_initial",
+    "same_dims_beside",
+    "unsqueezed",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +65,34 @@ class ConcatAppend(Pattern):
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         axis = self.axis % len(around)
-        others = [*dims[:axis], around[axis], *dims[axis + 1 :]]
-        if not joined.runs and not same_dims(typing, initial, others):
+        if not joined.runs and not same_dims_beside(typing, initial, dims, axis):
             rows = like_initial(builder, initial, rows, len(around), axis)
-        if around[axis] == 0:
+        if has_no_rows(initial, axis):
             return rows
         return builder.op("Concat", [initial, rows], {"axis": axis})
+
+
+def same_dims_beside(
+    typing: Typing, initial: ir.Value, dims: Sequence[int | str | None], axis: int
+) -> bool:
+    """Whether a tensor has some dimensions beside one axis, by proof."""
+    around = typing.dims(initial)
+    if around is None or len(around) != len(dims):
+        return False
+    pairs = [pair for i, pair in enumerate(zip(around, dims, strict=True)) if i != axis]
+    return all(a == b and typing.is_same_number(a) for a, b in pairs)
+
+
+def has_no_rows(initial: ir.Value, axis: int) -> bool:
+    """Whether a tensor is made with no rows along an axis."""
+    value = skip_identities(initial)
+    array, made = constant_value(value), value.producer()
+    if array is not None:
+        return axis < array.ndim and array.shape[axis] == 0
+    if made is None or made.op_type != "ConstantOfShape" or not is_default_domain(made):
+        return False
+    shape = constant_value(made.inputs[0])
+    return shape is not None and axis < shape.size and not shape[axis]
 
 
 def like_initial(

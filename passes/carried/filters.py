@@ -10,7 +10,12 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.appends import like_initial, unsqueezed
+from passes.carried.appends import (
+    has_no_rows,
+    like_initial,
+    same_dims_beside,
+    unsqueezed,
+)
 from passes.carried.hoisting import hoist
 from passes.carried.masks import flag_of
 from passes.carried.pattern import (
@@ -76,11 +81,14 @@ class Filter(Pattern):
         if around is None or dims is None or len(around) != len(dims) + 1:
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
-        rows = like_initial(builder, initial, rows, len(around), self.axis % len(around))
-        if around[self.axis] == 0:
+        axis = self.axis % len(around)
+        own = [*dims[:axis], None, *dims[axis:]]
+        if not same_dims_beside(joined.typing, initial, own, axis):
+            rows = like_initial(builder, initial, rows, len(around), axis)
+        if has_no_rows(initial, axis):
             return rows
         pair = [rows, initial] if self.is_reversed else [initial, rows]
-        return builder.op("Concat", pair, {"axis": self.axis % len(around)})
+        return builder.op("Concat", pair, {"axis": axis})
 
     def _split(self, joined: Joined, rows: ir.Value) -> ir.Value:
         known = joined.types[0].type

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal
 
 import onnx_ir as ir
 
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
+from passes.carried.read_back import find_read_back
 from passes.decisions import Code
 from passes.graphs import is_default_domain
 from passes.reading.evaluate import Evaluator
@@ -34,6 +35,7 @@ class Write(Pattern):
         index: The number at which an iteration writes; None where any order is right.
         reduction: How it is joined to what is there.
         rounds: Whether the order of the writes changes the result.
+        nodes: What computes updates that the body itself does not compute.
     """
 
     carried: Carried
@@ -42,6 +44,7 @@ class Write(Pattern):
     index: Linear | None
     reduction: str = "none"
     rounds: bool = False
+    nodes: tuple[ir.Node, ...] = ()
     name = "carried write by index"
 
     def write(self, joined: Joined) -> ir.Value:
@@ -49,11 +52,35 @@ class Write(Pattern):
         if self.index is not None and not self._is_distinct(joined):
             detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
+        if self.reduction != "none" and self.node.op_type == "ScatterND":
+            return self._joined_rows(joined)
         attributes: dict[str, Any] = dict(self.node.attributes)
         if self.reduction != "none":
             attributes["reduction"] = self.reduction
         inputs = [self.carried.initial, *joined.values]
         return joined.builder.op(self.node.op_type, inputs, attributes)
+
+    def _joined_rows(self, joined: Joined) -> ir.Value:
+        """Record a ScatterElements of rows, since two iterations may write to one place.
+
+        The threads of onnxruntime's ScatterND lose some of the updates that go to one place.
+        """
+        builder, tensor = joined.builder, self.carried.initial
+        dims, rank = joined.types[0].dims, joined.typing.rank(tensor)
+        if not dims or dims[-1] != 1 or rank is None:
+            detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
+            raise NotAMapError(Code.RECURRENCE, detail, self.node)
+        indices, updates = joined.values
+        count = builder.op("Reshape", [builder.op("Size", [indices]), builder.ints(1)])
+        places = builder.op("Reshape", [indices, count], {"allowzero": 1})
+        rest = [builder.op("Shape", [tensor], {"start": 1})] if rank > 1 else []
+        shape = builder.op("Concat", [count, *rest], {"axis": 0})
+        rows = builder.op("Reshape", [updates, shape], {"allowzero": 1})
+        if rank > 1:
+            column = builder.op("Unsqueeze", [places, builder.ints(*range(1, rank))])
+            places = builder.op("Expand", [column, shape])
+        attributes = {"axis": 0, "reduction": self.reduction}
+        return builder.op("ScatterElements", [tensor, places, rows], attributes)
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
@@ -80,11 +107,17 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     if added is None and skip_identities(data) is not carried.inner:
         return None
     dependent = dependent_values(body, carried.inner)
-    if indices in dependent or updates in dependent:
-        return None
     reduction = node.attributes.get_string("reduction", "none") or "none"
     if added is not None:
         reduction = "add"
+    nodes: tuple[ir.Node, ...] = ()
+    if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
+        joins = find_read_back(node, carried.inner, body, facts.evaluator)
+        if joins is None:
+            return None
+        updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
+    if indices in dependent or updates in dependent:
+        return None
     index = None
     if reduction == "none":
         index = _one_number(indices, facts.evaluator)
@@ -95,10 +128,13 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     rounds = reduction in ("add", "mul") and dtype in FLOATS
     axis = node.attributes.get_int("axis", 0) or 0
     if node.op_type == "ScatterND":
-        terms = (Term(indices), Term(updates))
+        kind: Literal["stacked", "concatenated"] = (
+            "concatenated" if facts.evaluator.rank(indices) == 2 else "stacked"
+        )
+        terms = (Term(indices, kind), Term(updates, kind))
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
-    return Write(carried, terms, node, index, reduction, rounds)
+    return Write(carried, terms, node, index, reduction, rounds, nodes)
 
 
 def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:

@@ -11,6 +11,7 @@ from passes.batching.reshaping import padded
 from passes.builder import Builder, needed_nodes
 from passes.decisions import Code, Decision, Reason
 from passes.drafts import Draft
+from passes.fusing.bounded import write_bounded
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
@@ -96,14 +97,14 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
     site = plan.site
     if not plan.fused:
         return write_by_count(builder, site, typings, plan.loop)
-    if list(plan.fused) == [None] and not plan.needs_samples and not plan.few:
+    is_alone = list(plan.fused) == [None] and not plan.needs_samples and not plan.few
+    if is_alone and not plan.fused[None].walk.limits:
         return plan.fused[None].write(builder, typings)
     count = _trip_count(plan, typings) or site.elements[0][1].scalar_count(builder, typings.proven)
     if not plan.needs_samples and not plan.few:
         return _write_asked(builder, plan, typings, count)
     enough = builder.op("Greater", [count, builder.scalar(plan.few)])
-    # A Loop of no iterations computes nothing, so what took its place must not either.
-    copies_some = plan.is_copied and not plan.needs_samples and not site.originals
+    copies_some = plan.is_copied and not plan.needs_samples
     if copies_some:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])
@@ -174,14 +175,13 @@ def _write_asked(
 ) -> Sequence[ir.Value]:
     """Ask what the fused bodies rely on, and write them and the branch behind them."""
     questions = Questions(builder, plan, typings, count)
-    if plan.is_guarded:
-        write = _writes_last(plan, typings, questions, count)
-    else:
-        write = _writes(plan.fused[None], typings)
+    last = _writes_last(plan, typings, questions, count)
+    loop = last if plan.is_guarded else _writes_loop(plan, typings, count)
+    write = last if plan.is_guarded else _writes(plan.fused[None], typings, loop)
     for check, fused in reversed(plan.fused.items()):
         if check is not None:
             holds = questions.holds(check)
-            write = _writes_choice(plan.site, typings, holds, _writes(fused, typings), write)
+            write = _writes_choice(plan.site, typings, holds, _writes(fused, typings, loop), write)
     for body in plan.fused.values():
         _hide_unchecked(body, plan, typings, questions)
     bodies = [body for body in (*plan.fused.values(), plan.rest) if body is not None]
@@ -209,8 +209,12 @@ def _hide_unchecked(
                     node.replace_input_with(index, questions.hidden(value))
 
 
-def _writes(fused: FusedBody, typings: Typings) -> Branch:
-    return lambda inner: fused.write(inner, typings)
+def _writes(fused: FusedBody, typings: Typings, loop: Branch) -> Branch:
+    return lambda inner: write_bounded(inner, fused, typings, loop)
+
+
+def _writes_loop(plan: FusionPlan, typings: Typings, count: ir.Value) -> Branch:
+    return lambda inner: _write_few(inner, plan, typings, count)
 
 
 def _writes_choice(
@@ -237,7 +241,8 @@ def _writes_last(
 
     if plan.rest is not None:
         sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}
-        return _writes(dataclasses.replace(plan.rest, sources=sources), typings)
+        rest = dataclasses.replace(plan.rest, sources=sources)
+        return lambda inner: rest.write(inner, typings)
     elements = [(inner, read_from(inner, source)) for inner, source in plan.site.elements]
     other = dataclasses.replace(plan.site, elements=elements)
     return lambda inner: write_by_count(inner, other, typings, plan.loop, count)

@@ -24,6 +24,7 @@ from passes.typing import Typing, Typings
 __all__ = [
     "LOSS",
     "MOST_BYTES",
+    "MOST_NUMBERS",
     "REFUTED",
     "USUAL",
     "Cost",
@@ -80,6 +81,9 @@ REFUTED, LOSS = 15.0, 0.06
 
 MOST_BYTES = 8192
 """Larger elements are not batched behind a guard: a Loop keeps one in the cache."""
+
+MOST_NUMBERS = 300
+"""More single numbers of an element are copied faster than read one by one, about 25 ns each."""
 
 USUAL = 256
 """The number of samples that forms are compared at."""

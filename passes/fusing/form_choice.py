@@ -9,6 +9,7 @@ from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graphs import walk_nodes
+from passes.loops.copied_samples import can_share
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
@@ -36,7 +37,7 @@ class FormChoice:
 
     Attributes:
         forms: Its fused bodies.
-        few: Up to how many samples a loop, or a copy of the body for each, is faster.
+        few: Up to how many samples a loop is used, or a copy of the body for each.
         is_copied: Whether it is the copies.
         most_bytes: Above which size of an element it is faster, too; None if that is known.
         rest: What runs where no guard holds; None for a loop.
@@ -103,16 +104,15 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     """Return how many samples are run by copies of the body so that no loop is needed.
 
     Returns:
-        The number, 0 if none need be; None if there would be too many copies.
+        The number, 0 if none need be or the body is too large; None for elements of a sequence,
+        which a loop reads best.
     """
     if site.sequences:
         return None
-    needed = (n for n in range(1, _MOST_COPIED + 2) if cost.of(n) <= as_loop.of(n) / _SLOWEST)
-    most = next(needed, None)
-    if most is None:
-        return None
+    needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
+    most = next(needed, _MOST_COPIED if can_share(site) else 1)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    return most - 1 if nodes * most <= _MOST_NODES else None
+    return min(most, _MOST_NODES // max(nodes, 1)) if can_share(site) else min(most, 1)
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

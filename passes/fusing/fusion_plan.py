@@ -23,6 +23,7 @@ from passes.fusing.plain_body import (
 from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
 from passes.graphs import walk_nodes
+from passes.loops.copied_loop import copied_loop
 from passes.loops.forms import Form
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.site import GuardCheck, MapSite
@@ -88,6 +89,8 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     behind = _behind_guards(site, facts, plain) if unproven else Behind()
     choice = _choose(site, facts, loop, plain, behind)
     fused = choice.forms
+    if any(body.walk.limits for body in fused.values()) and not _has_loop(site, facts, loop):
+        fused = {}
     is_loop = not fused or (None in fused and stays_loop(plain, facts))
     if is_loop:
         kept = _kept_as_loop(loop, plain, choice)
@@ -142,6 +145,11 @@ def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:
         return LoopPlan({}, kept)
     proven = Typings(facts.typings.proven, facts.typings.proven)
     return dataclasses.replace(plan_loop(site, proven, lacks=facts.options.lacks), decision=kept)
+
+
+def _has_loop(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> bool:
+    """Whether the map can be written as a loop beside its fused body."""
+    return bool(loop.outputs) or copied_loop(site, facts.typings) is not None
 
 
 def _behind_guards(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Behind:

@@ -12,6 +12,7 @@ from passes.decisions import Code, Reason
 from passes.fusing.cost import (
     LOSS,
     MOST_BYTES,
+    MOST_NUMBERS,
     REFUTED,
     USUAL,
     Cost,
@@ -90,6 +91,10 @@ def choose_by_cost(
         forms, best = {}, as_loop
     guarded = _guarded_forms(site, facts, as_loop, plain, behind.found)
     reasons: list[Reason] = []
+    count = plain.walk.reads_numbers
+    if forms and site.sequences and not site.originals and count > MOST_NUMBERS:
+        detail = f"samples of {count:,} numbers are padded faster one by one"
+        return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
     least = max((_least_bytes(inner, facts) for inner in _asked(site, facts)), default=0)
     if guarded and least > MOST_BYTES:
         detail = f"samples of {least:,} bytes are faster one by one"

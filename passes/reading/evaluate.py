@@ -110,7 +110,9 @@ class Evaluator:
 
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
         """Whether so many numbers are all that a value of rank 0, 1 or 2 holds."""
-        dims = self._typing.dims(value)
+        dims, made = self._typing.dims(value), value.producer()
+        if dims is None and made is not None and made.op_type == "Shape":
+            dims = (len(numbers),)  # a plan may hold it without a type
         if dims is not None and all(isinstance(d, int) for d in dims):
             size = math.prod(d for d in dims if isinstance(d, int))
             if size != len(numbers):

@@ -139,12 +139,20 @@ def _classify(
 
 
 def skip_identities(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity."""
+    """Return what a value is, through Identity and a Cast to the type that it has."""
     while (node := value.producer()) is not None and is_default_domain(node):
-        if node.op_type != "Identity" or node.inputs[0] is None:
+        given = node.inputs[0] if node.inputs else None
+        if given is None or not (node.op_type == "Identity" or _casts_nothing(node, given)):
             break
-        value = node.inputs[0]
+        value = given
     return value
+
+
+def _casts_nothing(node: ir.Node, given: ir.Value) -> bool:
+    """Whether a node is a Cast to the element type that its operand has."""
+    if node.op_type != "Cast" or not isinstance(given.type, ir.TensorType):
+        return False
+    return given.type.dtype == node.attributes.get_int("to", 0)
 
 
 def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Value | None:

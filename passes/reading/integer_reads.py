@@ -134,11 +134,18 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     return Linear(-(-dim_number // size.number))
 
 
+def _is_vector(evaluator: NumberReader, value: ir.Value) -> bool:
+    """Whether a value has rank 1; a Shape has, which a plan may hold without a type."""
+    node = value.producer()
+    is_shape = node is not None and node.op_type == "Shape" and is_default_domain(node)
+    return is_shape or evaluator.rank(value) == 1
+
+
 def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Pick numbers of a vector at known positions, or its entry at a counted one."""
     vector, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     positions = evaluator.of(node.inputs[1])
-    if vector is None or positions is None or axis != 0 or evaluator.rank(vector) != 1:
+    if vector is None or positions is None or axis != 0 or not _is_vector(evaluator, vector):
         return None
     numbers = evaluator.of(vector)
     if numbers is not None and all(p.number is not None for p in positions):

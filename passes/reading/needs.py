@@ -294,7 +294,9 @@ class Needs:
         return bounds is not None
 
 
-_PASS_SHAPE = frozenset({"Identity", "Slice", "Unsqueeze", "Squeeze", "Transpose", "Cast"})
+_PASS_SHAPE = frozenset(
+    {"Identity", "Slice", "Gather", "Unsqueeze", "Squeeze", "Transpose", "Cast"}
+)
 """Operators whose result has a shape that depends on the shape of their first operand only."""
 
 

@@ -20,7 +20,7 @@ from passes.site import MapSite
 from passes.typing.declared_types import erase_body
 from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.inference import (
-    hide_empty_scales,
+    correct_nodes,
     infer,
     read_graph,
     show_constants,
@@ -137,7 +137,7 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
     stand_in(proto.node)
     _stand_in_slices(body, proto)
     show_constants(body, proto, constants)
-    hide_empty_scales(body, proto)
+    correct_nodes(body, proto)
     whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
     whole.functions.extend(map(ir.serde.serialize_function, _called(body, model)))
     for domain, version in model.opset_imports.items():

@@ -16,9 +16,10 @@ from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.carried_types import hide_first_elements
 from passes.typing.shape_functions import has_shape_function, stand_in_typed
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
+from passes.typing.whole_slices import is_whole, pass_whole
 
 __all__ = [
-    "hide_empty_scales",
+    "correct_nodes",
     "infer",
     "proto_without_data",
     "read_graph",
@@ -72,14 +73,17 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
-def hide_empty_scales(graph: ir.Graph, proto: onnx.GraphProto) -> None:
-    """Leave out the empty scales of each Resize to sizes, for inference only, at any depth.
+def correct_nodes(graph: ir.Graph, proto: onnx.GraphProto) -> None:
+    """Correct nodes that inference reads wrongly, for inference only, at any depth.
 
-    Exporters give both, and ONNX's inference takes empty scales for as many as there are axes.
+    Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
+    as there are axes. A Slice of all that there is would get dimensions of new names.
     """
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
-            hide_empty_scales(inner, inner_proto)
+            correct_nodes(inner, inner_proto)
+        if is_whole(node):
+            pass_whole(node_proto)
         if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])
             if scales is not None and not scales.size:

@@ -21,7 +21,7 @@ from passes.typing.declared_types import enter_promises, erase, show_views
 from passes.typing.element_symbols import forget_element_symbols, name_elements
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
-    hide_empty_scales,
+    correct_nodes,
     infer,
     proto_without_data,
     read_graph,
@@ -85,7 +85,7 @@ def _type_named(
     if promises is not None:
         enter_promises(proto.graph, promises)
     show_constants(model.graph, proto.graph, {})
-    hide_empty_scales(model.graph, proto.graph)
+    correct_nodes(model.graph, proto.graph)
     inferred = infer(proto)
     if proven and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)

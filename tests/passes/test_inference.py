@@ -81,3 +81,25 @@ def test_a_result_whose_inference_failed_has_no_type() -> None:
     assert typing.dtype(values(model)["ys"]) is None
     body = next(n for n in model.graph if n.op_type == "SequenceMap").attributes["body"]
     assert typing.dtype(body.as_graph().outputs[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("bounds", "dims"),
+    [
+        ("{0}, {9223372036854775807}", ("N", 3)),
+        ("{1}, {9223372036854775807}", None),
+        ("{0}, {5}", None),
+    ],
+)
+def test_a_slice_of_all_keeps_the_dimensions(bounds: str, dims: tuple[int | str, ...]) -> None:
+    start, end = bounds.split(", ")
+    model = load(
+        f"""{HEADER}g (float[N, 3] x) => (float[M, 3] y) {{
+            a = Constant <value = int64[1] {start}> ()  b = Constant <value = int64[1] {end}> ()
+            zero = Constant <value = int64[1] {{0}}> ()  one = Constant <value = int64 {{1}}> ()
+            axes = Identity (zero)  steps = Unsqueeze (one, zero)
+            z = Slice (x, a, b, axes, steps)  y = Relu (z) }}"""
+    )
+    typing = type_values(model)
+    found = typing.dims(values(model)["z"])
+    assert found == dims if dims else found != ("N", 3)

@@ -68,8 +68,27 @@ def of_kind(kind: str) -> Any:
     return numbers(4).astype(str).astype(object) if kind == "string" else numbers(4).astype(kind)
 
 
+NMS = """near = Gather (x, at)  w = ReduceSum <keepdims = 0> (near, one)
+    [choose] y = If (c) <then_branch = t () => (int64[K] a)
+        { a = Constant <value_ints = [1]> () },
+    else_branch = e () => (int64[K] b) {
+        top = ReduceMax <keepdims = 0> (near)  k = ReduceMin <keepdims = 0> (near)
+        l = Sub (top, k)  v = Mul (w, l)  p = Unsqueeze (near, zero)
+        q = Unsqueeze (v, zero)  r = Unsqueeze (q, zero)
+        most = Constant <value_ints = [9]> ()  h = Constant <value_floats = [0.5]> ()
+        s = NonMaxSuppression (p, r, most, h)  z = Constant <value_ints = [2]> ()
+        u = Gather <axis = 1> (s, z)  b = Squeeze (u, one) }>"""
+BOXES = graph(NMS, "float[M,4] x, int64[I] at", "int64[K] y").replace(
+    "<int64[1] zero", "<int64[1] one = {1}, int64[1] zero"
+)
+
+
 # fmt: off
 SELECTED = [
+    *[
+        Case(f"boxes that are left of {n}", BOXES, {"x": numbers(3, 4), "at": np.arange(n)})
+        for n in (0, 1, 3)
+    ],
     Case("one shape", graph(SAME), X),
     Case("one shape, unsqueezed", graph(choose(
         "a = Unsqueeze (x, zero)", "p = Exp (x) b = Unsqueeze (p, zero)", "float[A,B]"),

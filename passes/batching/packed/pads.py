@@ -127,6 +127,8 @@ def _padded(ctx: Context, data: Batched, sides: Sides, mode: str, fill: Batched 
     lengths, axis = data.lengths, data.axis
     assert lengths is not None
     size = lengths.size + sides.begin + sides.end
+    if data.rank == 1 and size.number is not None:
+        ctx.note_single_numbers(size.number)
     sizes = ctx.op("Add", [ctx.op("Add", [lengths.value, sides.begins]), sides.ends])
     flags = failing(ctx, lengths, sides, sizes, mode)
     if ctx.numbers.is_shared(size):

@@ -19,17 +19,14 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.padding import padded, unpadded, width_of
 from passes.decisions import Code, Decline
 
-__all__ = ["beside_lengths", "product_of_lengths", "softmax_beside"]
+__all__ = ["beside_lengths", "product_of_lengths", "softmax_beside", "top_k_beside"]
 
 
 def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
     """Return the product of packed matrices of one sample, None for any other product.
 
-    The samples are padded to the longest.
-
-    Raises:
-        Decline: The target has loops: one long sample among many short ones would take many
-            times the memory, and nothing bounds it.
+    The samples are padded to the longest. One long sample among many short ones would take many
+    times the memory: a loop runs then, where the target has one.
     """
     if not (a.is_packed and b.is_packed and a.rank == b.rank > 1 and a.axis == a.rank - 2):
         return None
@@ -39,13 +36,11 @@ def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
         return None
     if a.dtype is None or a.dims[:-2] != b.dims[:-2]:
         return None
-    if not ctx.lacks("Loop"):
-        detail = "both of its operands differ in length, and padding to the longest has no bound"
-        raise Decline(Code.RAGGED, detail)
     left = a
     if a.beside is not None:
         left = dataclasses.replace(a, value=_with(ctx, a, a.beside, 0))
     product = ctx.op("MatMul", [_side_by_side(ctx, left), _side_by_side(ctx, b)])
+    ctx.limit_padding(_lengths(a), _lengths(b))
     return _rows_again(ctx, product, a, b.lengths if is_of_rows else None)
 
 
@@ -104,6 +99,43 @@ def softmax_beside(ctx: Context, node: ir.Node, x: Batched) -> Output:
     (made,) = ctx.same(node, [_with(ctx, x, x.beside, -np.inf)])
     assert x.lengths is not None
     return ctx.packed(made.value, x.lengths, x.axis, x.beside)
+
+
+def top_k_beside(
+    ctx: Context, x: Batched, count: ir.Value, *, is_largest: bool
+) -> Sequence[Output]:
+    """Return the first numbers of each row in an order; a row that has fewer is an error.
+
+    Raises:
+        Decline: They are no floats.
+    """
+    assert x.beside is not None
+    lengths = _lengths(x)
+    if x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE) or x.axis != 0:
+        raise Decline(Code.RAGGED, "it works along one of two axes that differ in length")
+    most = ctx.op("Reshape", [count, ctx.ints(1)])
+    has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])
+    short = ctx.op("And", [has_rows, ctx.op("Less", [x.beside.value, most])])
+    own = _with(ctx, x, x.beside, -np.inf if is_largest else np.inf)
+    missing = ctx.op("Sub", [most, width_of(ctx, x.beside)])
+    before = ctx.shape(own, 0, x.rank - 1)
+    added = ctx.op("Concat", [before, ctx.op("Max", [missing, ctx.ints(0)])], {"axis": 0})
+    zero = np.zeros(1, x.dtype.numpy())
+    more = ctx.op("ConstantOfShape", [added], {"value": ir.tensor(zero, dtype=x.dtype)})
+    wide = ctx.op("Concat", [own, more], {"axis": x.rank - 1})
+    attributes = {"axis": x.rank - 1, "sorted": 1, **({} if is_largest else {"largest": 0})}
+    found = ctx.builder.node("TopK", [wide, _too_many(ctx, most, short)], attributes, outputs=2)
+    return [ctx.packed(v, lengths, x.axis) for v in found.outputs]
+
+
+def _too_many(ctx: Context, number: ir.Value, flags: ir.Value) -> ir.Value:
+    """Return a number, and one that no axis has where a flag is set.
+
+    It has less than 32 bits, of which onnxruntime's TopK reads no more.
+    """
+    count = ctx.reduce("ReduceSum", ctx.op("Cast", [flags], {"to": ir.DataType.INT64}), [0])
+    any_set = ctx.op("Min", [count, ctx.ints(1)])
+    return ctx.op("Add", [number, ctx.op("Mul", [any_set, ctx.ints(1 << 30)])])
 
 
 def beside_lengths(rule: Rule) -> Rule:

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
 
@@ -200,6 +201,8 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, right, "B")
     inputs = [None if x is None else x.value for x in operands]
     product = product_of_lengths(ctx, a, b) if node.op_type == "MatMul" else None
+    if product is None and node.op_type == "MatMul":
+        product = product_by_own_matrix(ctx, a, b)
     if product is not None:
         return [product]
     if a.beside is not None or b.beside is not None:

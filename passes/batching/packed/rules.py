@@ -32,6 +32,7 @@ from passes.batching.packed.row_by_row import (
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.packed.suppression import suppression_of_rows
+from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 
 __all__ = ["BROADCASTING", "UNARY"]
@@ -66,7 +67,8 @@ register_packed(
     two_axes=True,
 )
 register_packed("Hardmax", along_other_axis(-1), since=13, any_axis=True)
-register_packed("LpNormalization TopK", along_other_axis(-1), any_axis=True)
+register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
+register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
 register_packed("Flatten", reshaping.flatten_rows, any_axis=True)
 register_packed("ArgMax ArgMin", segments.arg_extremum_rows)

@@ -8,11 +8,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
 from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
+from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = [
     "expand_rows",
@@ -72,12 +74,26 @@ def expand_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     if ctx.operand(operands, 1, "shape").is_stacked:
         return expand_to_lengths(ctx, node, operands)
     data, lengths = packed_data(ctx, operands)
+    inputs = [None if x is None else x.value for x in operands]
     shape = ctx.constant(ctx.operand(operands, 1, "shape"))
     place = data.rank - data.axis
+    if shape is None and _has_one_row(ctx, node, data):
+        return same_rows(ctx, node, inputs, lengths, axis=data.axis)
     if shape is None or (shape.size >= place and shape[-place] != 1):
         raise Decline(Code.RAGGED, "its shape may reach the axis that differs in length")
-    inputs = [None if x is None else x.value for x in operands]
     return same_rows(ctx, node, inputs, lengths, axis=max(data.rank, shape.size) - place)
+
+
+def _has_one_row(ctx: Context, node: ir.Node, data: Batched) -> bool:
+    """Whether a shape of as many axes has 1 for the lengths, or 0 where there is nothing.
+
+    ``Shape(Slice(x, 0, 1))`` is such a shape: 0 only if ``x`` has no rows.
+    """
+    numbers = ctx.numbers.of(node.inputs[1])
+    if numbers is None or len(numbers) != data.rank:
+        return False
+    size = numbers[data.axis]
+    return is_nonnegative(size) and is_nonnegative(Linear(1) - size)
 
 
 def tile_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

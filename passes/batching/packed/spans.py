@@ -14,7 +14,8 @@ from passes.batching.merging import sample_numbers
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear, is_nonnegative
+from passes.graphs import constant_value
+from passes.reading.integers import TRIP, Linear, is_nonnegative
 
 __all__ = ["cut", "span"]
 
@@ -36,7 +37,11 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     size = ctx.op("Gather", [shape, ctx.builder.scalar(place)], {"axis": 0})
     width = _width(ctx, node, axis) if step == 1 else None
     if data.is_shared and width is not None:
-        return [_windows(ctx, data, bounds[0], width, axis)]
+        return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
+    only = _width_of_several(ctx, node, axis) if step == 1 and data.is_shared else None
+    if only is not None:
+        least = ctx.op("Min", [size, ctx.builder.scalar(only)])
+        return [_windows(ctx, data, bounds[0], least, axis)]
     key = _key(ctx, node, axis) if step == 1 else None
     if data.is_shared:
         return [cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)]
@@ -58,16 +63,37 @@ def _width(ctx: Context, node: ir.Node, axis: int) -> int | None:
     return width
 
 
-def _windows(ctx: Context, data: Batched, start: Batched, width: int, axis: int) -> Output:
+def _width_of_several(ctx: Context, node: ir.Node, axis: int) -> int | None:
+    """Return how many rows every sample has if there are several, and one alone at most."""
+    assert node.inputs[0] is not None
+    size = ctx.numbers.dimension(node.inputs[0], axis)
+    first, last = (ctx.numbers.number(v) for v in node.inputs[1:3])
+    if size is None or first is None or last is None or first.without(TRIP) != Linear():
+        return None
+    width, most = (last - first).number, ctx.numbers.most_of_several(last)
+    if width is None or width < 0 or most is None or not is_nonnegative(size - most):
+        return None
+    return width
+
+
+def _windows(ctx: Context, data: Batched, start: Batched, width: ir.Value, axis: int) -> Output:
     """Return windows of one size; a row outside of the data is an error."""
     begin = ctx.op("Cast", [start.value], {"to": ir.DataType.INT64})
-    places = ctx.builder.constant(np.arange(width, dtype=np.int64))
+    places = _places(ctx, width)
     rows = ctx.op("Add", [begin, places])
     value = ctx.op("Gather", [data.value, rows], {"axis": axis})
     if axis:
         order = [axis, *(i for i in range(data.rank + 1) if i != axis)]
         value = ctx.op("Transpose", [value], {"perm": order})
     return ctx.stacked(value)
+
+
+def _places(ctx: Context, width: ir.Value) -> ir.Value:
+    """Return the numbers from 0 to a width: a constant of a constant."""
+    known = constant_value(width)
+    if known is not None:
+        return ctx.builder.constant(np.arange(int(known), dtype=np.int64))
+    return ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
 
 
 def _key(ctx: Context, node: ir.Node, axis: int) -> tuple[Linear, ...] | None:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
+from tests.passes.batching.ragged import (
+    RaggedCase,
+    feeds_of,
+    fused,
+    loops_of,
+    prove_ragged,
+    ragged,
+    reasons_of,
+    wanted,
+)
 
 LENGTHS = {"some none": (2, 0, 3), "equal": (3, 3, 3), "one long": (1, 40, 2), "none": (0, 0, 0)}
 SCALE = constant(np.float32(0.5))
@@ -74,15 +86,45 @@ def test_neighbours_are_not_reached() -> None:
     prove_ragged(case("", ATTENTION, (), q=samples, k=samples, v=samples), 3, lacks=("Loop",))
 
 
-DECLINED = {
-    "a target with loops": (ATTENTION, "MatMul"),
-}
+EXPERTS = [
+    RaggedCase(
+        f"an expert of each sample, {lengths}",
+        "h = MatMul(x, w) y = Relu(h)",
+        {"x": ragged(4, lengths=lengths), "w": mapped((4, 5))},
+    )
+    for lengths in ((2, 0, 3), (1, 40, 2), (0, 0, 0), (7, 7, 8), (0, 9, 0))
+]
 
 
-@pytest.mark.parametrize("name", DECLINED)
-def test_a_target_with_loops_keeps_them(name: str) -> None:
-    nodes, op_type = DECLINED[name]
-    assert (op_type, "ragged") in reasons_of(case(name, nodes, (2, 0, 3)))
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", EXPERTS, ids=str)
+def test_rows_by_a_matrix_of_their_sample(case: RaggedCase, batch: int) -> None:
+    if any(len(x) for x in case.operands["x"].samples):
+        prove_ragged(case, batch)
+
+
+def test_experts_do_not_reach_each_other() -> None:
+    x = Operand("ragged", tuple(np.full((n, 2), v, np.float32) for n, v in ((1, np.inf), (3, 1))))
+    w = Operand("mapped", (np.eye(2, dtype=np.float32), np.full((2, 2), np.nan, np.float32)))
+    case = RaggedCase("", "y = MatMul(x, w)", {"x": x, "w": w})
+    model, _ = fused(dataclasses.replace(case), wanted(case, 2))
+    got = run_model(ir.to_proto(model), feeds_of(case, 2))[0]
+    np.testing.assert_array_equal(got, np.concatenate([a[0] for a in wanted(case, 2)]))
+
+
+def test_large_experts_stay_in_a_loop() -> None:
+    case = RaggedCase("", "y = MatMul(x, w)", {"x": ragged(256), "w": mapped((256, 256))})
+    assert ("MatMul", "cost") in reasons_of(case)
+
+
+@pytest.mark.parametrize("lengths", [(30, 40, 35), (1, 300, 2), (2, 0, 3)], ids=str)
+def test_a_loop_runs_where_padding_would_waste_too_much(lengths: tuple[int, ...]) -> None:
+    made = case("", ATTENTION, lengths)
+    model, _ = fused(made, wanted(made, 3))
+    asked = [node for node in model.graph if node.op_type == "If"]
+    assert len(asked) == 1
+    assert loops_of(model) == 1
+    prove_ragged(dataclasses.replace(made, loops=1), 3)
 
 
 KEPT = {

@@ -71,6 +71,25 @@ def test_windows_are_one_gather(axis: int, hop: int, width: int, past: int) -> N
 
 
 @pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("hop", "width"), [(4, 8), (3, 3), (1, 4)])
+def test_windows_counted_by_whole_numbers_are_one_gather(axis: int, hop: int, width: int) -> None:
+    """ONNX divides towards 0: of a tensor shorter than a window there may be one, of all of it."""
+    text = MODEL.format(axis=axis, hop=hop, width=width, past=width, new_axis=1)
+    before, _, after = text.partition("f = Cast")
+    _, _, after = after.partition("go =")
+    text = f"""{before} by = Constant <value_int = {hop}> ()  one = Constant <value_int = 1> ()
+        q = Div (rest, by)  trips = Add (q, one)  go ={after}"""
+    model = onnx.parser.parse_model(text)
+    new = rewriter.optimize(model)
+    assert not loops_of_many(new)
+    for size in (max(width - hop + 1, 1), width, width + 1, 40, 61):
+        shape = (size, 3) if axis == 0 else (3, size)
+        x = np.random.default_rng(size).standard_normal(shape).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
 def test_a_last_window_that_is_shorter_stays_shorter(axis: int) -> None:
     text = MODEL.format(axis=axis, hop=4, width=8, past=3, new_axis=0)
     text = text.replace("<axis = 0, new_axis = 0>", f"<axis = {axis}, new_axis = 0>")

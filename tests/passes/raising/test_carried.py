@@ -235,6 +235,46 @@ WRITTEN = {
         "start",
         "carried write by index",
     ),
+    "add_to_what_stands_at_a_place": Case(
+        ROWS,
+        """a = ArgMax <axis = 0, keepdims = 0> (e)  d = Mod (a, three)
+            h = Gather <axis = 0> (s, d)  v = Add (h, e)  j = Unsqueeze (d, zero1)
+            s2 = ScatterND (s, j, v)""".replace(
+            "a =", "three = Constant <value = int64 {3}> ()  a ="
+        ),
+        "start",
+        "carried write by index",
+    ),
+    "take_from_what_stands_at_a_place": Case(
+        ROWS,
+        """a = ArgMax <axis = 0, keepdims = 0> (e)  d = Mod (a, three)
+            h = Gather <axis = 0> (s, d)  q = ReduceMax <axes = [0], keepdims = 1> (e)
+            v = Sub (h, q)  j = Unsqueeze (d, zero1)  s2 = ScatterND (s, j, v)""".replace(
+            "a =", "three = Constant <value = int64 {3}> ()  a ="
+        ),
+        "start",
+        "carried write by index",
+    ),
+    "scale_what_stands_at_the_own_place": Case(
+        ROWS,
+        """h = Gather <axis = 0> (s, i)  v = Mul (h, e)  j = Unsqueeze (i, zero1)
+            s2 = ScatterND (s, j, v)""",
+        "Identity (w)",
+        "carried write by index",
+        scans=False,
+    ),
+    "add_to_overlapping_rows": Case(
+        ROWS,
+        """two = Constant <value = int64 {2}> ()  d = Add (i, two)
+            j = Unsqueeze (i, zero1)  q = Unsqueeze (d, zero1)  h = Slice (s, j, q, zero1)
+            u = Unsqueeze (e, zero1)  v = Add (h, u)  z0 = Shape (s)
+            m = Gather <axis = 0> (z0, zero)  all = Range (zero, m, one)
+            rows = Slice (all, j, q, zero1)  places = Unsqueeze (rows, one1)
+            s2 = ScatterND (s, places, v)""",
+        "Concat <axis = 0> (w, start)",
+        "carried write by index",
+        scans=False,
+    ),
     "write_by_the_shape": Case(
         ROWS,
         """j = Unsqueeze (i, zero1)  l = Slice (s, j, o, zero1)  h = Shape (l)
@@ -290,6 +330,9 @@ PREFIX = {
     ),
     "any_so_far": Case(
         FLAGS, "s2 = Or (s, pe)  y = Identity (s)", "f", "carried disj", collected="bool[4]"
+    ),
+    "any_through_casts_to_its_own_type": Case(
+        FLAGS, "u = Cast <to = 9> (s)  s2 = Or (u, pe)", "f", "carried disjunction"
     ),
     "parity_so_far": Case(
         FLAGS, "s2 = Xor (s, pe)  y = Identity (s2)", "f", "carried parity", collected="bool[4]"
@@ -785,9 +828,17 @@ MISSES = {
     ),
     "write_what_was_written": _miss(
         "float[R,4]",
-        """h = Gather <axis = 0> (s, i)  v = Add (h, e)  j = Unsqueeze (i, zero1)
-            s2 = ScatterND (s, j, v)""",
+        """d = Sub (i, one)  h = Gather <axis = 0> (s, d)  v = Add (h, e)
+            j = Unsqueeze (i, zero1)  s2 = ScatterND (s, j, v)""",
         "Identity (w)",
+        "recurrence",
+        "ScatterND",
+    ),
+    "add_to_places_that_may_be_one": _miss(
+        "float[R,4]",
+        """m = Constant <value = int64[2] {1, 1}> ()  h = Gather <axis = 0> (s, m)
+            v = Add (h, e)  j = Unsqueeze (m, one1)  s2 = ScatterND (s, j, v)""",
+        "start",
         "recurrence",
         "ScatterND",
     ),

@@ -1,0 +1,71 @@
+"""Rows of each sample by a matrix of that sample: mixtures of experts.
+
+The rows are cut into tiles of as many as a sample has on average, and the matrix of its sample is
+gathered for each tile. Lengths ``[1, 5, 0]`` have tiles of 2 rows: one, three and none. However
+the lengths differ there are at most twice as many tiles as samples.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Output
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+
+__all__ = ["product_by_own_matrix"]
+
+_LARGEST = 1 << 16
+"""From so many numbers in a matrix on a loop over the samples is faster on a CPU."""
+
+
+def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None:
+    """Return packed rows ``[T, K]`` by stacked matrices ``[B, K, N]``, None for other operands.
+
+    Raises:
+        Decline: The matrices are so large that a loop is faster.
+    """
+    if not a.is_packed or not b.is_stacked or a.lengths is None or a.beside is not None:
+        return None
+    if a.rank != 2 or b.rank != 2 or a.axis:
+        return None
+    sizes = [d for d in b.dims if isinstance(d, int)]
+    if len(sizes) == 2 and math.prod(sizes) >= _LARGEST and not ctx.lacks("Loop"):
+        detail = f"matrices of {math.prod(sizes):,} numbers are faster one by one"
+        raise Decline(Code.COST, detail)
+    lengths, one = a.lengths, ctx.builder.scalar(1)
+    size = _tile_size(ctx, lengths)
+    whole = ctx.op("Sub", [ctx.op("Add", [lengths.value, size]), one])
+    tiles = Lengths(ctx.builder, ctx.op("Div", [whole, size]))
+    products = ctx.op("MatMul", [_tiled(ctx, a.value, lengths, tiles, size), _own(ctx, b, tiles)])
+    begins = ctx.op("Gather", [tiles.starts, lengths.samples], {"axis": 0})
+    back = ctx.op("Add", [ctx.op("Mul", [begins, size]), lengths.positions])
+    return ctx.packed(ctx.op("Gather", [ctx.merged(products), back], {"axis": 0}), lengths)
+
+
+def _tile_size(ctx: Context, lengths: Lengths) -> ir.Value:
+    """Return the mean length, rounded up, at least 1: int64 ``[1]``."""
+    count = ctx.op("Max", [lengths.count, ctx.ints(1)])
+    rounded = ctx.op("Sub", [ctx.op("Add", [lengths.total, count]), ctx.ints(1)])
+    return ctx.op("Max", [ctx.op("Div", [rounded, count]), ctx.ints(1)])
+
+
+def _tiled(
+    ctx: Context, rows: ir.Value, lengths: Lengths, tiles: Lengths, size: ir.Value
+) -> ir.Value:
+    """Return the rows in tiles ``[M, S, K]``; behind the last one of a sample stand others."""
+    begins = ctx.op("Gather", [lengths.starts, tiles.samples], {"axis": 0})
+    first = ctx.op("Add", [begins, ctx.op("Mul", [tiles.positions, size])])
+    width = ctx.squeeze(size, [0])
+    places = ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
+    last = ctx.op("Sub", [lengths.total, ctx.ints(1)])
+    at = ctx.op("Min", [ctx.op("Add", [ctx.unsqueeze(first, [1]), places]), last])
+    return ctx.op("Gather", [rows, at], {"axis": 0})
+
+
+def _own(ctx: Context, matrices: Batched, tiles: Lengths) -> ir.Value:
+    """Return the matrix of each tile: ``[M, K, N]``."""
+    return ctx.op("Gather", [matrices.value, tiles.samples], {"axis": 0})

@@ -1,0 +1,78 @@
+"""TopK along the axis in which samples differ in length."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from tests.passes.batching.harness import Operand, constant, run_model
+from tests.passes.batching.ragged import (
+    RaggedCase,
+    feeds_of,
+    fused,
+    prove_ragged,
+    ragged,
+    wanted,
+)
+
+SORT = "s = Shape(x) n = Gather<axis = 0>(s, a) y, i = TopK<axis = 0{more}>(x, n)"
+FIRST = constant(np.array([0]))
+TIES = Operand(
+    "ragged",
+    tuple(np.array(one, np.float32) for one in ([1, 1], [], [-np.inf, 2, -np.inf, np.inf])),
+)
+
+
+def case(name: str, nodes: str, x: Operand, **others: Operand) -> RaggedCase:
+    return RaggedCase(name, nodes, {"x": x, **others}, ("y", "i"), loops=1)
+
+
+CASES = [
+    case("sorted", SORT.format(more=""), ragged(4), a=FIRST),
+    case("sorted upwards", SORT.format(more=", largest = 0"), ragged(), a=FIRST),
+    case("ties and infinities", SORT.format(more=""), TIES, a=FIRST),
+    case("ties upwards", SORT.format(more=", largest = 0"), TIES, a=FIRST),
+    case("whole numbers", SORT.format(more=""), ragged(dtype=np.int64), a=FIRST),
+    case(
+        "the best few, or all",
+        "s = Shape(x) n = Gather<axis = 0>(s, a) m = Min(n, k) y, i = TopK<axis = 0>(x, m)",
+        ragged(3, lengths=(4, 1, 0, 2)),
+        a=FIRST,
+        k=constant(np.array([2])),
+    ),
+    case(
+        "as many of each",
+        "y, i = TopK<axis = 0, largest = 0>(x, k)",
+        ragged(2, lengths=(4, 2, 3)),
+        k=constant(np.array([2])),
+    ),
+    case(
+        "the nearest of each row",
+        "t = Transpose(x) d = MatMul(x, t) y, i = TopK(d, k)",
+        ragged(3, lengths=(4, 2, 3)),
+        k=constant(np.array([2])),
+    ),
+    case(
+        "the farthest of each row",
+        "t = Transpose(x) d = MatMul(x, t) y, i = TopK<largest = 0>(d, k)",
+        ragged(3, lengths=(2, 5, 3)),
+        k=constant(np.array([1])),
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)
+
+
+@pytest.mark.parametrize("nodes", ["y, i = TopK<axis = 0>(x, k)", CASES[-1].nodes])
+def test_a_sample_with_too_few_is_an_error(nodes: str) -> None:
+    count = constant(np.array([2]))
+    made = case("", nodes, ragged(3, lengths=(4, 2, 3)), k=count)
+    model, _ = fused(made, wanted(made, 3))
+    short = case("", nodes, ragged(3, lengths=(4, 1, 3)), k=count)
+    with pytest.raises(Exception, match=r"(?i)reshape|k argument"):
+        run_model(ir.to_proto(model), feeds_of(short, 3))

@@ -87,7 +87,7 @@ def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     assert flat is not None
     if flat.is_plain:
         return x.value, flat
-    grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, flat))
+    grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, x, flat))
     made = FlatSamples(grid, flat.order, (None,) * grid.rank)
     if flat.sampler is not None:
         return _compressed(ops, _in_memory_order(ops, x), grid), made
@@ -144,16 +144,19 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
 
 
-def _grid_of(ops: Operators, flat: FlatSamples) -> Grid:
+def _grid_of(ops: Operators, x: Batched, flat: FlatSamples) -> Grid:
     """Return the grid of samples as they are read."""
-    dims = [_dim(flat, at) for at in range(flat.grid.rank)]
+    dims = [_dim(x, flat, at) for at in range(flat.grid.rank)]
     columns = [d if isinstance(d, int) else _column(ops, flat, d) for d in dims]
     return Grid(ops.builder, columns)
 
 
-def _dim(flat: FlatSamples, at: int) -> int | ir.Value:
+def _dim(x: Batched, flat: FlatSamples, at: int) -> int | ir.Value:
     table = flat.tables[at]
-    return flat.grid.dims[at] if table is None else table.count
+    if table is None:
+        return flat.grid.dims[at]
+    known = _known(x, flat.order.index(at))
+    return table.count if known is None else known
 
 
 def _column(ops: Operators, flat: FlatSamples, dim: ir.Value) -> ir.Value:

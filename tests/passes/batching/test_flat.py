@@ -166,6 +166,13 @@ WINDOWS = [
              result="float[h,11,3]"),
     FlatCase("the middle of all axes", numbers("t", 9, 11, 5) + "y = CenterCropPad (x, t)",
              "uint8[H,W,3]", "uint8[9,11,5]", stacked=True),
+    FlatCase("the middle of nothing", numbers("t", 3, 2) + "y = CenterCropPad <axes = [0, 1]> "
+             "(x, t)", "uint8[H,W,3]", "uint8[3,2,3]", stacked=True, least=0, most=2),
+    FlatCase("nothing, padded", numbers("p", 1, 2, 0, 3, 4, 0) + "y = Pad (x, p)", least=0,
+             most=2),
+    FlatCase("nothing, padded, and cut", numbers("p", 1, 2, 0, 3, 4, 0) + numbers("t", 3)
+             + "z = Pad (x, p) y = CenterCropPad <axes = [1]> (z, t)", least=0, most=2,
+             result="float[h,3,3]"),
     FlatCase("a slice", numbers("a", 2, -9) + numbers("b", 1000, -1) + numbers("k", 0, 1)
              + "y = Slice (x, a, b, k)"),
     FlatCase("flipped", numbers("a", -1, 3) + numbers("b", -1000, 20) + numbers("k", 0, 1)

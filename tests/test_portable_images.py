@@ -1,0 +1,73 @@
+"""Models over images of any size for the target ``portable``, without a promise."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from passes.tensors.io import TensorIo
+from rewriter import backends, models
+from rewriter.engines import plain_expansion
+from rewriter.tensor_io import outputs_as_lists
+from tests.test_portable_zoo import assert_is_portable
+
+MODELS = pathlib.Path(__file__).parents[1] / "models"
+IMAGES = {
+    "demo/pad_to_largest.onnxtxt": 3,
+    "demo/resize_crop.onnxtxt": 3,
+    "demo/resnet50_preprocessing.onnxtxt": 3,
+    "exported/seqmap_resize_crop.onnx": 3,
+    "exported/seqmap_resnet50_preproc_function.onnx": 3,
+    "exported/spox_seqmap_images.onnx": 3,
+    "pipelines/seqmap_imagenet_tutorial_classifier.onnx": 3,
+}
+OF_ANY_CHANNELS = ["demo/resize_crop.onnxtxt", "text/pad_behind.onnxtxt"]
+CASES = [*IMAGES.items(), *((name, None) for name in OF_ANY_CHANNELS)]
+"""Models, and the number of channels; None where each image has its own."""
+
+
+def as_given(name: str, channels: int | None) -> onnx.ModelProto:
+    if not name.endswith("txt"):
+        return onnx.load(MODELS / name)
+    text = (MODELS / name).read_text("utf-8")
+    if channels is None:
+        text = re.sub(r"(uint8\[\w+, \w+, )3", r"\1C", text)
+    return onnx.parser.parse_model(text)
+
+
+def drawn(count: int, channels: int | None, most: int, dtype: type) -> list[np.ndarray]:
+    rng = np.random.default_rng(count)
+    shapes = rng.integers(1, [most, most, 5], (count, 3))
+    shapes[:, 2] = channels or shapes[:, 2]
+    return [rng.integers(0, 256, shape).astype(dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize(("name", "channels"), CASES, ids=str)
+def test_images_of_any_size_are_portable(
+    name: str, channels: int | None, tmp_path: pathlib.Path
+) -> None:
+    given = as_given(name, channels)
+    before = models.take(given).model
+    after = rewriter.optimize(given, target="portable", tensor_io=True)
+    out = tmp_path / "out.onnx"
+    rewriter.save(after, out)
+    assert_is_portable(out)
+    io = TensorIo.read(models.load(out))
+    old = backends.open_session(plain_expansion(given), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    dtype = before.graph.inputs[0].dtype
+    assert dtype is not None
+    for count, most in [(1, 40), (2, 300), (16, 60)]:
+        feeds = {before.graph.inputs[0].name: drawn(count, channels, most, dtype.numpy())}
+        wanted, found = old.run(feeds), outputs_as_lists(io, new.run(feeds))
+        assert wanted.keys() == found.keys()
+        for key, values in wanted.items():
+            for one, other in zip(values, found[key], strict=True):
+                np.testing.assert_array_equal(one, other)
+    nothing = new.run({before.graph.inputs[0].name: drawn(0, channels or 1, 9, dtype.numpy())})
+    assert all(len(value) == 0 for value in outputs_as_lists(io, nothing).values())

@@ -12,7 +12,9 @@ import pytest
 import rewriter
 from passes.tensors.io import TensorIo
 from rewriter import backends, models
+from rewriter.compare import compare
 from rewriter.engines import plain_expansion
+from rewriter.feeds import read_expected, read_feeds
 from rewriter.tensor_io import outputs_as_lists
 from tests.test_portable_zoo import assert_is_portable
 
@@ -71,3 +73,20 @@ def test_images_of_any_size_are_portable(
                 np.testing.assert_array_equal(one, other)
     nothing = new.run({before.graph.inputs[0].name: drawn(0, channels or 1, 9, dtype.numpy())})
     assert all(len(value) == 0 for value in outputs_as_lists(io, nothing).values())
+
+
+PIPELINES = ["tf_od_preprocess_ssd", "ts_crop_classify"]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_of_images_are_portable_and_right(name: str, tmp_path: pathlib.Path) -> None:
+    path = MODELS / "pipelines" / f"{name}.onnx"
+    after = rewriter.optimize(path, target="portable", tensor_io=True)
+    rewriter.save(after, tmp_path / "out.onnx")
+    assert_is_portable(tmp_path / "out.onnx")
+    session = backends.open_session(after, "onnxruntime")
+    for vector in sorted(path.parent.glob(f"{name}*.npz")):
+        expected = read_expected(vector, path)
+        assert expected is not None
+        difference = compare(expected, session.run(read_feeds(vector, path)), rtol=2e-3, atol=2e-4)
+        assert difference.equal, f"{vector.name}: {difference.message}"

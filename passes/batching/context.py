@@ -81,6 +81,10 @@ class Surroundings(Protocol):
     def lacks(self, op_type: str) -> bool:
         """See `Context.lacks`."""
 
+    @property
+    def takes_flat(self) -> bool:
+        """See `Context.takes_flat`."""
+
     def count_failing(self) -> int:
         """See `Context.count_failing`."""
 
@@ -149,6 +153,11 @@ class Context(Operators):
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
         return self._surroundings.lacks(op_type)
+
+    @property
+    def takes_flat(self) -> bool:
+        """Whether samples that differ along several axes are batched; see `FuseOptions`."""
+        return self._surroundings.takes_flat
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.batching.flat import arranging, reducing, row_by_row, windows
+from passes.batching.flat import arranging, cutting, reducing, row_by_row, windows
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
@@ -27,4 +27,4 @@ register_flat(
 register_flat("Resize", resize, since=11)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
-register_flat("Slice", windows.slice_, since=10)
+register_flat("Slice", cutting.slice_, since=10)

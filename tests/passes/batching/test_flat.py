@@ -245,3 +245,18 @@ def test_an_image_without_pixels_reads_no_neighbour() -> None:
 
     with pytest.raises(BackendError, match="out of data bounds"):
         backends.open_session(reached(case), "onnxruntime").run({"xs": images})
+
+
+def test_a_divisor_that_no_image_keeps_may_be_zero() -> None:
+    """Rows that are cut off are not divided by."""
+    case = FlatCase(
+        "divided by what is left",
+        numbers("a", 1) + numbers("b", 999) + numbers("k", 0) + "s = Slice (x, a, b, k) "
+        "c = Constant <value = int64 {100}> () y = Div (c, s)",
+        "int64[H,W,3]",
+        "int64[h,w,3]",
+    )
+    images = [image + 1 for image in drawn(case, 2)]
+    for image in images:
+        image[0] = 0
+    prove_flat(case, feeds=[images])

@@ -1,0 +1,91 @@
+"""Boxes whose bounds differ from sample to sample, cut out of a shared or stacked value.
+
+The axes that are cut become those of a grid. Of a shared value all samples read the same rows, so
+that nothing is copied before the boxes are read: a crop of a crop, or one that is resized, only
+changes the tables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.cutting import slice_
+from passes.batching.flat.grid import Grid
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.layouts import Batched, Layout
+from passes.decisions import Code, Decline
+from passes.graphs import is_default_domain
+
+__all__ = ["boxes", "boxes_of_spans"]
+
+
+def boxes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Slice of shared or stacked data by bounds of each sample, along any axes."""
+    data = ctx.operand(operands, 0, "data")
+    return slice_(ctx, node, [_laid_out(ctx, data, _axes(ctx, operands)), *operands[1:]])
+
+
+def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Slice of what a Slice along another axis yields: both cut the value that stood before.
+
+    Raises:
+        Decline: No such Slice stands before it.
+    """
+    between = node.inputs[0]
+    before = None if between is None else between.producer()
+    if before is None or before.op_type != "Slice" or not is_default_domain(before):
+        raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
+    assert between is not None
+    first = [None if value is None else ctx.read(value) for value in before.inputs]
+    data = ctx.operand(first, 0, "data")
+    if not (data.is_shared or data.is_stacked):
+        raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
+    axes = {axis % data.rank for given in (first, operands) for axis in _axes(ctx, given)}
+    laid_out = _laid_out(ctx, data, sorted(axes))
+    (cut,) = slice_(ctx, before, [laid_out, *first[1:]])
+    once = dataclasses.replace(laid_out, value=cut.value, flat=cut.flat, type=ctx.type_of(between))
+    return slice_(ctx, node, [once, *operands[1:]])
+
+
+def _axes(ctx: Context, operands: Sequence[Operand]) -> list[int]:
+    given = ctx.optional(operands, 3)
+    if given is None:
+        count = ctx.operand(operands, 1, "starts").dims[0]
+        axes = np.arange(count) if isinstance(count, int) else None
+    else:
+        axes = ctx.constant(given)
+    if axes is None:
+        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+    return [int(axis) for axis in axes.reshape(-1)]
+
+
+def _laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
+    """Return a value with some axes as those of a grid."""
+    first = sorted({axis % x.rank for axis in axes})
+    memory = [*first, *(axis for axis in range(x.rank) if axis not in first)]
+    shift, value = int(x.is_stacked), x.value
+    perm = [*range(shift), *(axis + shift for axis in memory)]
+    if perm != sorted(perm):
+        value = ctx.op("Transpose", [value], {"perm": perm})
+    behind = shift + len(first)
+    total = ctx.op("ReduceProd", [ctx.shape(value, 0, behind)], {"keepdims": 1})
+    dims = [_column(ctx, x, axis, ctx.shape(value, shift + at, shift + at + 1))
+            for at, axis in enumerate(first)]  # fmt: skip
+    if len(first) < x.rank:
+        total = ctx.op("Concat", [total, ctx.shape(value, behind)], {"axis": 0})
+    rows = ctx.reshape(value, total)
+    grid = Grid(ctx.builder, dims, count=ctx.batch, is_shared=x.is_shared)
+    order = tuple(memory.index(axis) for axis in range(x.rank))
+    flat = FlatSamples(grid, order, (None,) * grid.rank)
+    return dataclasses.replace(x, layout=Layout.FLAT, value=rows, flat=flat)
+
+
+def _column(ctx: Context, x: Batched, axis: int, size: ir.Value) -> int | ir.Value:
+    """Return the size of all samples along an axis as a number, or for each."""
+    dim = x.dims[axis]
+    return dim if isinstance(dim, int) else ctx.op("Expand", [size, ctx.batch])

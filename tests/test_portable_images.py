@@ -75,18 +75,24 @@ def test_images_of_any_size_are_portable(
     assert all(len(value) == 0 for value in outputs_as_lists(io, nothing).values())
 
 
-PIPELINES = ["tf_od_preprocess_ssd", "ts_crop_classify"]
+PIPELINES = [
+    "exported/ts_semseg_postprocess",
+    "pipelines/tf_od_preprocess_ssd",
+    "pipelines/ts_crop_classify",
+]
 
 
 @pytest.mark.parametrize("name", PIPELINES)
 def test_pipelines_of_images_are_portable_and_right(name: str, tmp_path: pathlib.Path) -> None:
-    path = MODELS / "pipelines" / f"{name}.onnx"
+    path = MODELS / f"{name}.onnx"
     after = rewriter.optimize(path, target="portable", tensor_io=True)
     rewriter.save(after, tmp_path / "out.onnx")
     assert_is_portable(tmp_path / "out.onnx")
+    io = TensorIo.read(models.take(after).model)
     session = backends.open_session(after, "onnxruntime")
-    for vector in sorted(path.parent.glob(f"{name}*.npz")):
+    for vector in sorted(path.parent.glob(f"{path.stem}*.npz")):
         expected = read_expected(vector, path)
         assert expected is not None
-        difference = compare(expected, session.run(read_feeds(vector, path)), rtol=2e-3, atol=2e-4)
+        found = outputs_as_lists(io, session.run(read_feeds(vector, path)))
+        difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"

@@ -1,8 +1,6 @@
 """Boxes whose bounds differ from sample to sample, cut out of a shared or stacked value.
 
-The axes that are cut become those of a grid. Of a shared value all samples read the same rows, so
-that nothing is copied before the boxes are read: a crop of a crop, or one that is resized, only
-changes the tables.
+A crop of a crop, or one that is resized, only changes the tables by which rows are read.
 """
 
 from __future__ import annotations
@@ -15,9 +13,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.cutting import slice_
-from passes.batching.flat.grid import Grid
-from passes.batching.flat.samples import FlatSamples
-from passes.batching.layouts import Batched, Layout
+from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
 from passes.graphs import is_default_domain
 
@@ -27,7 +23,7 @@ __all__ = ["boxes", "boxes_of_spans"]
 def boxes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Slice of shared or stacked data by bounds of each sample, along any axes."""
     data = ctx.operand(operands, 0, "data")
-    return slice_(ctx, node, [_laid_out(ctx, data, _axes(ctx, operands)), *operands[1:]])
+    return slice_(ctx, node, [laid_out(ctx, data, _axes(ctx, operands)), *operands[1:]])
 
 
 def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -46,9 +42,9 @@ def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     if not (data.is_shared or data.is_stacked):
         raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
     axes = {axis % data.rank for given in (first, operands) for axis in _axes(ctx, given)}
-    laid_out = _laid_out(ctx, data, sorted(axes))
-    (cut,) = slice_(ctx, before, [laid_out, *first[1:]])
-    once = dataclasses.replace(laid_out, value=cut.value, flat=cut.flat, type=ctx.type_of(between))
+    whole = laid_out(ctx, data, sorted(axes))
+    (cut,) = slice_(ctx, before, [whole, *first[1:]])
+    once = dataclasses.replace(whole, value=cut.value, flat=cut.flat, type=ctx.type_of(between))
     return slice_(ctx, node, [once, *operands[1:]])
 
 
@@ -62,30 +58,3 @@ def _axes(ctx: Context, operands: Sequence[Operand]) -> list[int]:
     if axes is None:
         raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
     return [int(axis) for axis in axes.reshape(-1)]
-
-
-def _laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
-    """Return a value with some axes as those of a grid."""
-    first = sorted({axis % x.rank for axis in axes})
-    memory = [*first, *(axis for axis in range(x.rank) if axis not in first)]
-    shift, value = int(x.is_stacked), x.value
-    perm = [*range(shift), *(axis + shift for axis in memory)]
-    if perm != sorted(perm):
-        value = ctx.op("Transpose", [value], {"perm": perm})
-    behind = shift + len(first)
-    total = ctx.op("ReduceProd", [ctx.shape(value, 0, behind)], {"keepdims": 1})
-    dims = [_column(ctx, x, axis, ctx.shape(value, shift + at, shift + at + 1))
-            for at, axis in enumerate(first)]  # fmt: skip
-    if len(first) < x.rank:
-        total = ctx.op("Concat", [total, ctx.shape(value, behind)], {"axis": 0})
-    rows = ctx.reshape(value, total)
-    grid = Grid(ctx.builder, dims, count=ctx.batch, is_shared=x.is_shared)
-    order = tuple(memory.index(axis) for axis in range(x.rank))
-    flat = FlatSamples(grid, order, (None,) * grid.rank)
-    return dataclasses.replace(x, layout=Layout.FLAT, value=rows, flat=flat)
-
-
-def _column(ctx: Context, x: Batched, axis: int, size: ir.Value) -> int | ir.Value:
-    """Return the size of all samples along an axis as a number, or for each."""
-    dim = x.dims[axis]
-    return dim if isinstance(dim, int) else ctx.op("Expand", [size, ctx.batch])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from passes.batching.flat import arranging, cutting, reducing, row_by_row, windows
+from passes.batching.flat import arranging, beside, cutting, reducing, row_by_row, windows
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
@@ -23,6 +23,13 @@ register_flat(
     "ReduceLogSumExp ReduceSumSquare",
     reducing.reduction,
 )
+
+# Along an axis of each row.
+register_flat("Softmax LogSoftmax Hardmax", beside.along(-1), since=13)
+register_flat("LpNormalization TopK", beside.along(-1))
+register_flat("ArgMax ArgMin", beside.along(0, drops=True))
+register_flat("Split", beside.along(0), since=13)
+register_flat("Gather", beside.gather)
 
 register_flat("Resize", resize, since=11)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.reading import as_rows, as_stacked
+from passes.batching.flat.reading import as_packed, as_rows, as_stacked
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.decisions import Code, Decline
@@ -18,6 +18,7 @@ __all__ = [
     "entry",
     "has_fill",
     "one_place_each",
+    "read_simply",
     "restacked",
     "rows_again",
     "with_axis_in_grid",
@@ -53,6 +54,38 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     if not isinstance(row, table.Row):
         raise Decline(Code.NO_RULE, "it has no rule")
     return [out for out in row.rule(ctx, node, given) if out is not None]
+
+
+def read_simply(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output] | None:
+    """Run the rule for stacked or packed operands where all flat ones can be read as such.
+
+    Returns:
+        The outputs; None where samples differ along several axes.
+
+    Raises:
+        Decline: That rule declines.
+    """
+    flats = [x.flat for x in operands if x is not None and x.flat is not None]
+    if all(flat.has_one_shape for flat in flats):
+        return restacked(ctx, node, operands)
+    if any(not flat.has_one_shape and flat.ragged_axis is None for flat in flats):
+        return None
+    row = table.find_packed(node, ctx.opset)
+    if row is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+    if any(flat.ragged_axis for flat in flats) and not row.any_axis:
+        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
+    given = [x if x is None or x.flat is None else _read(ctx, x) for x in operands]
+    return [out for out in row.rule(ctx, node, given) if out is not None]
+
+
+def _read(ctx: Context, x: Batched) -> Batched:
+    assert x.flat is not None
+    if not x.flat.has_one_shape:
+        return as_packed(ctx, x)
+    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)
 
 
 def rows_again(ctx: Context, x: Batched) -> Batched:

@@ -210,7 +210,32 @@ REDUCED = [
          low=0.5, high=1.5, most=7, tolerance=1e-5),
 ]  # fmt: skip
 
-CASES = [*ELEMENTWISE, *ARRANGED, *WINDOWS, *REDUCED]
+BESIDE = [
+    FlatCase("a channel of each pixel", "k = Constant <value_int = 1> () "
+             "y = Gather <axis = 2> (x, k)", "float[H,W,3]", "float[h,w]"),
+    FlatCase("a channel in front", "k = Constant <value_int = 1> () y = Gather <axis = 0> (x, k)",
+             "float[3,H,W]", "float[h,w]"),
+    FlatCase("channels in another order", numbers("k", 2, 1, 0) + "y = Gather <axis = 1> (x, k)",
+             "float[1,3,H,W]", "float[1,3,h,w]"),
+    FlatCase("channels by a table", "k = Constant <value = int64[2,2] {2, 1, 0, 1}> () "
+             "y = Gather <axis = 2> (x, k)", "uint8[H,W,3]", "uint8[h,w,2,2]"),
+    FlatCase("classes", "y = ArgMax <axis = 0, keepdims = 0> (x)", "float[5,H,W]", "int64[h,w]"),
+    FlatCase("least classes", "y = ArgMin <axis = 1> (x)", "float[1,5,H,W]", "int64[1,1,h,w]"),
+    many("over channels in front", ["Softmax", "LogSoftmax", "Hardmax"],
+         "{y} = {op} <axis = 1> (x)", "float[1,3,h,w]", element="float[1,3,H,W]", high=3.0,
+         tolerance=1e-6),
+    many("over the last axis", ["Softmax", "LpNormalization"], "{y} = {op} (x)", high=3.0,
+         result="float[h,w,3]", tolerance=1e-6),
+    FlatCase("the best channels", numbers("n", 2) + "y, z = TopK <axis = 0> (x, n)",
+             "float[3,H,W]", "float[2,h,w]"),
+    FlatCase("split channels", numbers("n", 1, 2) + "a, b = Split <axis = 2> (x, n) "
+             "y = Concat <axis = 2> (b, a)", "uint8[H,W,3]", "uint8[h,w,3]"),
+    FlatCase("classes of what was resized", numbers("t", 9, 11) + "r = Resize <axes = [1, 2], "
+             'mode = "linear", keep_aspect_ratio_policy = "not_larger"> (x,,,t) '
+             "y = ArgMax <axis = 0, keepdims = 0> (r)", "float[3,H,W]", "int64[h,w]"),
+]  # fmt: skip
+
+CASES = [*ELEMENTWISE, *BESIDE, *ARRANGED, *WINDOWS, *REDUCED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

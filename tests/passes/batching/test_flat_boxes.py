@@ -10,8 +10,10 @@ import onnx
 import pytest
 
 import rewriter
-from rewriter import backends
+from passes.tensors.io import TensorIo
+from rewriter import backends, models
 from rewriter.engines import plain_expansion
+from rewriter.tensor_io import outputs_as_lists
 from tests.passes.batching.images import loops_and_sequences
 
 BOTH = """
@@ -90,3 +92,45 @@ def test_boxes(case: BoxCase) -> None:
         feeds = case.feeds(rng, count)
         np.testing.assert_array_equal(new.run(feeds)["out"], old.run(feeds)["out"])
     assert len(new.run(case.feeds(rng, 0))["out"]) == 0
+
+
+TABLE = "SplitToSequence <axis = 0, keepdims = 0>"
+RESIZES = {
+    "to sizes of its own": ("float[B,3,6,5]", "int64[B,2]", "y = Resize <axes = [1, 2], "
+                            'mode = "linear"> (image, , , size)', (2, 9)),
+    "by scales of its own": ("float[B,6,5]", "float[B,2]", 'y = Resize <mode = "linear"> '
+                             "(image, , size)", (0.5, 2.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_each_sample_to_a_size_of_its_own(name: str) -> None:
+    image, table, nodes, (low, high) = RESIZES[name]
+    kind, dims = image.rstrip("]").split("[")
+    element = f"{kind}[{dims.removeprefix('B,')}]"
+    size = table.replace("B,", "")
+    split = f"images = {TABLE} (all)"
+    given = "sizes, images", f"{size} size, {element} image"
+    taken = f"{image} all"
+    result = f"{kind}[{','.join('pqr'[: element.count(',') + 1])}]"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g ({taken}, {table} table) => '
+        f"(seq({result}) out) {{ sizes = {TABLE} (table) {split} "
+        f"out = SequenceMap ({given[0]}) <body = one ({given[1]}) => ({result} y) {{ {nodes} }}> }}"
+    )
+    after = rewriter.optimize(model, target="portable", tensor_io=True)
+    assert not loops_and_sequences(after)
+    io = TensorIo.read(models.take(after).model)
+    old = backends.open_session(plain_expansion(model), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    rng = np.random.default_rng(0)
+    for count in (1, 4):
+        shape = [count if d == "B" else int(d) for d in dims.split(",")]
+        numbers = rng.uniform(low, high, (count, 2))
+        feeds = {
+            "all": rng.uniform(0, 255, shape).astype({"float": np.float32}.get(kind, kind)),
+            "table": numbers.astype(np.int64 if size.startswith("int") else np.float32),
+        }
+        found = outputs_as_lists(io, new.run(feeds))["out"]
+        for one, other in zip(old.run(feeds)["out"], found, strict=True):
+            np.testing.assert_array_equal(one, other)

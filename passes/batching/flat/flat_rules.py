@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from passes.batching.flat import arranging, beside, cutting, reducing, row_by_row, windows
+from passes.batching.flat import (
+    arranging,
+    beside,
+    cutting,
+    reducing,
+    row_by_row,
+    windowed,
+    windows,
+)
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
@@ -30,6 +38,10 @@ register_flat("LpNormalization TopK", beside.along(-1))
 register_flat("ArgMax ArgMin", beside.along(0, drops=True))
 register_flat("Split", beside.along(0), since=13)
 register_flat("Gather", beside.gather)
+
+# Images padded to the largest.
+register_flat("Conv", windowed.convolution, rounding=True)
+register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
 
 register_flat("Resize", resize, since=11)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)

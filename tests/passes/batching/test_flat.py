@@ -6,8 +6,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.batching import table
 from passes.batching.flat import flat_rules
+from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import test_flat_resize
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
@@ -235,7 +237,43 @@ BESIDE = [
              "y = ArgMax <axis = 0, keepdims = 0> (r)", "float[3,H,W]", "int64[h,w]"),
 ]  # fmt: skip
 
-CASES = [*ELEMENTWISE, *BESIDE, *ARRANGED, *WINDOWS, *REDUCED]
+FILTERS = (
+    "w = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, 1.5, -0.5, 1.0, 2.0, -3.0,"
+    " 0.75, 1.25, -1.5, 2.5, 0.5, 1.0, -1.0, 0.5, 2.0, 1.0, -2.0, 3.0, 0.5, -0.25, 1.0]> () "
+    + numbers("d", 1, 3, 3, 3)
+    + "f = Reshape (w, d) "
+)
+IMAGE = {"element": "float[1,3,H,W]", "least": 5, "high": 1.0, "tolerance": 3e-6}
+WINDOWED = [
+    FlatCase("convolved", FILTERS + "y = Conv (x, f)", result="float[1,1,h,w]", **IMAGE),
+    FlatCase("convolved by steps", FILTERS + "y = Conv <strides = [2, 3], pads = [1, 0, 2, 1], "
+             "dilations = [1, 2]> (x, f)", result="float[1,1,h,w]", **IMAGE),
+    FlatCase("convolved to the same size", FILTERS + 'y = Conv <auto_pad = "SAME_UPPER"> (x, f)',
+             result="float[1,1,h,w]", **IMAGE),
+    FlatCase("one axis that differs", FILTERS + "y = Conv <pads = [1, 1, 1, 1]> (x, f)",
+             result="float[1,1,8,w]", **{**IMAGE, "element": "float[1,3,8,W]"}),
+    FlatCase("the greatest around each", "y = MaxPool <kernel_shape = [3, 2], strides = [2, 1], "
+             "pads = [1, 0, 1, 1]> (x)", "float[1,3,H,W]", "float[1,3,h,w]", low=-9.0, high=-1.0),
+    FlatCase("the mean around each", "y = AveragePool <kernel_shape = [3, 2]> (x)",
+             result="float[1,3,h,w]", **IMAGE),
+    FlatCase("the mean with what is padded", "y = AveragePool <kernel_shape = [3, 2], "
+             "pads = [1, 1, 1, 0], count_include_pad = 1> (x)", result="float[1,3,h,w]", **IMAGE),
+    FlatCase("the root of squares around each", "y = LpPool <kernel_shape = [2, 2], pads = [1, 1, "
+             "0, 0]> (x)", result="float[1,3,h,w]", **IMAGE),
+    FlatCase("a small network", numbers("k", 2, 3) + FILTERS + "a = Conv <strides = [2, 2], "
+             "pads = [1, 1, 1, 1]> (x, f) b = Constant <value_float = 2.0> () c = Add (a, b) "
+             "r = Relu (c) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r) "
+             "q = Concat <axis = 1> (p, p, p) s = Conv <pads = [1, 1, 1, 1]> (q, f) "
+             "y = ReduceMean (s, k)", result="float[1,1,1,1]", stacked=True, **IMAGE),
+]  # fmt: skip
+STAY_APART = {
+    "padded by its size": FILTERS + 'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
+    "rounded up": "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x)",
+    "averaged over fewer": "y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+    "with places": "y, z = MaxPool <kernel_shape = [2, 2]> (x)",
+}
+
+CASES = [*ELEMENTWISE, *WINDOWED, *BESIDE, *ARRANGED, *WINDOWS, *REDUCED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -243,7 +281,7 @@ def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case)
 
 
-@pytest.mark.parametrize("case", [*CASES[::4], CASES[-1]], ids=str)
+@pytest.mark.parametrize("case", [*CASES[::4], CASES[-1], *WINDOWED], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
 
@@ -285,3 +323,14 @@ def test_a_divisor_that_no_image_keeps_may_be_zero() -> None:
     for image in images:
         image[0] = 0
     prove_flat(case, feeds=[images])
+
+
+@pytest.mark.parametrize("name", STAY_APART)
+def test_windows_that_hang_on_the_size_of_an_image_stay_apart(name: str) -> None:
+    case = FlatCase("", STAY_APART[name], "float[1,3,H,W]", "float[1,c,h,w]")
+    report = rewriter.explain(case.model, strategy="fuse", target="portable", tensor_io=True)
+    assert not report.reached
+    reasons = [
+        r for d in report.decisions for r in d.reasons if r.op_type.endswith(("Conv", "Pool"))
+    ]
+    assert {reason.code for reason in reasons} == {Code.NO_RULE}

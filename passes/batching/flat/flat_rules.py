@@ -6,6 +6,7 @@ from passes.batching.flat import (
     arranging,
     beside,
     cutting,
+    normalizing,
     reducing,
     row_by_row,
     windowed,
@@ -38,6 +39,10 @@ register_flat("LpNormalization TopK", beside.along(-1))
 register_flat("ArgMax ArgMin", beside.along(0, drops=True))
 register_flat("Split", beside.along(0), since=13)
 register_flat("Gather", beside.gather)
+
+register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
+register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
+register_flat("InstanceNormalization", normalizing.instance_normalization, rounding=True)
 
 # Images padded to the largest.
 register_flat("Conv", windowed.convolution, rounding=True)

@@ -17,7 +17,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["broadcasting", "concat", "matrix_rows", "rows"]
+__all__ = ["aligned", "broadcasting", "concat", "matrix_rows", "rows"]
 
 
 def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -31,7 +31,7 @@ def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if _have_one_shape(operands) and reads_first:
         return restacked(ctx, node, operands)
     given, flat = _on_one_grid(ctx, operands, reads_first=reads_first)
-    inputs = [None if x is None else _aligned(ctx, x, flat) for x in given]
+    inputs = [None if x is None else aligned(ctx, x, flat) for x in given]
     new = ctx.same(node, inputs)
     return [ctx.flat(out.value, flat) for out in new]
 
@@ -93,7 +93,7 @@ def _tells_samples_apart(operands: Sequence[Operand]) -> bool:
     return not flat.is_plain and any(not x.is_shared or (leading and x.rank > 1) for x in others)
 
 
-def _aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
+def aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
     """Return an operand aligned with rows ``[P, *rest]``.
 
     Raises:

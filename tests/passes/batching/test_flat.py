@@ -266,6 +266,21 @@ WINDOWED = [
              "q = Concat <axis = 1> (p, p, p) s = Conv <pads = [1, 1, 1, 1]> (q, f) "
              "y = ReduceMean (s, k)", result="float[1,1,1,1]", stacked=True, **IMAGE),
 ]  # fmt: skip
+THREE = (
+    "s = Constant <value_floats = [1.0, 2.0, -3.0]> () "
+    "v = Constant <value_floats = [0.5, 2.0, 3.0]> () "
+)
+WINDOWED += [
+    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool"], "{y} = {op} (x)",
+         "float[1,3,1,1]", stacked=True, **IMAGE),
+    FlatCase("by numbers of channels", THREE + "y = BatchNormalization (x, s, v, v, v)",
+             result="float[1,3,h,w]", **IMAGE),
+    FlatCase("over the pixels of each", THREE + "y = InstanceNormalization (x, s, v)",
+             result="float[1,3,h,w]", **{**IMAGE, "tolerance": 2e-5}),
+    FlatCase("over the pixels of each, channels moved", THREE + "t = Transpose "
+             "<perm = [0, 3, 1, 2]> (x) y = InstanceNormalization (t, s, v)",
+             "float[1,H,W,3]", "float[1,3,h,w]", least=5, high=1.0, tolerance=2e-5),
+]  # fmt: skip
 STAY_APART = {
     "padded by its size": FILTERS + 'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
     "rounded up": "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x)",

@@ -1,6 +1,6 @@
 """What samples that differ along several axes take as flat values, and in a Loop: time and memory.
 
-The numbers were measured under onnxruntime on one core (``python -m benchmarks --images`` measures
+The numbers were measured under onnxruntime on one core (``python -m benchmarks.images`` measures
 them). They say which of the two a reader should want, not how long a model takes.
 """
 

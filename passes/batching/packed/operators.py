@@ -18,6 +18,7 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
+from passes.batching.packed.tiles import gemm_in_tiles
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
@@ -39,12 +40,15 @@ def one_sided_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The rows of A by a shared B; C is one row for all, or packed as A is."""
+    """The rows of A by a shared B, or one of each sample; C is one row, or packed as A is."""
     a, c = ctx.operand(operands, 0, "A"), ctx.optional(operands, 2)
     lengths = lengths_of(operands)
     if not a.is_packed or ctx.attribute(node, "transA", 0):
         raise crosses(node.op_type)
-    ctx.require_shared(ctx.operand(operands, 1, "B"), "right side")
+    b = ctx.operand(operands, 1, "B")
+    if b.is_stacked:
+        return [gemm_in_tiles(ctx, node, a, b, c)]
+    ctx.require_shared(b, "right side")
     if c is not None and not c.is_packed:
         ctx.require_shared(c, "C")
         if c.rank > 1 and c.dims[0] != 1:

@@ -122,11 +122,11 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         axis = at - first + 1
         number = ops.shape(value, axis, axis + 1)
         sizes.append(ops.op("Expand", [number, flat.grid.count]) if known is None else known)
-    source = Grid(ops.builder, sizes)
+    source = Grid(ops.builder, sizes, count=flat.grid.count)
     total = ops.op("ReduceProd", [ops.op("Shape", [value])], {"keepdims": 1})
     elements = ops.reshape(value, total)
     moved = [sizes[at] for at in flat.order]
-    made = Grid(ops.builder, moved)
+    made = Grid(ops.builder, moved, count=flat.grid.count)
     sample = made.rows.samples
     place = ops.op("Gather", [source.base, sample], {"axis": 0})
     for axis, at in enumerate(flat.order):
@@ -140,7 +140,7 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
         target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
         turned = ops.reshape(turned, target)
-    grid = Grid(ops.builder, moved[:behind])
+    grid = Grid(ops.builder, moved[:behind], count=flat.grid.count)
     return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
 
 
@@ -148,7 +148,7 @@ def _grid_of(ops: Operators, x: Batched, flat: FlatSamples) -> Grid:
     """Return the grid of samples as they are read."""
     dims = [_dim(x, flat, at) for at in range(flat.grid.rank)]
     columns = [d if isinstance(d, int) else _column(ops, flat, d) for d in dims]
-    return Grid(ops.builder, columns)
+    return Grid(ops.builder, columns, count=flat.grid.count)
 
 
 def _dim(x: Batched, flat: FlatSamples, at: int) -> int | ir.Value:

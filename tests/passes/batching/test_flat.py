@@ -179,6 +179,9 @@ WINDOWS = [
              + "y = Slice (x, a, b, k)"),
     FlatCase("flipped", numbers("a", -1, 3) + numbers("b", -1000, 20) + numbers("k", 0, 1)
              + numbers("s", -1, 2) + "y = Slice (x, a, b, k, s)"),
+    FlatCase("one size, less a number of each image", numbers("t", 9, 11) + numbers("k", 0, 1)
+             + "m = ReduceMax <keepdims = 0> (x, k) r = Resize <axes = [0, 1]> (x,,,t) "
+             "y = Sub (r, m)", result="float[9,11,3]", stacked=True),
     FlatCase("a slice of a slice", numbers("a", 1) + numbers("b", -1) + numbers("k", 0)
              + "z = Slice (x, a, b, k) y = Slice (z, a, b, k)", least=3),
     FlatCase("a slice of what is large enough", numbers("s", 20, 20) + numbers("a", 2)

@@ -103,6 +103,11 @@ class Grid:
             self._columns[axis] = self._builder.op("Expand", [number, self.count])
         return self._columns[axis]
 
+    def extent(self, axis: int) -> ir.Value:
+        """Return the dimension along an axis, int64 ``[1]`` if it is a number, else ``[B]``."""
+        dim = self.dims[axis]
+        return dim if isinstance(dim, ir.Value) else self._builder.ints(dim)
+
     def lengths(self, axis: int) -> Lengths:
         """Return the dimensions along an axis as lengths; one object for one axis."""
         if axis not in self._lengths:

@@ -182,6 +182,9 @@ WINDOWS = [
     FlatCase("one size, less a number of each image", numbers("t", 9, 11) + numbers("k", 0, 1)
              + "m = ReduceMax <keepdims = 0> (x, k) r = Resize <axes = [0, 1]> (x,,,t) "
              "y = Sub (r, m)", result="float[9,11,3]", stacked=True),
+    FlatCase("one width, resized", numbers("t", 11) + "s = Constant <value_floats = [0.7, 1.3]> () "
+             'c = CenterCropPad <axes = [1]> (x, t) r = Resize <mode = "linear"> (c,,s) '
+             "y = Identity (r)", "uint8[H,W]", "uint8[h,w]", least=2),
     FlatCase("a slice of a slice", numbers("a", 1) + numbers("b", -1) + numbers("k", 0)
              + "z = Slice (x, a, b, k) y = Slice (z, a, b, k)", least=3),
     FlatCase("a slice of what is large enough", numbers("s", 20, 20) + numbers("a", 2)

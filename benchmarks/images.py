@@ -132,7 +132,7 @@ def _measured(model: onnx.ModelProto, feeds: dict[str, Any], seconds: float) -> 
     io = TensorIo.read(models.take(model).model)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "task")
-        own = TensorSession(cast(Any, None), io, {}).tensors(feeds)
+        own = TensorSession(cast(Any, None), io, dict.fromkeys(feeds)).tensors(feeds)
         path.write_bytes(pickle.dumps((model.SerializeToString(), own, seconds)))
         words = [sys.executable, "-m", "benchmarks.images", "--task", str(path)]
         ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)

@@ -75,6 +75,14 @@ def test_images_of_any_size_are_portable(
     assert all(len(value) == 0 for value in outputs_as_lists(io, nothing).values())
 
 
+def test_sizes_are_counts() -> None:
+    """No way around large numbers is taken for the largest size of a batch."""
+    after = rewriter.optimize(
+        as_given("demo/pad_to_largest.onnxtxt", 3), target="portable", tensor_io=True
+    )
+    assert "TopK" not in {node.op_type for node in after.graph.node}
+
+
 PIPELINES = [
     "exported/ts_semseg_postprocess",
     "pipelines/tf_od_preprocess_ssd",

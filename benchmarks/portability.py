@@ -176,10 +176,12 @@ def _images() -> Iterator[str]:
     names = [name for name, backend in BACKENDS.items() if backend.is_available]
     yield _HEADING
     yield ""
-    yield "The models over images, and what is cut out of images, rewritten with `--tensor-io` and"
-    yield "no promise for the target `portable`, on images of several sizes. Where the division of a"
-    yield "backend is not correctly rounded, an antialiased Resize is off by one grey level in less"
-    yield "than a hundredth of the numbers: that counts as wrong here."
+    yield (
+        "The models over images, and what is cut out of images, rewritten with `--tensor-io` and "
+        "no promise for the target `portable`, on images of several sizes. Where the division of "
+        "a backend is not correctly rounded, an antialiased Resize is off by one grey level in "
+        "less than a hundredth of the numbers: that counts as wrong here."
+    )
     yield ""
     yield f"- versions: Python {platform.python_version()}, {', '.join(map(_version, names))}"
     yield ""

@@ -24,7 +24,7 @@ COUNT, SIZES = 256, (400, 500)
 REST = 3
 """What a further dimension is that is not known."""
 
-INDEX = 16
+INDEX = 40
 """Bytes of the places that one row is read from, and of one sum of them."""
 
 STEP = 1100.0
@@ -84,13 +84,13 @@ _MOVED = _Rate(
 _NEAREST = dataclasses.replace(
     _MOVED, time=lambda w: 10.0 * w.pixels, alone=lambda w: 2.7 * w.made
 )
-_LINEAR = _Rate(lambda w: 25.0 * w.made, lambda w: 24.0 * w.made, lambda w: 8.0 * w.made)
+_LINEAR = _Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
 _ANTIALIASED = _Rate(
     lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),
-    lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
+    lambda w: 9.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
     lambda w: 5.0 * w.read,
 )
-_REDUCED = _Rate(lambda w: 15.0 * w.read, lambda w: 12.0 * w.read, lambda w: 2.0 * w.read)
+_REDUCED = _Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
 _PLAIN = _Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
 _MOVES = frozenset({"CenterCropPad", "Pad", "Slice"})
 _FREE = frozenset({"Constant", "Identity", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})

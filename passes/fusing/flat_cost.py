@@ -81,9 +81,7 @@ _MOVED = _Rate(
     lambda w: float(INDEX * w.pixels + w.item * w.made),
     lambda w: 0.6 * w.made,
 )
-_NEAREST = dataclasses.replace(
-    _MOVED, time=lambda w: 10.0 * w.pixels, alone=lambda w: 2.7 * w.made
-)
+_NEAREST = _Rate(lambda w: 10.0 * w.pixels, lambda w: 17.0 * w.pixels, lambda w: 2.7 * w.made)
 _LINEAR = _Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
 _ANTIALIASED = _Rate(
     lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),

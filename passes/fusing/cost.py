@@ -68,8 +68,9 @@ how many numbers a row of unknown size is taken to have."""
 WRITTEN, LOOP = 0.42, 8.0
 """A node that runs once in all; a Loop, and what stands around it."""
 
-JOINED, SPLIT = 0.15, 0.4
-"""ConcatFromSequence and SplitToSequence, for each element."""
+JOINED, SPLIT, MOVED = 0.15, 0.4, 0.2
+"""ConcatFromSequence and SplitToSequence, for each element; a KiB of it that is split, where it
+does not stay in the cache."""
 
 ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
 """Reading the shape of an element; what a guard costs at all, and each further sequence."""
@@ -133,19 +134,20 @@ class Cost:
         return None if slower[-1] == LARGEST - 1 else math.ceil(MARGIN * (slower[-1] + 1))
 
 
-def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan]) -> Cost:
+def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan], typing: Typing) -> Cost:
     """Return what a map costs as a Loop.
 
     Args:
         site: The map.
         outputs: How each used output of the body is collected.
+        typing: The declared typing.
     """
     reads = sum(_read(source) for _, source in site.elements)
     forms = [plan.form for plan in outputs.values()]
     each = ITERATION + reads + KERNEL * _count(site.body)
     each += COLLECTED * forms.count(Form.SCAN_OUTPUT)
     each += sum(
-        SPLIT
+        _split(site, result.output, typing)
         for result in site.results
         if result.kind == "sequence" and outputs[result.output].form is not Form.INSERTION
     )
@@ -185,7 +187,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     for loop in loops:
         each += ITERATION + KERNEL * _count(loop) + sum(_reads(body, loop))
     each += sum(
-        SPLIT
+        _split(body.site, result.output, typings.declared)
         for result in body.site.results
         if result.kind == "sequence"
         and not (result.output in wanted and wanted[result.output].form is Form.INSERTION)
@@ -210,6 +212,16 @@ def _reads(body: FusedBody, nodes: Sequence[ir.Node]) -> Iterable[float]:
             yield READ["slice"]
         elif x.is_stacked or value in body.walk.promotions.values:
             yield READ["row"]
+
+
+def _split(site: MapSite, output: int, typing: Typing) -> float:
+    """Return what it costs to split off one element of a result."""
+    value = site.body.outputs[output]
+    dims, dtype = typing.static_dims(value), typing.dtype(value)
+    if dims is None or dtype is None or dtype == ir.DataType.STRING:
+        return SPLIT
+    size = math.prod(dims) * dtype.itemsize
+    return SPLIT + MOVED * size / 1024 * (size > MOST_BYTES)
 
 
 def _read(source: ElementSource) -> float:

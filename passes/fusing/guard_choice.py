@@ -131,7 +131,7 @@ def choose_by_cost(
         plain: What of it is batched without a guard.
         behind: What is batched behind each guard.
     """
-    as_loop = cost_of_loop(site, loop.outputs)
+    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
     without = cost_of_body(plain, facts.typings)
     gains = bool(plain.walk.fused or site.originals)
     forms: Forms = {None: plain} if gains and _stands(plain, site, facts) else {}
@@ -182,9 +182,8 @@ def with_question(
     if not facts.options.auto or not loop.outputs or site.condition is None:
         return choice
     asked = cost_of_nodes(site.condition.builder.nodes)
-    few = _few_without_guard(
-        plain.site, facts, plain, cost_of_loop(plain.site, loop.outputs), asked
-    )
+    as_loop = cost_of_loop(plain.site, loop.outputs, facts.typings.declared)
+    few = _few_without_guard(plain.site, facts, plain, as_loop, asked)
     return _for_count(plain.site, facts, dataclasses.replace(few, reasons=choice.reasons))
 
 

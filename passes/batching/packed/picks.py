@@ -102,6 +102,8 @@ def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     """
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     inputs = [data.value, positions.value]
+    if not positions.dims[-1]:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many coordinates a position has")
     if ctx.attribute(node, "batch_dims", 0):
         if not (data.is_packed and positions.is_packed) or data.axis or positions.axis:
             raise crosses(node.op_type)

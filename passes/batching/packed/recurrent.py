@@ -40,6 +40,8 @@ def recurrent_rows(
         raise Decline(Code.RAGGED, "the axis that differs in length is not its time axis")
     if ctx.optional(operands, _SEQUENCE_LENS) is not None:
         raise Decline(Code.RAGGED, "it has lengths of its own")
+    if len(x.dims) != 3:
+        raise Decline(Code.UNKNOWN_RANK, "X is not known to have three axes")
     lengths = x.lengths
     width = width_of(ctx, lengths)
     rows = padded(ctx, x.value, lengths, width)

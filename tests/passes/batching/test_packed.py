@@ -10,6 +10,8 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
+from rewriter.backends import run
+from rewriter.pipeline import rewrite
 from tests.passes.batching.harness import constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
@@ -245,3 +247,26 @@ def test_packed_samples_that_are_joined_across_say_why_they_come_from_a_loop() -
     rows = np.arange(8, dtype=np.float32).reshape(4, 2)
     (got,) = run_model(ir.to_proto(model), {"x": rows, "n": np.array([2, 2])})
     np.testing.assert_array_equal(got, np.concatenate([rows[:2], rows[2:]], axis=1))
+
+
+def test_positions_without_coordinates_yield_all_of_one_sample() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 18]>
+        g (seq(float[N]) xs) => (seq(float[M]) ys) {
+          ys = SequenceMap (xs) <body = b (float[N] x) => (float[M] y) {
+            p = MatMul (x, x)  none = Shape (p)  two = Constant <value_ints = [2]> ()
+            t = Tile (x, two)  y = GatherND (t, none) }> }""")
+    samples = [np.arange(n, dtype=np.float32) for n in (2, 3, 4)]
+    found = run(rewrite(model, strategy="fuse").model, {"xs": samples})["ys"]
+    assert [one.tolist() for one in found] == [[*x, *x] for x in samples]
+
+
+def test_a_recurrence_over_samples_of_an_unknown_rank_stays_in_a_loop() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        g (seq(float) xs) => (seq(int64[M]) ys, seq(bool[R,S]) zs) {
+          ys, zs = SequenceMap (xs) <body = b (x) => (y, z) {
+            w = Constant <value = float[1,2,1] {0, 0}> ()
+            r = Constant <value = float[1,2,2] {1, 0, 0, 1}> ()
+            k = Constant <value = float[3,1] {2, 1, 3}> ()
+            h = RNN <hidden_size = 2> (x, w, r)  y = Shape (h)  z = GreaterOrEqual (x, k) }> }""")
+    model.graph.input[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    assert rewrite(model, strategy="fuse").report.decisions

@@ -26,3 +26,11 @@ class FuseOptions:
     exact: bool = False
     auto: bool = False
     lacks: Collection[str] = ()
+
+    @property
+    def takes_flat(self) -> bool:
+        """Whether to batch samples that differ along several axes.
+
+        A runtime that has loops, and sequences, is faster with large images one by one.
+        """
+        return not self.auto or bool(self.lacks)

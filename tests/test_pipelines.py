@@ -21,7 +21,7 @@ LEFT = {
     "ts_crf_viterbi": "a recurrence",
     "ts_fasttext_classifier": FEW,
     "ts_yolo_nms": FEW,
-    "ts_crop_classify": "boxes of any size",
+    "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",
     "ts_maskrcnn": "masks of any size",
     "ts_moe_stacked_experts": "rows of run-time number",

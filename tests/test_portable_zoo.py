@@ -66,7 +66,6 @@ REFUSED = {
         "--input-shape x=N,8 with numbers for N (tried: target reached)",
         ("x=5,8",),
     ),
-    "ts_semseg_postprocess": Refused("output 'maps'", "it has elements of unknown rank", ""),
     "ts_zip_matmul_badshapes": Refused(
         "output 'c'",
         "it has elements that may differ along axes 0 and 1",

@@ -33,6 +33,7 @@ HOLDS_A_MAP = ("seqmap_", "spox_", "dy_hstack", "dy_atleast_1d", BAD_SHAPES)
 UNTOUCHED = [path for path in EXPORTED if not path.stem.startswith(HOLDS_A_MAP)]
 # ConcatFromSequence of nothing is an error: with 0 samples these are not defined.
 UNDEFINED_WHEN_EMPTY = {
+    "pad_behind",
     "ragged_first_axis",
     "scalar_elements",
     "split_map_concat",

@@ -90,6 +90,10 @@ class Surroundings(Protocol):
     def limit(self, flag: ir.Value) -> None:
         """See `Context.limit_padding`."""
 
+    @property
+    def takes_flat(self) -> bool:
+        """See `Context.takes_flat`."""
+
     def count_failing(self) -> int:
         """See `Context.count_failing`."""
 
@@ -184,6 +188,11 @@ class Context(Operators):
         held = self.op("ReduceSum", [own], {"keepdims": 1})
         bound = self.op("Add", [self.op("Mul", [held, self.ints(_WASTE)]), self.ints(_FREE)])
         self._surroundings.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]))
+
+    @property
+    def takes_flat(self) -> bool:
+        """Whether samples that differ along several axes are batched; see `FuseOptions`."""
+        return self._surroundings.takes_flat
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""

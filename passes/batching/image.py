@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.resize import resize_apart
 from passes.batching.layouts import Batched
 from passes.batching.merging import merging, unmerge_outputs, volume
 from passes.decisions import Code, Decline
@@ -83,6 +84,9 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     ``[H, W]``, ``[D, H, W]``, and these behind two axes that stay as they are. A sample of rank 4
     and more has such a first axis, which the samples join.
     """
+    amounts = [x for x in (ctx.optional(operands, i) for i in (2, 3)) if x is not None]
+    if ctx.takes_flat and any(x.is_stacked for x in amounts):
+        return resize_apart(ctx, node, operands)
     r = _read(ctx, node, operands)
     if node.attributes.get_string("mode", "nearest") == "nearest" or r.x.rank <= 1:
         return _with_new_axes(ctx, r, 1)

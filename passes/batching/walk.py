@@ -231,6 +231,11 @@ class Walk:
         """See `passes.batching.context.Context.lacks`."""
         return op_type in self._options.asked.lacks
 
+    @property
+    def takes_flat(self) -> bool:
+        """See `passes.batching.context.Context.takes_flat`."""
+        return self._options.asked.takes_flat
+
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
         typing, opset = self._typings.proven, self._options.opset

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.flat.reading import as_packed, as_stacked, flat_alike
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.operators import Operators
 from passes.batching.packed.evening import stacked_alike
@@ -203,30 +204,46 @@ class FusedBody:
         count = self.site.elements[0][1].number(typings.proven)
         x = self._collected(value, self.walk.read(value))
         if x.flat is not None:
-            x = self._of_flat(builder, x)
-        if x.flat is not None and result.kind == "stacked":
-            alike = flat_alike(Operators(builder, self.walk.opset), x)
-            return escape(builder, result, Held(Form.SCAN_OUTPUT, alike), rank, dtype, count)
-        if x.flat is not None and x.flat.ragged_axis is not None:
-            x = as_packed(Operators(builder, self.walk.opset), x)
-        if x.is_flat:
+            x = self._of_flat(builder, x, result)
+        if x.is_flat and result.kind != "stacked":
             return write_flat(builder, x, self.walk.opset)
-        if x.lengths is not None and result.kind == "stacked":
-            evened = Held(Form.SCAN_OUTPUT, stacked_alike(Operators(builder, self.walk.opset), x))
-            return escape(builder, result, evened, rank, dtype, count)
-        if x.lengths is not None:
-            packed = Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
-            return escape(builder, result, packed, rank, dtype, count)
-        stacked = x.value if x.is_stacked else self._repeated(builder, x)
-        return escape(builder, result, Held(Form.SCAN_OUTPUT, stacked), rank, dtype, count)
+        whole = self._whole(builder, x, result)
+        splits_all = self._ends_as_tensor
+        return escape(builder, result, whole, rank, dtype, count, splits_all=splits_all)
 
-    def _of_flat(self, builder: Builder, x: Batched) -> Batched:
-        """Return flat samples of one shape stacked, others as they are."""
+    def _whole(self, builder: Builder, x: Batched, result: MapResult) -> Held:
+        """Return a result of all samples as one tensor."""
+        ops = Operators(builder, self.walk.opset)
+        if x.is_flat:
+            return Held(Form.SCAN_OUTPUT, flat_alike(ops, x))
+        if x.lengths is not None and result.kind == "stacked":
+            return Held(Form.SCAN_OUTPUT, stacked_alike(ops, x))
+        if x.lengths is not None:
+            return Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
+        return Held(Form.SCAN_OUTPUT, x.value if x.is_stacked else self._repeated(builder, x))
+
+    def _packs(self, flat: FlatSamples, result: MapResult) -> bool:
+        """Whether flat samples leave as packed ones.
+
+        A sequence that differs along another axis than the first could not become a tensor.
+        """
+        if flat.ragged_axis is None or result.kind == "stacked":
+            return False
+        return not flat.ragged_axis or result.kind != "sequence" or not self._ends_as_tensor
+
+    @property
+    def _ends_as_tensor(self) -> bool:
+        """Whether no sequence may be left of a result, so that none is built for onnxruntime."""
+        return self.walk.lacks("SequenceInsert")
+
+    def _of_flat(self, builder: Builder, x: Batched, result: MapResult) -> Batched:
+        """Return flat samples of one shape stacked, such as leave as packed ones so."""
         assert x.flat is not None
-        if not x.flat.has_one_shape:
-            return x
-        value = as_stacked(Operators(builder, self.walk.opset), x)
-        return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
+        ops = Operators(builder, self.walk.opset)
+        if x.flat.has_one_shape:
+            value = as_stacked(ops, x)
+            return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
+        return as_packed(ops, x) if self._packs(x.flat, result) else x
 
     def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
         shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})

@@ -29,8 +29,6 @@ class FusionFacts:
         typings: Both typings.
         opset: Version of ONNX's operators.
         options: What the caller asks for.
-        takes_flat: Batch samples that differ along several axes. A runtime that has loops, and
-            sequences, is faster with large images one by one.
         paths: Names the nodes for messages; a node that a rewrite wrote is called by the path of
             the node that it stands for.
     """
@@ -40,7 +38,6 @@ class FusionFacts:
         self.typings = type_both_ways(model, options.promises)
         self.opset = default_opset(model)
         self.options = options
-        self.takes_flat = not options.auto or bool(options.lacks)
         self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
 
     def name_nodes(self, site: MapSite) -> None:

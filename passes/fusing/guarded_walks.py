@@ -25,7 +25,7 @@ Dims = tuple[int | str | None, ...]
 def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     """Return the sequences whose elements may differ in shape."""
     found = facts.sequences_of_open_shape(site, is_promised=False)
-    return [one for one in found if not (facts.takes_flat and read_view(one))]
+    return [one for one in found if not (facts.options.takes_flat and read_view(one))]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.flat_cost import flat_note
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.loops.plan import LoopPlan
@@ -43,6 +44,8 @@ def plan_decision(
         "it rounds differently when batched; --exact keeps it per-sample"
         for node in walk.flips
     ]
+    note = flat_note(site, walk)
+    notes += [] if note is None else [note]
     assumptions = [
         f"{site.path}: all elements of '{sequence.name}' have one shape (promised)"
         for sequence in facts.sequences_of_open_shape(site, is_promised=True)

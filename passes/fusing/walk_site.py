@@ -66,7 +66,7 @@ def walk_site(
         if relied and sequence is not None and sequence in relied:
             rank = len(relied[sequence])
         view = None if sequence is None else read_view(sequence)
-        if view is not None and facts.takes_flat and facts.opset >= LEAST_OPSET:
+        if view is not None and facts.options.takes_flat and facts.opset >= LEAST_OPSET:
             asked_batch = None if is_as_long else batch
             flat[inner] = read_flat(prelude, view, grids, asked_batch)
             continue

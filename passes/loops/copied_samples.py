@@ -24,7 +24,8 @@ class CopiedSamples:
     """Copies of the body of a map, in one branch for one sample, and in others for more.
 
     The copies behind the last sample take that one once more, and what they yield is cut: 3
-    copies for 2 samples read samples 0, 1 and 1, and two rows are left. So all results have to be stacked; others have one copy, for one sample.
+    copies for 2 samples read samples 0, 1 and 1, and two rows are left. So all results have to
+    be stacked; others have one copy, for one sample.
     """
 
     def __init__(self, site: MapSite, typings: Typings) -> None:

@@ -47,6 +47,8 @@ def escape(
     rank: int | None,
     dtype: ir.DataType | None,
     count: int | None = None,
+    *,
+    splits_all: bool = False,
 ) -> ir.Value:
     """Record how a result is read from what a map holds, and return it.
 
@@ -57,19 +59,22 @@ def escape(
         rank: Rank of a sample, if known.
         dtype: Element type of a sample, if known.
         count: Number of samples, if known.
+        splits_all: Whether SplitToSequence may stand for every known element type, since no
+            sequence is left.
     """
+    is_splittable = dtype in SPLITTABLE or (splits_all and dtype is not None)
     match held.form, result.kind:
         case Form.INSERTION, "sequence":
             return held.value
         case Form.INSERTION, kind:
             attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
             return builder.op("ConcatFromSequence", [held.value], attributes)
-        case Form.BLOCKS, "sequence" if not can_split(dtype, count):
+        case Form.BLOCKS, "sequence" if not (is_splittable or can_split(dtype, count)):
             rows = TensorSource(
                 held.value, held.axis, keepdims=True, split=held.lengths, is_whole=True
             )
             return _inserted(builder, rows, dtype)
-        case Form.BLOCKS, "sequence" if dtype not in SPLITTABLE:
+        case Form.BLOCKS, "sequence" if not is_splittable:
             assert count is not None
             cut = builder.node(
                 "Split", [held.value, held.lengths], {"axis": held.axis}, outputs=count
@@ -79,7 +84,7 @@ def escape(
             return builder.op("SplitToSequence", [held.value, held.lengths], {"axis": held.axis})
         case Form.BLOCKS, _:
             return held.value
-        case _, "sequence" if dtype not in SPLITTABLE:
+        case _, "sequence" if not is_splittable:
             return _unstacked(builder, held.value, dtype, count)
         case _, "sequence":
             return builder.op("SplitToSequence", [held.value], {"axis": 0, "keepdims": 0})
@@ -89,7 +94,7 @@ def escape(
             return concatenated(builder, held.value, result.axis, rank)
     # Without a rank no axis can be moved; and scalars cannot be concatenated.
     between = dataclasses.replace(result, kind="sequence")
-    sequence = escape(builder, between, held, rank, dtype, count)
+    sequence = escape(builder, between, held, rank, dtype, count, splits_all=splits_all)
     attributes = {"axis": result.axis, "new_axis": int(result.kind == "stacked")}
     return builder.op("ConcatFromSequence", [sequence], attributes)
 

@@ -79,7 +79,7 @@ def _is_small(value: ir.Value, types: Types) -> bool:
             if known.dtype.kind not in "biu" or not _fits(known):
                 return False
         elif node is None:
-            if not types.is_iteration(one):
+            if not (types.is_iteration(one) or types.is_given_size(one)):
                 return False
         elif not is_default_domain(node):
             return False

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graphs import all_graphs, graphs_inside, is_default_domain
+from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
 __all__ = ["Types"]
@@ -69,6 +70,15 @@ class Types:
     @functools.cached_property
     def _folder(self) -> Folder:
         return Folder(type_values(self._model, proven=True, ranks=False))
+
+    def is_given_size(self, value: ir.Value) -> bool:
+        """Whether a value is an input with the lengths or sizes of what another one holds."""
+        return value in self._given_sizes
+
+    @functools.cached_property
+    def _given_sizes(self) -> frozenset[ir.Value]:
+        names = {passed.lengths for passed in TensorIo.read(self._model).inputs.values()}
+        return frozenset(v for v in self._model.graph.inputs if v.name and v.name in names)
 
     def is_iteration(self, value: ir.Value) -> bool:
         """Whether a value is the number of the iteration in the body of a Loop."""

@@ -108,8 +108,7 @@ def _sizes(ctx: Context, x: Batched) -> list[ir.Value]:
     first, found = flat.grid.rank, []
     for at in flat.order:
         if at < first:
-            size, table = flat.size(at), flat.tables[at]
-            is_one = table is not None and table.is_fixed
+            size, is_one = flat.size(at), flat.is_counted_once(at)
         else:
             size, is_one = ctx.shape(x.value, at - first + 1, at - first + 2), True
         found.append(ctx.op("Expand", [size, flat.grid.count]) if is_one else size)

@@ -44,6 +44,12 @@ def clamped(ops: Operators, places_: ir.Value, size: ir.Value) -> ir.Value:
     return ops.op("Max", [ops.op("Min", [places_, last]), ops.ints(0)])
 
 
+def _within(ops: Operators, places_: ir.Value, size: ir.Value) -> ir.Value:
+    """Return which places lie within samples of sizes ``[B]``: none does where there are none."""
+    behind = ops.op("Less", [places_, ops.unsqueeze(size, [1])])
+    return ops.op("And", [behind, ops.op("GreaterOrEqual", [places_, ops.ints(0)])])
+
+
 def identity(ops: Operators, size: ir.Value) -> AxisTable:
     """Return the table of an axis of sizes ``[B]`` that stays as it is."""
     index = clamped(ops, places(ops, largest(ops, size)), size)
@@ -73,7 +79,7 @@ def picked(
     """
     table = flat.tables[axis]
     inside = clamped(ops, at, flat.size(axis))
-    valid = ops.op("Equal", [inside, at]) if may_miss else None
+    valid = _within(ops, at, flat.size(axis)) if may_miss else None
     if table is None:
         return AxisTable(count, is_fixed, inside, None, valid)
     inside = _for_each(ops, inside, flat)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from passes.batching.flat import arranging, reducing, row_by_row, windows
+from passes.batching.flat import (
+    arranging,
+    beside,
+    cutting,
+    normalizing,
+    reducing,
+    row_by_row,
+    windowed,
+    windows,
+)
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
@@ -24,7 +33,22 @@ register_flat(
     reducing.reduction,
 )
 
+# Along an axis of each row.
+register_flat("Softmax LogSoftmax Hardmax", beside.along(-1), since=13)
+register_flat("LpNormalization TopK", beside.along(-1))
+register_flat("ArgMax ArgMin", beside.along(0, drops=True))
+register_flat("Split", beside.along(0), since=13)
+register_flat("Gather", beside.gather)
+
+register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
+register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
+register_flat("InstanceNormalization", normalizing.instance_normalization, rounding=True)
+
+# Images padded to the largest.
+register_flat("Conv", windowed.convolution, rounding=True)
+register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
+
 register_flat("Resize", resize, since=11)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
-register_flat("Slice", windows.slice_, since=10)
+register_flat("Slice", cutting.slice_, since=10)

@@ -22,16 +22,28 @@ class Grid:
 
     Attributes:
         dims: Along each axis a number, the same for all samples, or int64 ``[B]``.
+        is_shared: Whether all samples are the same rows; each reads its own places of them.
     """
 
-    def __init__(self, builder: Builder, dims: Sequence[int | ir.Value]) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        dims: Sequence[int | ir.Value],
+        *,
+        count: ir.Value | None = None,
+        is_shared: bool = False,
+    ) -> None:
         """Describe the samples of flat values.
 
         Args:
             builder: Records what follows from the dimensions; it comes before all readers.
-            dims: See `Grid`; at least one is not a number.
+            dims: See `Grid`; at least one is not a number if the number of samples is not given.
+            count: Number of samples, int64 ``[1]``.
+            is_shared: See `Grid`.
         """
         self.dims = tuple(dims)
+        self.is_shared = is_shared
+        self._count = count
         self._builder = builder
         self._columns: dict[int, ir.Value] = Memo()
         self._strides: dict[int, ir.Value] = Memo()
@@ -61,12 +73,19 @@ class Grid:
 
     def equal(self, other: Grid) -> bool:
         """Whether other samples have the same dimensions, by proof."""
-        return other is self or other.dims == self.dims
+        return other is self or (other.dims == self.dims and other.is_shared == self.is_shared)
 
     @recorded
     def count(self) -> ir.Value:
         """Number of samples, int64 ``[1]``."""
+        if self._count is not None:
+            return self._count
         return self._builder.op("Shape", [next(d for d in self.dims if isinstance(d, ir.Value))])
+
+    def with_last(self, dim: int | ir.Value) -> Grid:
+        """Return the grid of the same samples with one more axis, of which each row held all."""
+        dims = [*self.dims, dim]
+        return Grid(self._builder, dims, count=self.count, is_shared=self.is_shared)
 
     def derived(self, key: Hashable, make: Callable[[], Grid]) -> Grid:
         """Return the grid of what is read off these rows in one way; one object for one key."""
@@ -83,6 +102,11 @@ class Grid:
             number = self._builder.ints(dim)
             self._columns[axis] = self._builder.op("Expand", [number, self.count])
         return self._columns[axis]
+
+    def extent(self, axis: int) -> ir.Value:
+        """Return the dimension along an axis, int64 ``[1]`` if it is a number, else ``[B]``."""
+        dim = self.dims[axis]
+        return dim if isinstance(dim, ir.Value) else self._builder.ints(dim)
 
     def lengths(self, axis: int) -> Lengths:
         """Return the dimensions along an axis as lengths; one object for one axis."""
@@ -107,7 +131,9 @@ class Grid:
         builder = self._builder
         none = builder.op("Equal", [self.rows.value, builder.scalar(0)])
         nowhere = builder.scalar(int(np.iinfo(np.int64).max) // 4)
-        return builder.op("Where", [none, nowhere, self.rows.starts])
+        if not self.is_shared:
+            return builder.op("Where", [none, nowhere, self.rows.starts])
+        return builder.op("Where", [none, nowhere, builder.scalar(0)])
 
     def stride(self, axis: int) -> ir.Value | None:
         """Return how many rows a step along an axis is, int64 ``[B]``; None for one row."""
@@ -122,6 +148,7 @@ class Grid:
 
     def place(self, axis: int) -> ir.Value:
         """Return the place of each row along an axis of its sample, int64 ``[P]``."""
+        assert not self.is_shared
         if axis not in self._places:
             builder = self._builder
             left = self.rows.positions

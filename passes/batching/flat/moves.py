@@ -9,12 +9,20 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.reading import as_rows, as_stacked
+from passes.batching.flat.reading import as_packed, as_rows, as_stacked
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.decisions import Code, Decline
 
-__all__ = ["has_fill", "one_place_each", "restacked", "rows_again"]
+__all__ = [
+    "entry",
+    "has_fill",
+    "one_place_each",
+    "read_simply",
+    "restacked",
+    "rows_again",
+    "with_axis_in_grid",
+]
 
 
 def one_place_each(flat: FlatSamples) -> bool:
@@ -48,7 +56,77 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     return [out for out in row.rule(ctx, node, given) if out is not None]
 
 
+def read_simply(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output] | None:
+    """Run the rule for stacked or packed operands where all flat ones can be read as such.
+
+    Returns:
+        The outputs; None where samples differ along several axes.
+
+    Raises:
+        Decline: That rule declines.
+    """
+    flats = [x.flat for x in operands if x is not None and x.flat is not None]
+    if all(flat.has_one_shape for flat in flats):
+        return restacked(ctx, node, operands)
+    if any(not flat.has_one_shape and flat.ragged_axis is None for flat in flats):
+        return None
+    row = table.find_packed(node, ctx.opset)
+    if row is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+    if any(flat.ragged_axis for flat in flats) and not row.any_axis:
+        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
+    given = [x if x is None or x.flat is None else _read(ctx, x) for x in operands]
+    return [out for out in row.rule(ctx, node, given) if out is not None]
+
+
+def _read(ctx: Context, x: Batched) -> Batched:
+    assert x.flat is not None
+    if not x.flat.has_one_shape:
+        return as_packed(ctx, x)
+    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)
+
+
 def rows_again(ctx: Context, x: Batched) -> Batched:
     """Return flat samples whose rows lie as the samples do, but for the order of axes."""
     rows, samples = as_rows(ctx, x)
     return dataclasses.replace(x, value=rows, flat=samples)
+
+
+def with_axis_in_grid(ctx: Context, x: Batched, axis: int) -> Batched:
+    """Return flat samples with an axis behind the grid as the last one of it.
+
+    Each place along it becomes a row, so that samples may read their own places of it.
+    """
+    flat = x.flat
+    assert flat is not None and flat.sampler is None
+    at, first, value = flat.order[axis], flat.grid.rank, x.value
+    place, rank = at - first + 1, len(flat.order) - first + 1
+    if place > 1:
+        perm = [0, place, *(i for i in range(1, rank) if i != place)]
+        value = ctx.op("Transpose", [value], {"perm": perm})
+    size = ctx.shape(value, 1, 2)
+    target = ctx.op("Mul", [ctx.shape(value, 0, 1), size])
+    if rank > 2:
+        target = ctx.op("Concat", [target, ctx.shape(value, 2)], {"axis": 0})
+    dim = x.dims[axis]
+    column = dim if isinstance(dim, int) else ctx.op("Expand", [size, flat.grid.count])
+    grid = flat.grid.with_last(column)
+    moved = tuple(first if a == at else a + (first <= a < at) for a in flat.order)
+    made = dataclasses.replace(flat, grid=grid, order=moved, tables=(*flat.tables, None))
+    return dataclasses.replace(x, value=ctx.reshape(value, target), flat=made)
+
+
+def entry(ctx: Context, vector: Batched, position: int) -> ir.Value:
+    """Return an entry of a vector, int64 ``[1]`` if all samples share it, else ``[B]``."""
+    if vector.is_shared:
+        value = ctx.op("Gather", [vector.value, ctx.ints(position)], {"axis": 0})
+    else:
+        place = ctx.builder.scalar(position)
+        value = ctx.op("Gather", [vector.value, place], {"axis": 1})
+    return (
+        value
+        if vector.dtype == ir.DataType.INT64
+        else ctx.op("Cast", [value], {"to": int(ir.DataType.INT64)})
+    )

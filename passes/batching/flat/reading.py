@@ -87,7 +87,7 @@ def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     assert flat is not None
     if flat.is_plain:
         return x.value, flat
-    grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, flat))
+    grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, x, flat))
     made = FlatSamples(grid, flat.order, (None,) * grid.rank)
     if flat.sampler is not None:
         return _compressed(ops, _in_memory_order(ops, x), grid), made
@@ -122,11 +122,11 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         axis = at - first + 1
         number = ops.shape(value, axis, axis + 1)
         sizes.append(ops.op("Expand", [number, flat.grid.count]) if known is None else known)
-    source = Grid(ops.builder, sizes)
+    source = Grid(ops.builder, sizes, count=flat.grid.count)
     total = ops.op("ReduceProd", [ops.op("Shape", [value])], {"keepdims": 1})
     elements = ops.reshape(value, total)
     moved = [sizes[at] for at in flat.order]
-    made = Grid(ops.builder, moved)
+    made = Grid(ops.builder, moved, count=flat.grid.count)
     sample = made.rows.samples
     place = ops.op("Gather", [source.base, sample], {"axis": 0})
     for axis, at in enumerate(flat.order):
@@ -140,20 +140,23 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
         target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
         turned = ops.reshape(turned, target)
-    grid = Grid(ops.builder, moved[:behind])
+    grid = Grid(ops.builder, moved[:behind], count=flat.grid.count)
     return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
 
 
-def _grid_of(ops: Operators, flat: FlatSamples) -> Grid:
+def _grid_of(ops: Operators, x: Batched, flat: FlatSamples) -> Grid:
     """Return the grid of samples as they are read."""
-    dims = [_dim(flat, at) for at in range(flat.grid.rank)]
+    dims = [_dim(x, flat, at) for at in range(flat.grid.rank)]
     columns = [d if isinstance(d, int) else _column(ops, flat, d) for d in dims]
-    return Grid(ops.builder, columns)
+    return Grid(ops.builder, columns, count=flat.grid.count)
 
 
-def _dim(flat: FlatSamples, at: int) -> int | ir.Value:
+def _dim(x: Batched, flat: FlatSamples, at: int) -> int | ir.Value:
     table = flat.tables[at]
-    return flat.grid.dims[at] if table is None else table.count
+    if table is None:
+        return flat.grid.dims[at]
+    known = _known(x, flat.order.index(at))
+    return table.count if known is None else known
 
 
 def _column(ops: Operators, flat: FlatSamples, dim: ir.Value) -> ir.Value:

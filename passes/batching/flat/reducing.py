@@ -18,7 +18,7 @@ from passes.batching.reductions import given_axes
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["reduction"]
+__all__ = ["global_pool", "reduced", "reduction"]
 
 
 def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -35,23 +35,46 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     axes = given_axes(ctx, node, ctx.optional(operands, 1))
     if axes is None:
         raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    rank, first = len(x.flat.order), x.flat.grid.rank
     if not axes and ctx.attribute(node, "noop_with_empty_axes", 0):
         return [ctx.flat(x.value, x.flat)]
+    keeps = bool(ctx.attribute(node, "keepdims", 1))
+    return [reduced(ctx, node.op_type, x, axes, keeps=keeps)]
+
+
+def global_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The mean, or the greatest, over all axes of an image but the first two."""
+    x = ctx.operand(operands, 0, "X")
+    if x.flat is not None and x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    op_type = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}[node.op_type]
+    return [reduced(ctx, op_type, x, range(2, x.rank), keeps=True)]
+
+
+def reduced(ctx: Context, op_type: str, x: Batched, axes: Sequence[int], *, keeps: bool) -> Output:
+    """Return flat samples reduced over some axes; none stand for all.
+
+    Args:
+        ctx: The context.
+        op_type: The reduction.
+        x: The samples, which do not all have one shape.
+        axes: Axes of a sample.
+        keeps: Whether they stay, with size 1.
+    """
+    assert x.flat is not None
+    rank, first = len(x.flat.order), x.flat.grid.rank
     if x.flat.sampler is not None or has_fill(x.flat) or not x.flat.is_plain:
         x = rows_again(ctx, x)
     flat = x.flat
     assert flat is not None
     over = {flat.order[a % rank] for a in axes} or set(range(rank))
-    keeps = bool(ctx.attribute(node, "keepdims", 1))
     others = sorted(at - first + 1 for at in over if at >= first)
     kept = [at for at in range(first) if at not in over]
     if len(kept) == first:
-        return [_beside(ctx, node, x, flat, others, keeps=keeps)]
+        return _beside(ctx, op_type, x, flat, others, keeps=keeps)
     if kept != list(range(len(kept))) or not all(isinstance(flat.grid.dims[a], int) for a in kept):
         raise Decline(Code.RAGGED, "it reduces some of the axes along which samples differ")
     lengths = _groups(ctx, flat, kept)
-    value = reduction_of_rows(ctx, node.op_type, _as_packed(x, lengths), lengths, others)
+    value = reduction_of_rows(ctx, op_type, _as_packed(x, lengths), lengths, others)
     dims = [d for d in flat.grid.dims[: len(kept)] if isinstance(d, int)]
     if kept:
         target = ctx.op(
@@ -65,12 +88,12 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
         value = ctx.op("Transpose", [value], {"perm": perm})
     if not keeps:
         value = ctx.squeeze(value, sorted(flat.order.index(at) + 1 for at in over))
-    return [ctx.stacked(value)]
+    return ctx.stacked(value)
 
 
 def _beside(
     ctx: Context,
-    node: ir.Node,
+    op_type: str,
     x: Batched,
     flat: FlatSamples,
     axes: Sequence[int],
@@ -78,7 +101,7 @@ def _beside(
     keeps: bool,
 ) -> Output:
     """Reduce each row along axes of its own."""
-    value = ctx.reduce(node.op_type, x.value, axes)
+    value = ctx.reduce(op_type, x.value, axes)
     if keeps:
         return ctx.flat(value, flat)
     value = ctx.squeeze(value, axes)

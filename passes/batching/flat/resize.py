@@ -12,6 +12,7 @@ from passes.batching.flat.antialias import AntialiasMode, antialias_table
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
 from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
@@ -21,7 +22,7 @@ from passes.decisions import Code, Decline
 from passes.graphs import constant_value, is_default_domain
 from passes.reading.integers import Linear
 
-__all__ = ["resize"]
+__all__ = ["resize", "resize_apart"]
 
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
@@ -73,6 +74,24 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         tables[change.at] = dataclasses.replace(table, least=_least(ctx, node, operands, change))
     made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
     return [ctx.flat(x.value, made)]
+
+
+def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Resize shared or stacked samples, each to a size of its own."""
+    x = ctx.operand(operands, 0, "X")
+    given = node.attributes.get_ints("axes") or range(x.rank)
+    sizes = ctx.optional(operands, 3)
+    sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
+    known = None if sizes is not None else _scales(ctx, node.inputs[2])
+    axes = []
+    for position, axis in enumerate(given):
+        dim = x.dims[axis]
+        stays = known is not None and len(known) == len(given) and known[position] == 1.0
+        if sums is not None and len(sums) == len(given) and isinstance(dim, int):
+            stays = sums[position] == Linear(dim)
+        if not stays:
+            axes.append(axis)
+    return resize(ctx, node, [laid_out(ctx, x, axes), *operands[1:]])
 
 
 def _least(ctx: Context, node: ir.Node, operands: Sequence[Operand], change: _Change) -> int:

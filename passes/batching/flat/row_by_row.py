@@ -11,12 +11,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.failing import is_total
 from passes.batching.flat.moves import has_fill, restacked, rows_again
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["broadcasting", "concat", "matrix_rows", "rows"]
+__all__ = ["aligned", "broadcasting", "concat", "matrix_rows", "rows"]
 
 
 def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -26,10 +27,11 @@ def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Numpy broadcasting of flat samples with each other, with shared and with stacked values."""
-    if _have_one_shape(operands) and _is_read(operands):
+    reads_first = _is_read(operands) or _may_fail_elsewhere(ctx, node, operands)
+    if _have_one_shape(operands) and reads_first:
         return restacked(ctx, node, operands)
-    given, flat = _on_one_grid(ctx, operands)
-    inputs = [None if x is None else _aligned(ctx, x, flat) for x in given]
+    given, flat = _on_one_grid(ctx, operands, reads_first=reads_first)
+    inputs = [None if x is None else aligned(ctx, x, flat) for x in given]
     new = ctx.same(node, inputs)
     return [ctx.flat(out.value, flat) for out in new]
 
@@ -55,14 +57,27 @@ def _is_alike(one: FlatSamples, other: FlatSamples) -> bool:
     )
 
 
-def _on_one_grid(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operand], FlatSamples]:
+def _may_fail_elsewhere(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> bool:
+    """Whether a node may fail on rows that no sample reads: a number that is divided by is 0."""
+    are_plain = all(x is None or x.flat is None or x.flat.is_plain for x in operands)
+    return not are_plain and not is_total(node, ctx.opset, ctx.type_of)
+
+
+def _on_one_grid(
+    ctx: Context, operands: Sequence[Operand], *, reads_first: bool
+) -> tuple[list[Operand], FlatSamples]:
     """Return operands whose flat ones lie alike, row for row.
 
+    Args:
+        ctx: The context.
+        operands: The operands.
+        reads_first: Whether the samples have to be read off their rows before.
+
     Raises:
-        Decline: They are not proven to.
+        Decline: They are not proven to lie alike.
     """
     given: list[Operand] = list(operands)
-    if _is_read(given) or _tells_samples_apart(given):
+    if reads_first or _tells_samples_apart(given):
         given = [x if x is None or x.flat is None else rows_again(ctx, x) for x in given]
     flats = [x.flat for x in given if x is not None and x.flat is not None]
     if any(not _is_alike(flats[0], other) for other in flats):
@@ -78,7 +93,7 @@ def _tells_samples_apart(operands: Sequence[Operand]) -> bool:
     return not flat.is_plain and any(not x.is_shared or (leading and x.rank > 1) for x in others)
 
 
-def _aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
+def aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
     """Return an operand aligned with rows ``[P, *rest]``.
 
     Raises:
@@ -157,7 +172,7 @@ def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")
     if _have_one_shape(operands) and _is_read(operands):
         return restacked(ctx, node, operands)
-    given, flat = _on_one_grid(ctx, operands)
+    given, flat = _on_one_grid(ctx, operands, reads_first=_is_read(operands))
     rank = len(flat.order)
     at = flat.order[int(ctx.attribute(node, "axis", 0)) % rank]
     if at < flat.grid.rank:

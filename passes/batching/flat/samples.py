@@ -92,7 +92,7 @@ class FlatSamples:
     def is_counted_once(self, at: int) -> bool:
         """Whether `size` along an axis of the grid is one number for all samples."""
         table = self.tables[at]
-        return table is not None and table.is_fixed
+        return isinstance(self.grid.dims[at], int) if table is None else table.is_fixed
 
     @property
     def has_one_shape(self) -> bool:
@@ -108,7 +108,7 @@ class FlatSamples:
     def size(self, at: int) -> ir.Value:
         """Return how many places samples have along an axis of the grid, see `AxisTable`."""
         table = self.tables[at]
-        return self.grid.column(at) if table is None else table.count
+        return self.grid.extent(at) if table is None else table.count
 
     def dimension(self, axis: int) -> Linear | None:
         """Return the size of one sample along one of its axes, None if nothing is known of it."""

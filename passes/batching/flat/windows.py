@@ -1,4 +1,4 @@
-"""Slices, crops and pads of flat samples: which places a result reads along each axis."""
+"""Crops and pads of flat samples: which places a result reads along each axis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.axis_table import largest, picked, places
 from passes.batching.flat.formula import Formula, integers
-from passes.batching.flat.moves import has_fill, restacked, rows_again
+from passes.batching.flat.moves import entry, has_fill, restacked, rows_again
 from passes.batching.flat.reading import as_stacked
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
@@ -19,7 +19,7 @@ from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 
-__all__ = ["center_crop_pad", "pad", "slice_"]
+__all__ = ["center_crop_pad", "pad"]
 
 _INT64 = ir.DataType.INT64
 
@@ -46,7 +46,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
         number = None if known is None else int(known.reshape(-1)[position])
         if at >= flat.grid.rank and number is not None and number == x.dims[axis]:
             continue
-        target = _entry(ctx, targets, position)
+        target = entry(ctx, targets, position)
         if number is None:
             # The largest size of no images is the least number there is.
             target = integers(ctx, target).max(0).value
@@ -74,16 +74,6 @@ def _settled(ctx: Context, operands: Sequence[Operand]) -> Batched | None:
     if not has_fill(x.flat):
         return x
     return None if x.flat.has_one_shape else rows_again(ctx, x)
-
-
-def _entry(ctx: Context, vector: Batched, position: int) -> ir.Value:
-    """Return an entry of a vector, int64 ``[1]`` if all samples share it, else ``[B]``."""
-    if vector.is_shared:
-        value = ctx.op("Gather", [vector.value, ctx.ints(position)], {"axis": 0})
-    else:
-        place = ctx.builder.scalar(position)
-        value = ctx.op("Gather", [vector.value, place], {"axis": 1})
-    return value if vector.dtype == _INT64 else ctx.op("Cast", [value], {"to": int(_INT64)})
 
 
 def _cropped(
@@ -139,85 +129,6 @@ def _with_zeros(ctx: Context, x: Batched, flat: FlatSamples) -> FlatSamples:
     return dataclasses.replace(flat, fill=_zero(ctx, x))
 
 
-def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Slice each sample along axes of the grid, or all rows along axes behind them."""
-    x = ctx.operand(operands, 0, "data")
-    flat = x.flat
-    if flat is None:
-        raise Decline(Code.BATCHED_OPERAND, "its bounds come from samples of several sizes")
-    starts, ends = ctx.operand(operands, 1, "starts"), ctx.operand(operands, 2, "ends")
-    given, steps = ctx.optional(operands, 3), ctx.optional(operands, 4)
-    count = starts.dims[0]
-    axes = None if given is None else ctx.constant(given)
-    strides = None if steps is None else ctx.constant(steps)
-    if given is None and isinstance(count, int):
-        axes = np.arange(count)
-    if axes is None or (steps is not None and strides is None):
-        raise Decline(Code.NO_RULE, "its axes and steps are no constants")
-    if any(not (v.is_shared or v.is_stacked) for v in (starts, ends)):
-        raise Decline(Code.RAGGED, "its bounds differ along several axes")
-    rank, tables, rows = len(flat.order), list(flat.tables), x.value
-    for position, axis in enumerate(axes.reshape(-1).tolist()):
-        at = flat.order[int(axis) % rank]
-        step = 1 if strides is None else int(strides.reshape(-1)[position])
-        bounds = [_entry(ctx, v, position) for v in (starts, ends)]
-        if at < flat.grid.rank:
-            known = [_number(ctx, v, position) for v in (starts, ends)]
-            are_shared = starts.is_shared and ends.is_shared
-            tables[at] = _cut(ctx, flat, at, bounds, step, known, are_shared=are_shared)
-            continue
-        if not (starts.is_shared and ends.is_shared) or flat.sampler is not None:
-            raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
-        behind = ctx.ints(at - flat.grid.rank + 1)
-        rows = ctx.op("Slice", [rows, *bounds, behind, ctx.ints(step)])
-    return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
-
-
-def _number(ctx: Context, vector: Batched, position: int) -> int | None:
-    known = ctx.constant(vector)
-    return None if known is None else int(known.reshape(-1)[position])
-
-
-def _cut(
-    ctx: Context,
-    flat: FlatSamples,
-    at: int,
-    bounds: Sequence[ir.Value],
-    step: int,
-    known: Sequence[int | None],
-    *,
-    are_shared: bool,
-) -> AxisTable:
-    """Return the places of a slice along one axis, its bounds clamped as Slice clamps them."""
-    table = flat.tables[at]
-    least = 0 if table is None else table.least
-    start, end = known
-    size = integers(ctx, flat.size(at))
-    if start is not None and end is not None and step > 0 and 0 <= start <= end <= least:
-        number = -(-(end - start) // step)
-        where = integers(ctx, places(ctx, ctx.ints(number))) * step + start
-        cut = picked(ctx, flat, at, where.value, ctx.ints(number), is_fixed=True, may_miss=False)
-        return dataclasses.replace(cut, least=number)
-    first, last = (_clamped(integers(ctx, v), size, step) for v in bounds)
-    span = (last - first) if step > 0 else (first - last)
-    count = (span.max(0) + (abs(step) - 1)) / abs(step)
-    is_fixed = are_shared and flat.is_counted_once(at)
-    width = count.value if is_fixed else largest(ctx, count.value)
-    where = integers(ctx, places(ctx, width)) * step + first.unsqueeze(1)
-    cut = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=False)
-    return (
-        cut if is_fixed else dataclasses.replace(cut, size=Lengths(ctx.builder, count.value).size)
-    )
-
-
-def _clamped(bound: Formula, size: Formula, step: int) -> Formula:
-    """Return a bound as Slice takes it: from behind if negative, and within the axis."""
-    bound = bound.compare("Less", 0).where(bound + size, bound)
-    if step > 0:
-        return bound.max(0).min(size)
-    return bound.max(-1).min(size - 1)
-
-
 def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Pad each sample along axes of the grid; a negative amount crops.
 
@@ -251,7 +162,7 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
             if sums is None or not sums[position] == sums[behind] == Linear():
                 raise Decline(Code.NO_RULE, "it may pad an axis beside the ragged ones")
             continue
-        begin, end = (integers(ctx, _entry(ctx, pads, n)) for n in (position, behind))
+        begin, end = (integers(ctx, entry(ctx, pads, n)) for n in (position, behind))
         size = flat.dimension(axis)
         total = None
         if sums is not None and size is not None:

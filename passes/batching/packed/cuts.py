@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.boxes import boxes_of_spans
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.pads import pad_with
@@ -44,6 +45,8 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
     along = [sample_axis(int(a), data.rank) for a in axes]
     if data.axis not in along:
+        if ctx.takes_flat and not all(x.is_shared for x in bounds):
+            return boxes_of_spans(ctx, node, operands)
         return rows(ctx, node, operands)
     by = [1] * len(along) if steps is None else _numbers(ctx, steps)
     if by is None or data.lengths is None or any(x.is_packed for x in bounds):

@@ -7,16 +7,17 @@ the lengths differ there are at most twice as many tiles as samples.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import onnx_ir as ir
 
-from passes.batching.context import Context, Output
+from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 
-__all__ = ["product_by_own_matrix"]
+__all__ = ["gemm_by_own_matrix", "product_by_own_matrix"]
 
 _LARGEST = 1 << 16
 """From so many numbers in a matrix on a loop over the samples is faster on a CPU."""
@@ -44,6 +45,32 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
     begins = ctx.op("Gather", [tiles.starts, lengths.samples], {"axis": 0})
     back = ctx.op("Add", [ctx.op("Mul", [begins, size]), lengths.positions])
     return ctx.packed(ctx.op("Gather", [ctx.merged(products), back], {"axis": 0}), lengths)
+
+
+def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: Operand) -> Output:
+    """Return ``a [n, K] @ b [K, N] + c`` of each sample, with ``b`` stacked.
+
+    Raises:
+        Decline: It scales what it adds, or adds more than a row of each sample.
+    """
+    if ctx.attribute(node, "transB", 0):
+        turned = ctx.op("Transpose", [b.value], {"perm": [0, 2, 1]})
+        b = dataclasses.replace(b, value=turned)
+    scales = [ctx.attribute(node, name, 1.0) for name in ("alpha", "beta")]
+    made = product_by_own_matrix(ctx, a, b)
+    if made is None or scales != [1.0, 1.0]:
+        raise Decline(Code.NO_RULE, "it scales a product by a matrix of each sample")
+    if c is None:
+        return made
+    if not (c.is_shared or c.is_stacked) or c.rank > 2 or (c.rank == 2 and c.dims[0] != 1):
+        raise Decline(Code.RAGGED, "its C meets the axis that differs in length")
+    value = c.value
+    if c.is_stacked:
+        value = ctx.squeeze(value, [1]) if c.rank == 2 else ctx.padded_rank(c, 1)
+        assert a.lengths is not None
+        value = ctx.op("Gather", [value, a.lengths.samples], {"axis": 0})
+    assert a.lengths is not None
+    return ctx.packed(ctx.op("Add", [made.value, value]), a.lengths)
 
 
 def _tile_size(ctx: Context, lengths: Lengths) -> ir.Value:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.packed.experts import gemm_by_own_matrix
 from passes.batching.packed.row_by_row import (
     aligned_row,
     broadcasting_rows,
@@ -39,12 +40,15 @@ def one_sided_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The rows of A by a shared B; C is one row for all, or packed as A is."""
+    """The rows of A by a shared B, or one of each sample; C is one row, or packed as A is."""
     a, c = ctx.operand(operands, 0, "A"), ctx.optional(operands, 2)
     lengths = lengths_of(operands)
     if not a.is_packed or ctx.attribute(node, "transA", 0):
         raise crosses(node.op_type)
-    ctx.require_shared(ctx.operand(operands, 1, "B"), "right side")
+    b = ctx.operand(operands, 1, "B")
+    if b.is_stacked:
+        return [gemm_by_own_matrix(ctx, node, a, b, c)]
+    ctx.require_shared(b, "right side")
     if c is not None and not c.is_packed:
         ctx.require_shared(c, "C")
         if c.rank > 1 and c.dims[0] != 1:

@@ -195,14 +195,15 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     """MatMul and its kin.
 
     Rows, or matrices, of a packed left side by a shared right side; columns of a packed right
-    side; or matrices of both sides, for a target without loops those that both differ in length.
+    side; rows by a matrix of each sample; or matrices of both sides, for a target without loops
+    those that both differ in length.
     """
     right = 3 if node.op_type == "QLinearMatMul" else 1
     a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, right, "B")
     inputs = [None if x is None else x.value for x in operands]
-    product = product_of_lengths(ctx, a, b) if node.op_type == "MatMul" else None
-    if product is None and node.op_type == "MatMul":
-        product = product_by_own_matrix(ctx, a, b)
+    product = None
+    if node.op_type == "MatMul":
+        product = product_of_lengths(ctx, a, b) or product_by_own_matrix(ctx, a, b)
     if product is not None:
         return [product]
     if a.beside is not None or b.beside is not None:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
@@ -24,13 +25,17 @@ _FAR = 2**31
 
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Slice of shared or stacked data: windows of one size, or samples of different length."""
+    """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
     if any(x.rank != 1 or x.dims != (1,) for x in bounds):
+        if ctx.takes_flat:
+            return boxes(ctx, node, operands)
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
     axis, step = _axis(ctx, operands, data.rank), _step(ctx, operands)
     if axis and data.is_stacked:
+        if ctx.takes_flat:
+            return boxes(ctx, node, operands)
         raise Decline(Code.RAGGED, "it cuts an axis that is not the first")
     place = axis + data.is_stacked
     shape = ctx.op("Shape", [data.value])

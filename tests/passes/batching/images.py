@@ -114,19 +114,27 @@ def loops_and_sequences(model: onnx.ModelProto) -> set[str]:
     return {name for name in found if name in _LEFT or "Sequence" in name}
 
 
-def prove_flat(case: FlatCase, counts: Sequence[int] = (1, 4)) -> None:
-    """Compare the rewritten model with the model as given, for batches of random sizes."""
+def prove_flat(
+    case: FlatCase, counts: Sequence[int] = (1, 4), feeds: Sequence[list[Array]] | None = None
+) -> None:
+    """Compare the rewritten model with the model as given, for batches of random sizes.
+
+    Args:
+        case: The body.
+        counts: How many images each batch has.
+        feeds: The batches, in place of random ones.
+    """
     after = reached(case)
     assert not loops_and_sequences(after)
     io = TensorIo.read(models.take(after).model)
     old = backends.open_session(plain_expansion(case.model), "onnxruntime")
     new = backends.open_session(after, "onnxruntime")
-    for seed, count in enumerate(counts):
-        feeds = {"xs": drawn(case, count, seed)}
-        wanted, given = old.run(feeds), outputs_as_lists(io, new.run(feeds))
+    batches = feeds or [drawn(case, count, seed) for seed, count in enumerate(counts)]
+    for images in batches:
+        wanted, given = old.run({"xs": images}), outputs_as_lists(io, new.run({"xs": images}))
         assert wanted.keys() == given.keys()
         for name, values in wanted.items():
-            assert len(values) == len(given[name]) == count
+            assert len(values) == len(given[name]) == len(images)
             for one, other in zip(values, given[name], strict=True):
                 _assert_equal(case, one, other)
 

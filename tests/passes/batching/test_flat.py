@@ -6,8 +6,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.batching import table
 from passes.batching.flat import flat_rules
+from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import test_flat_resize
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
@@ -166,10 +168,23 @@ WINDOWS = [
              result="float[h,11,3]"),
     FlatCase("the middle of all axes", numbers("t", 9, 11, 5) + "y = CenterCropPad (x, t)",
              "uint8[H,W,3]", "uint8[9,11,5]", stacked=True),
+    FlatCase("the middle of nothing", numbers("t", 3, 2) + "y = CenterCropPad <axes = [0, 1]> "
+             "(x, t)", "uint8[H,W,3]", "uint8[3,2,3]", stacked=True, least=0, most=2),
+    FlatCase("nothing, padded", numbers("p", 1, 2, 0, 3, 4, 0) + "y = Pad (x, p)", least=0,
+             most=2),
+    FlatCase("nothing, padded, and cut", numbers("p", 1, 2, 0, 3, 4, 0) + numbers("t", 3)
+             + "z = Pad (x, p) y = CenterCropPad <axes = [1]> (z, t)", least=0, most=2,
+             result="float[h,3,3]"),
     FlatCase("a slice", numbers("a", 2, -9) + numbers("b", 1000, -1) + numbers("k", 0, 1)
              + "y = Slice (x, a, b, k)"),
     FlatCase("flipped", numbers("a", -1, 3) + numbers("b", -1000, 20) + numbers("k", 0, 1)
              + numbers("s", -1, 2) + "y = Slice (x, a, b, k, s)"),
+    FlatCase("one size, less a number of each image", numbers("t", 9, 11) + numbers("k", 0, 1)
+             + "m = ReduceMax <keepdims = 0> (x, k) r = Resize <axes = [0, 1]> (x,,,t) "
+             "y = Sub (r, m)", result="float[9,11,3]", stacked=True),
+    FlatCase("one width, resized", numbers("t", 11) + "s = Constant <value_floats = [0.7, 1.3]> () "
+             'c = CenterCropPad <axes = [1]> (x, t) r = Resize <mode = "linear"> (c,,s) '
+             "y = Identity (r)", "uint8[H,W]", "uint8[h,w]", least=2),
     FlatCase("a slice of a slice", numbers("a", 1) + numbers("b", -1) + numbers("k", 0)
              + "z = Slice (x, a, b, k) y = Slice (z, a, b, k)", least=3),
     FlatCase("a slice of what is large enough", numbers("s", 20, 20) + numbers("a", 2)
@@ -203,7 +218,83 @@ REDUCED = [
          low=0.5, high=1.5, most=7, tolerance=1e-5),
 ]  # fmt: skip
 
-CASES = [*ELEMENTWISE, *ARRANGED, *WINDOWS, *REDUCED]
+BESIDE = [
+    FlatCase("a channel of each pixel", "k = Constant <value_int = 1> () "
+             "y = Gather <axis = 2> (x, k)", "float[H,W,3]", "float[h,w]"),
+    FlatCase("a channel in front", "k = Constant <value_int = 1> () y = Gather <axis = 0> (x, k)",
+             "float[3,H,W]", "float[h,w]"),
+    FlatCase("channels in another order", numbers("k", 2, 1, 0) + "y = Gather <axis = 1> (x, k)",
+             "float[1,3,H,W]", "float[1,3,h,w]"),
+    FlatCase("channels by a table", "k = Constant <value = int64[2,2] {2, 1, 0, 1}> () "
+             "y = Gather <axis = 2> (x, k)", "uint8[H,W,3]", "uint8[h,w,2,2]"),
+    FlatCase("classes", "y = ArgMax <axis = 0, keepdims = 0> (x)", "float[5,H,W]", "int64[h,w]"),
+    FlatCase("least classes", "y = ArgMin <axis = 1> (x)", "float[1,5,H,W]", "int64[1,1,h,w]"),
+    many("over channels in front", ["Softmax", "LogSoftmax", "Hardmax"],
+         "{y} = {op} <axis = 1> (x)", "float[1,3,h,w]", element="float[1,3,H,W]", high=3.0,
+         tolerance=1e-6),
+    many("over the last axis", ["Softmax", "LpNormalization"], "{y} = {op} (x)", high=3.0,
+         result="float[h,w,3]", tolerance=1e-6),
+    FlatCase("the best channels", numbers("n", 2) + "y, z = TopK <axis = 0> (x, n)",
+             "float[3,H,W]", "float[2,h,w]"),
+    FlatCase("split channels", numbers("n", 1, 2) + "a, b = Split <axis = 2> (x, n) "
+             "y = Concat <axis = 2> (b, a)", "uint8[H,W,3]", "uint8[h,w,3]"),
+    FlatCase("classes of what was resized", numbers("t", 9, 11) + "r = Resize <axes = [1, 2], "
+             'mode = "linear", keep_aspect_ratio_policy = "not_larger"> (x,,,t) '
+             "y = ArgMax <axis = 0, keepdims = 0> (r)", "float[3,H,W]", "int64[h,w]"),
+]  # fmt: skip
+
+FILTERS = (
+    "w = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, 1.5, -0.5, 1.0, 2.0, -3.0,"
+    " 0.75, 1.25, -1.5, 2.5, 0.5, 1.0, -1.0, 0.5, 2.0, 1.0, -2.0, 3.0, 0.5, -0.25, 1.0]> () "
+    + numbers("d", 1, 3, 3, 3)
+    + "f = Reshape (w, d) "
+)
+IMAGE = {"element": "float[1,3,H,W]", "least": 5, "high": 1.0, "tolerance": 3e-6}
+WINDOWED = [
+    FlatCase("convolved", FILTERS + "y = Conv (x, f)", result="float[1,1,h,w]", **IMAGE),
+    FlatCase("convolved by steps", FILTERS + "y = Conv <strides = [2, 3], pads = [1, 0, 2, 1], "
+             "dilations = [1, 2]> (x, f)", result="float[1,1,h,w]", **IMAGE),
+    FlatCase("convolved to the same size", FILTERS + 'y = Conv <auto_pad = "SAME_UPPER"> (x, f)',
+             result="float[1,1,h,w]", **IMAGE),
+    FlatCase("one axis that differs", FILTERS + "y = Conv <pads = [1, 1, 1, 1]> (x, f)",
+             result="float[1,1,8,w]", **{**IMAGE, "element": "float[1,3,8,W]"}),
+    FlatCase("the greatest around each", "y = MaxPool <kernel_shape = [3, 2], strides = [2, 1], "
+             "pads = [1, 0, 1, 1]> (x)", "float[1,3,H,W]", "float[1,3,h,w]", low=-9.0, high=-1.0),
+    FlatCase("the mean around each", "y = AveragePool <kernel_shape = [3, 2]> (x)",
+             result="float[1,3,h,w]", **IMAGE),
+    FlatCase("the mean with what is padded", "y = AveragePool <kernel_shape = [3, 2], "
+             "pads = [1, 1, 1, 0], count_include_pad = 1> (x)", result="float[1,3,h,w]", **IMAGE),
+    FlatCase("the root of squares around each", "y = LpPool <kernel_shape = [2, 2], pads = [1, 1, "
+             "0, 0]> (x)", result="float[1,3,h,w]", **IMAGE),
+    FlatCase("a small network", numbers("k", 2, 3) + FILTERS + "a = Conv <strides = [2, 2], "
+             "pads = [1, 1, 1, 1]> (x, f) b = Constant <value_float = 2.0> () c = Add (a, b) "
+             "r = Relu (c) p = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (r) "
+             "q = Concat <axis = 1> (p, p, p) s = Conv <pads = [1, 1, 1, 1]> (q, f) "
+             "y = ReduceMean (s, k)", result="float[1,1,1,1]", stacked=True, **IMAGE),
+]  # fmt: skip
+THREE = (
+    "s = Constant <value_floats = [1.0, 2.0, -3.0]> () "
+    "v = Constant <value_floats = [0.5, 2.0, 3.0]> () "
+)
+WINDOWED += [
+    many("over all pixels", ["GlobalAveragePool", "GlobalMaxPool"], "{y} = {op} (x)",
+         "float[1,3,1,1]", stacked=True, **IMAGE),
+    FlatCase("by numbers of channels", THREE + "y = BatchNormalization (x, s, v, v, v)",
+             result="float[1,3,h,w]", **IMAGE),
+    FlatCase("over the pixels of each", THREE + "y = InstanceNormalization (x, s, v)",
+             result="float[1,3,h,w]", **{**IMAGE, "tolerance": 2e-5}),
+    FlatCase("over the pixels of each, channels moved", THREE + "t = Transpose "
+             "<perm = [0, 3, 1, 2]> (x) y = InstanceNormalization (t, s, v)",
+             "float[1,H,W,3]", "float[1,3,h,w]", least=5, high=1.0, tolerance=2e-5),
+]  # fmt: skip
+STAY_APART = {
+    "padded by its size": FILTERS + 'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
+    "rounded up": "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x)",
+    "averaged over fewer": "y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)",
+    "with places": "y, z = MaxPool <kernel_shape = [2, 2]> (x)",
+}
+
+CASES = [*ELEMENTWISE, *WINDOWED, *BESIDE, *ARRANGED, *WINDOWS, *REDUCED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -211,7 +302,7 @@ def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case)
 
 
-@pytest.mark.parametrize("case", [*CASES[::4], CASES[-1]], ids=str)
+@pytest.mark.parametrize("case", [*CASES[::4], CASES[-1], *WINDOWED], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
 
@@ -238,3 +329,29 @@ def test_an_image_without_pixels_reads_no_neighbour() -> None:
 
     with pytest.raises(BackendError, match="out of data bounds"):
         backends.open_session(reached(case), "onnxruntime").run({"xs": images})
+
+
+def test_a_divisor_that_no_image_keeps_may_be_zero() -> None:
+    """Rows that are cut off are not divided by."""
+    case = FlatCase(
+        "divided by what is left",
+        numbers("a", 1) + numbers("b", 999) + numbers("k", 0) + "s = Slice (x, a, b, k) "
+        "c = Constant <value = int64 {100}> () y = Div (c, s)",
+        "int64[H,W,3]",
+        "int64[h,w,3]",
+    )
+    images = [image + 1 for image in drawn(case, 2)]
+    for image in images:
+        image[0] = 0
+    prove_flat(case, feeds=[images])
+
+
+@pytest.mark.parametrize("name", STAY_APART)
+def test_windows_that_hang_on_the_size_of_an_image_stay_apart(name: str) -> None:
+    case = FlatCase("", STAY_APART[name], "float[1,3,H,W]", "float[1,c,h,w]")
+    report = rewriter.explain(case.model, strategy="fuse", target="portable", tensor_io=True)
+    assert not report.reached
+    reasons = [
+        r for d in report.decisions for r in d.reasons if r.op_type.endswith(("Conv", "Pool"))
+    ]
+    assert {reason.code for reason in reasons} == {Code.NO_RULE}

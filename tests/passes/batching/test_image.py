@@ -199,14 +199,6 @@ def test_rule_equals_the_body_run_alone(case: Case, batch: int) -> None:
 
 DECLINES = [
     (
-        sized("linear", HW, mapped(ints(5, 5), ints(5, 5), ints(5, 5))),
-        ("Resize", "batched-operand"),
-    ),
-    (
-        scaled("linear", HW, mapped(floats(1, 2), floats(1, 2), floats(1, 2))),
-        ("Resize", "batched-operand"),
-    ),
-    (
         Case(
             "affine grid of mapped sizes",
             "y = AffineGrid(t, s)",

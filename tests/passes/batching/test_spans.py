@@ -36,6 +36,10 @@ BOUNDS = {
     "the last number": {"s": LOW, "e": constant(np.array([2**63 - 1]))},
     "of int32": {"s": bound(1, 0, 2, dtype=np.int32), "e": bound(3, 1, 5, dtype=np.int32)},
 }
+TWO = {
+    "s": mapped(*(np.array(n) for n in ([0, 0], [1, 0], [0, 1]))),
+    "e": shared(np.array([2, 2])),
+}
 CASES = [
     *(
         RaggedCase(f"{kind} data, {name}", "y = Slice(x, s, e)", {"x": data, **bounds})
@@ -109,18 +113,8 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
 
 
-TWO = {
-    "s": mapped(*(np.array(n) for n in ([0, 0], [1, 0], [0, 1]))),
-    "e": shared(np.array([2, 2])),
-}
 DECLINED = {
-    "two axes": ({"x": DATA["stacked"], **TWO}, "y = Slice(x, s, e)", "data-dependent-shape"),
     "two axes of packed data": ({"x": DATA["packed"], **TWO}, "y = Slice(x, s, e)", "ragged"),
-    "columns": (
-        {"x": DATA["stacked"], **BOUNDS["both"], "a": constant(np.array([1]))},
-        "y = Slice(x, s, e, a)",
-        "ragged",
-    ),
     "by a step that is not known": (
         {"x": DATA["packed"], "s": LOW, "e": HIGH, "a": FRONT, "t": shared(np.array([1]))},
         "y = Slice(x, s, e, a, t)",

@@ -1,0 +1,207 @@
+"""``python -m benchmarks.images``: flat images and experts against a Loop, to IMAGES.md.
+
+Each model runs in a process of its own, on one thread of onnxruntime, so that the most memory it
+took is its own. ``--small`` leaves out what takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import pathlib
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import onnx
+
+import rewriter
+from benchmarks.measure import open_session, own_feeds
+from passes.tensors.io import TensorIo
+from rewriter import models
+from rewriter.tensor_io import TensorSession
+
+__all__ = ["expert_model", "image_model"]
+
+RESULTS = pathlib.Path(__file__).with_name("IMAGES.md")
+_TO = "to = Constant <value_ints = [224, 224]> () "
+_SHORT = "short = Constant <value_ints = [256, 256]> () "
+_PIXELS = "pixels = Constant <value_ints = [0, 1]> () "
+_RESIZE = _TO + "y = Resize <axes = [0, 1], mode = {}> (x, , , to)"
+_CROP = _TO + "y = CenterCropPad <axes = [0, 1]> (x, to)"
+_PREPARED = (
+    _TO + _SHORT + 'r = Resize <axes = [0, 1], mode = "linear", antialias = 1, '
+    'keep_aspect_ratio_policy = "not_smaller"> (x, , , short) '
+    "c = CenterCropPad <axes = [0, 1]> (r, to) f = Cast <to = 1> (c) "
+    "m = Constant <value_floats = [123.7, 116.3, 103.5]> () s = Sub (f, m) "
+    "y = Transpose <perm = [2, 0, 1]> (s)"
+)
+BODIES = {
+    "nearest": (_RESIZE.format('"nearest"'), "uint8[224, 224, 3]"),
+    "linear": (_RESIZE.format('"linear"'), "uint8[224, 224, 3]"),
+    "antialias": (_RESIZE.format('"linear", antialias = 1'), "uint8[224, 224, 3]"),
+    "resized, cropped, normalised": (_PREPARED, "float[3, 224, 224]"),
+    "crop": (_CROP, "uint8[224, 224, 3]"),
+    "pad": (
+        "to = Constant <value_ints = [640, 640]> () y = CenterCropPad <axes = [0, 1]> (x, to)",
+        "uint8[640, 640, 3]",
+    ),
+    "mean": (
+        _PIXELS + "f = Cast <to = 1> (x) y = ReduceMean <keepdims = 0> (f, pixels)",
+        "float[3]",
+    ),
+}
+SIZES = {"64 x 64": (64, 64), "400 x 500": (400, 500), "8 x 8": (8, 8)}
+
+
+def image_model(body: str, result: str) -> onnx.ModelProto:
+    """Return a map over a list of images whose results are stacked."""
+    kind, dims = result.split("[")
+    return onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g (seq(uint8[H, W, 3]) images) => '
+        f"({kind}[B, {dims} out) {{ ys = SequenceMap (images) <body = one (uint8[H, W, 3] x) => "
+        f"({result} y) {{ {body} }}> out = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }}"
+    )
+
+
+def expert_model(width: int) -> onnx.ModelProto:
+    """Return experts that each multiply their own tokens by their own matrix."""
+    matrix = f"float[{width}, {width}]"
+    return onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g (float[T, {width}] x, int64[E] counts, '
+        f"float[E, {width}, {width}] w) => (float[T, {width}] out) {{ "
+        "xs = SplitToSequence <axis = 0> (x, counts) "
+        "ws = SplitToSequence <axis = 0, keepdims = 0> (w) "
+        f"ys = SequenceMap (xs, ws) <body = one (float[N, {width}] a, {matrix} b) => "
+        f"(float[N, {width}] y) {{ y = MatMul (a, b) }}> "
+        "out = ConcatFromSequence <axis = 0> (ys) }"
+    )
+
+
+def _images(count: int, about: tuple[int, int]) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    low, high = (np.array(about) * 3) // 4, (np.array(about) * 5) // 4
+    shapes = rng.integers(low, high + 1, (count, 2))
+    return {"images": [rng.integers(0, 256, (*shape, 3)).astype(np.uint8) for shape in shapes]}
+
+
+def _experts(experts: int, tokens: int, width: int, *, is_even: bool) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    shares = np.ones(experts) if is_even else 1 / np.arange(1, experts + 1)
+    counts = rng.multinomial(tokens, shares / shares.sum())
+    numbers = [
+        rng.standard_normal(s).astype(np.float32)
+        for s in ((tokens, width), (experts, width, width))
+    ]
+    return {"x": numbers[0], "counts": counts.astype(np.int64), "w": numbers[1]}
+
+
+def _rows(small: bool) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Any]]]:
+    """Yield what is measured: its name, the model as given, and what it is fed."""
+    for size, count in itertools.product(SIZES, (16, 256)):
+        if small and size == "400 x 500" and count == 256:
+            continue
+        for name, (body, result) in BODIES.items():
+            if not (name == "pad" and count == 256):
+                about = f"{name}, {count} images of about {size}"
+                yield about, image_model(body, result), _images(count, SIZES[size])
+    for experts, tokens, is_even in itertools.product((8, 64), (512, 4096), (True, False)):
+        load = "even" if is_even else "skewed"
+        for width in (64, 256):
+            name = f"{experts} experts of {width}, {tokens:,} tokens, {load}"
+            yield name, expert_model(width), _experts(experts, tokens, width, is_even=is_even)
+
+
+def _forms(given: onnx.ModelProto) -> dict[str, onnx.ModelProto]:
+    return {
+        "loop": rewriter.optimize(given, strategy="expand"),
+        "flat": rewriter.optimize(given, target="portable", tensor_io=True),
+        "auto": rewriter.optimize(given),
+    }
+
+
+def _measured(model: onnx.ModelProto, feeds: dict[str, Any], seconds: float) -> dict[str, float]:
+    """Run a model in a process of its own; return milliseconds and the most megabytes."""
+    io = TensorIo.read(models.take(model).model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "task")
+        own = TensorSession(cast(Any, None), io, dict.fromkeys(feeds)).tensors(feeds)
+        path.write_bytes(pickle.dumps((model.SerializeToString(), own, seconds)))
+        words = [sys.executable, "-m", "benchmarks.images", "--task", str(path)]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=600)
+    return json.loads(ran.stdout) if ran.returncode == 0 else {}
+
+
+def _run_task(path: str) -> None:
+    model, feeds, seconds = pickle.loads(pathlib.Path(path).read_bytes())
+    session = open_session(onnx.load_from_string(model))
+    own = own_feeds(session, feeds)
+    before = _status("VmRSS")
+    times: list[float] = []
+    started = time.perf_counter()
+    while len(times) < 3 or (time.perf_counter() - started < seconds and len(times) < 31):
+        begin = time.perf_counter()
+        session.run(None, own)
+        times.append(time.perf_counter() - begin)
+    most = _status("VmHWM") - before
+    middle = statistics.median(times[1:])
+    print(json.dumps({"ms": 1000 * middle, "MB": max(most, 0) / 1000, "least": 1000 * min(times)}))
+
+
+def _status(name: str) -> int:
+    lines = pathlib.Path("/proc/self/status").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.images", description=__doc__)
+    parser.add_argument("--small", action="store_true", help="leave out 256 large images")
+    parser.add_argument("--only", default="", help="rows whose name holds this; writes nothing")
+    parser.add_argument("--seconds", type=float, default=2.0, help="most seconds for one model")
+    parser.add_argument("--task", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.task:
+        _run_task(args.task)
+        return
+    lines = []
+    for line in _table(args):
+        print(line, flush=True)
+        lines.append(line)
+    if not args.only:
+        RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _table(args: argparse.Namespace) -> Iterator[str]:
+    yield "# Images of any size, and experts"
+    yield ""
+    yield (
+        "Written by `python -m benchmarks.images`. onnxruntime on the CPU, one thread: median "
+        "(least) milliseconds, and the most megabytes beside the inputs. `auto` is what is "
+        "chosen for onnxruntime, where the list is a sequence; the ratio is that of the least."
+    )
+    yield ""
+    yield "| case | loop | flat | auto | loop, MB | flat, MB | auto / loop |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for name, given, feeds in _rows(args.small):
+        if args.only not in name:
+            continue
+        found = {form: _measured(m, feeds, args.seconds) for form, m in _forms(given).items()}
+        cells = [_time(found[form]) for form in ("loop", "flat", "auto")]
+        cells += [f"{found[form].get('MB', float('nan')):.0f}" for form in ("loop", "flat")]
+        loop, auto = (found[form].get("least", float("nan")) for form in ("loop", "auto"))
+        yield f"| {name} | {' | '.join(cells)} | {auto / loop:.2f} |"
+
+
+def _time(found: dict[str, float]) -> str:
+    return f"{found['ms']:.3g} ({found['least']:.3g})" if found else "-"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Operators that work along one axis of a sample, which is no axis along which samples differ.
+
+Each row holds all places along that axis, so that they run on all rows at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.flat.moves import has_fill, read_simply, rows_again
+from passes.batching.flat.reading import in_order
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.layouts import Batched
+from passes.decisions import Code, Decline
+
+__all__ = ["along", "axis_behind", "gather"]
+
+
+def along(default: int, *, drops: bool = False) -> Rule:
+    """Return a rule for operators with an attribute ``axis``.
+
+    Args:
+        default: The axis where none is given.
+        drops: Whether the axis goes where ``keepdims`` is 0.
+    """
+
+    def rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+        simple = read_simply(ctx, node, operands)
+        if simple is not None:
+            return simple
+        x, others = _data_and_shared(ctx, operands)
+        x, at = axis_behind(ctx, x, int(ctx.attribute(node, "axis", default)))
+        flat = x.flat
+        assert flat is not None
+        axis = at - flat.grid.rank + 1
+        new = ctx.same(node, [x.value, *others], {"axis": axis})
+        if drops and not ctx.attribute(node, "keepdims", 1):
+            flat = _without(flat, at)
+        return [ctx.flat(out.value, flat) for out in new]
+
+    return rule
+
+
+def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Gather of shared places along an axis: their axes take its place."""
+    simple = read_simply(ctx, node, operands)
+    if simple is not None:
+        return simple
+    x, (indices,) = _data_and_shared(ctx, operands)
+    found = ctx.operand(operands, 1, "indices")
+    x, at = axis_behind(ctx, x, int(ctx.attribute(node, "axis", 0)))
+    flat = x.flat
+    assert flat is not None
+    more = found.rank - 1
+    (new,) = ctx.same(node, [x.value, indices], {"axis": at - flat.grid.rank + 1})
+    order: list[int] = []
+    for place in flat.order:
+        if place == at:
+            order += range(at, at + found.rank)
+        else:
+            order.append(place + more * (place > at))
+    return [ctx.flat(new.value, dataclasses.replace(flat, order=tuple(order)))]
+
+
+def _data_and_shared(
+    ctx: Context, operands: Sequence[Operand]
+) -> tuple[Batched, list[ir.Value | None]]:
+    """Return the first operand, which is flat, and the values of the others.
+
+    Raises:
+        Decline: Another one differs from sample to sample.
+    """
+    x = ctx.operand(operands, 0, "data")
+    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
+        raise Decline(Code.BATCHED_OPERAND, "what it goes by differs from sample to sample")
+    if x.flat.sampler is not None or has_fill(x.flat):
+        x = rows_again(ctx, x)
+    return x, [None if o is None else o.value for o in operands[1:]]
+
+
+def axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
+    """Return flat samples that have an axis behind their grid, and where in memory it is.
+
+    Args:
+        ctx: The context.
+        x: The samples; none of their places reads nothing, or several.
+        axis: An axis of a sample.
+
+    Raises:
+        Decline: The samples differ along the axis.
+    """
+    flat = x.flat
+    assert flat is not None
+    axis %= len(flat.order)
+    if flat.is_ragged(axis):
+        raise Decline(Code.RAGGED, "it works along an axis that differs in size")
+    if flat.order[axis] >= flat.grid.rank:
+        return x, flat.order[axis]
+    x = with_rows_of_pixels(ctx, x)
+    assert x.flat is not None
+    return x, x.flat.order[axis]
+
+
+def with_rows_of_pixels(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples whose grid has no axis but those along which they differ."""
+    flat = x.flat
+    assert flat is not None
+    axes = range(len(flat.order))
+    perm = [*filter(flat.is_ragged, axes), *(a for a in axes if not flat.is_ragged(a))]
+    order = tuple(flat.order[axis] for axis in perm)
+    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in perm))
+    turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
+    rows, made = in_order(ctx, turned)
+    if made.grid.rank != sum(map(flat.is_ragged, axes)):
+        raise Decline(Code.RAGGED, "the size of an axis that all share is not known")
+    back = tuple(perm.index(axis) for axis in axes)
+    return dataclasses.replace(x, value=rows, flat=dataclasses.replace(made, order=back))
+
+
+def _without(flat: FlatSamples, at: int) -> FlatSamples:
+    """Return samples without an axis behind the grid."""
+    order = tuple(place - (place > at) for place in flat.order if place != at)
+    return dataclasses.replace(flat, order=order)

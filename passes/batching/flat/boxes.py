@@ -1,0 +1,60 @@
+"""Boxes whose bounds differ from sample to sample, cut out of a shared or stacked value.
+
+A crop of a crop, or one that is resized, only changes the tables by which rows are read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.cutting import slice_
+from passes.batching.flat.laying import laid_out
+from passes.decisions import Code, Decline
+from passes.graphs import is_default_domain
+
+__all__ = ["boxes", "boxes_of_spans"]
+
+
+def boxes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Slice of shared or stacked data by bounds of each sample, along any axes."""
+    data = ctx.operand(operands, 0, "data")
+    return slice_(ctx, node, [laid_out(ctx, data, _axes(ctx, operands)), *operands[1:]])
+
+
+def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Slice of what a Slice along another axis yields: both cut the value that stood before.
+
+    Raises:
+        Decline: No such Slice stands before it.
+    """
+    between = node.inputs[0]
+    before = None if between is None else between.producer()
+    if before is None or before.op_type != "Slice" or not is_default_domain(before):
+        raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
+    assert between is not None
+    first = [None if value is None else ctx.read(value) for value in before.inputs]
+    data = ctx.operand(first, 0, "data")
+    if not (data.is_shared or data.is_stacked):
+        raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
+    axes = {axis % data.rank for given in (first, operands) for axis in _axes(ctx, given)}
+    whole = laid_out(ctx, data, sorted(axes))
+    (cut,) = slice_(ctx, before, [whole, *first[1:]])
+    once = dataclasses.replace(whole, value=cut.value, flat=cut.flat, type=ctx.type_of(between))
+    return slice_(ctx, node, [once, *operands[1:]])
+
+
+def _axes(ctx: Context, operands: Sequence[Operand]) -> list[int]:
+    given = ctx.optional(operands, 3)
+    if given is None:
+        count = ctx.operand(operands, 1, "starts").dims[0]
+        axes = np.arange(count) if isinstance(count, int) else None
+    else:
+        axes = ctx.constant(given)
+    if axes is None:
+        raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
+    return [int(axis) for axis in axes.reshape(-1)]

@@ -1,0 +1,184 @@
+"""What samples that differ along several axes take as flat values, and in a Loop: time and memory.
+
+The numbers were measured under onnxruntime on one core (``python -m benchmarks.images`` measures
+them). They say which of the two a reader should want, not how long a model takes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from passes.batching.walk import Walk
+from passes.site import MapSite
+from passes.typing import ValueType
+
+__all__ = ["Estimate", "flat_estimates", "flat_note"]
+
+COUNT, SIZES = 256, (400, 500)
+"""How many images are supposed, and of which height and width."""
+
+REST = 3
+"""What a further dimension is that is not known."""
+
+INDEX = 40
+"""Bytes of the places that one row is read from, and of one sum of them."""
+
+STEP = 1100.0
+"""Nanoseconds of one iteration of a Loop, and of reading and collecting an element."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a form of a map takes.
+
+    Attributes:
+        bytes: Memory beside the inputs, at most.
+        seconds: Time.
+    """
+
+    bytes: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return both, rounded to two digits."""
+        return f"{_memory(self.bytes)}, {_time(self.seconds)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Work:
+    """The size of one node's work for one sample.
+
+    Attributes:
+        read: Numbers of the sample that it reads.
+        made: Numbers of its result.
+        pixels: Rows of its result.
+        taps: How many places one of an antialiased result sums along an axis.
+        item: Bytes of a number.
+    """
+
+    read: int
+    made: int
+    pixels: int
+    taps: int
+    item: int
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rate:
+    """Nanoseconds and bytes of a kind of node, flat, and nanoseconds of it in a Loop."""
+
+    time: Callable[[_Work], float]
+    bytes: Callable[[_Work], float]
+    alone: Callable[[_Work], float]
+
+
+_MOVED = _Rate(
+    lambda w: 14.0 * w.pixels,
+    lambda w: float(INDEX * w.pixels + w.item * w.made),
+    lambda w: 0.6 * w.made,
+)
+_NEAREST = _Rate(lambda w: 10.0 * w.pixels, lambda w: 17.0 * w.pixels, lambda w: 2.7 * w.made)
+_LINEAR = _Rate(lambda w: 50.0 * w.made, lambda w: 86.0 * w.made, lambda w: 12.0 * w.made)
+_ANTIALIASED = _Rate(
+    lambda w: 5.0 * w.taps * math.sqrt(w.read * w.made),
+    lambda w: 9.0 * w.taps * math.sqrt(w.read * w.made) + w.item * w.read,
+    lambda w: 5.0 * w.read,
+)
+_REDUCED = _Rate(lambda w: 15.0 * w.read, lambda w: 40.0 * w.read, lambda w: 2.0 * w.read)
+_PLAIN = _Rate(lambda w: 0.5 * w.made, lambda w: float(w.item * w.made), lambda w: 0.5 * w.made)
+_MOVES = frozenset({"CenterCropPad", "Pad", "Slice"})
+_FREE = frozenset({"Constant", "Identity", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def flat_note(site: MapSite, walk: Walk) -> str | None:
+    """Say what flat samples take, and the same in a Loop; None if no sample is flat."""
+    found = flat_estimates(site, walk)
+    if found is None:
+        return None
+    flat, loop = found
+    height, width = SIZES
+    return (
+        f"flat: about {flat} at {COUNT} images of {height} x {width}; "
+        f"a loop: {loop} (onnxruntime, one core)"
+    )
+
+
+def flat_estimates(site: MapSite, walk: Walk) -> tuple[Estimate, Estimate] | None:
+    """Return what a map takes with flat samples, and in a Loop.
+
+    Args:
+        site: The map.
+        walk: What became of its nodes.
+    """
+    time, alone, most, seen = 0.0, STEP, 0.0, False
+    for node in site.body:
+        given = [value for value in node.inputs if value is not None]
+        if node.op_type in _FREE or not any(walk.read(value).is_flat for value in given):
+            continue
+        rate, work = _rate(node), _work(walk.type_of(given[0]), walk.type_of(node.outputs[0]))
+        time, alone, seen = time + rate.time(work), alone + rate.alone(work), True
+        most = max(most, rate.bytes(work))
+    if not seen:
+        return None
+    results = [walk.type_of(value) for value in site.body.outputs]
+    collected = float(sum(_count(type_) * _item(type_) for type_ in results))
+    return (
+        Estimate(COUNT * max(most, collected), COUNT * time / 1e9),
+        Estimate(COUNT * collected, COUNT * alone / 1e9),
+    )
+
+
+def _rate(node: ir.Node) -> _Rate:
+    if node.op_type in _MOVES:
+        return _MOVED
+    if node.op_type.startswith(("Reduce", "Global")):
+        return _REDUCED
+    if node.op_type != "Resize":
+        return _PLAIN
+    if node.attributes.get_int("antialias", 0):
+        return _ANTIALIASED
+    return _NEAREST if node.attributes.get_string("mode", "nearest") == "nearest" else _LINEAR
+
+
+def _work(before: ValueType, after: ValueType) -> _Work:
+    read, made = _count(before), _count(after)
+    rest = min((d for d in after.dims or () if isinstance(d, int) and d), default=1)
+    shrunk = math.sqrt(max(read / max(made, 1), 1.0))
+    return _Work(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
+
+
+def _count(type_: ValueType) -> int:
+    """Return how many numbers a sample has, of the supposed size where it is not known."""
+    supposed = [*SIZES, *[REST] * len(type_.dims or ())]
+    known = [d if isinstance(d, int) else supposed.pop(0) for d in type_.dims or ()]
+    return math.prod(known)
+
+
+def _item(type_: ValueType) -> int:
+    dtype = None if type_.type is None else type_.type.dtype
+    return 4 if dtype is None or dtype == ir.DataType.STRING else max(dtype.bitwidth // 8, 1)
+
+
+def _memory(number: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if number >= size:
+            return (
+                f"{number / size:.2g} {unit}"
+                if number < 10 * size
+                else f"{number / size:.0f} {unit}"
+            )
+    return "less than 1 MB"
+
+
+def _time(seconds: float) -> str:
+    if seconds >= 1:
+        return f"{_short(seconds)} s"
+    return f"{max(seconds * 1000, 1):.0f} ms"
+
+
+def _short(number: float) -> str:
+    return f"{number:.2g}" if number < 10 else f"{number:.0f}"

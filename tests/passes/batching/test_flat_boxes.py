@@ -1,0 +1,136 @@
+"""Boxes that each sample cuts out of one image, or out of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from passes.tensors.io import TensorIo
+from rewriter import backends, models
+from rewriter.engines import plain_expansion
+from rewriter.tensor_io import outputs_as_lists
+from tests.passes.batching.images import loops_and_sequences
+
+BOTH = """
+  a = Slice (box, lo, mid) b = Slice (box, mid, hi)
+  y = Slice (image, a, b, hw)"""
+ONE_BY_ONE = """
+  y0 = Slice (box, lo, one) x0 = Slice (box, one, mid) y1 = Slice (box, mid, three)
+  x1 = Slice (box, three, hi) z = Slice (image, y0, y1, h) y = Slice (z, x0, x1, w)"""
+RESIZED = """
+  to = Constant <value_ints = [6, 5]> ()
+  r = Resize <axes = [1, 2], mode = "linear"> (y, , , to)"""
+CONSTANTS = """
+  lo = Constant <value_ints = [0]> () one = Constant <value_ints = [1]> ()
+  mid = Constant <value_ints = [2]> () three = Constant <value_ints = [3]> ()
+  hi = Constant <value_ints = [4]> () hw = Constant <value_ints = [1, 2]> ()
+  h = Constant <value_ints = [1]> () w = Constant <value_ints = [2]> ()"""
+
+
+@dataclasses.dataclass(frozen=True)
+class BoxCase:
+    """A body that cuts a box ``[y0, x0, y1, x1]`` out of an image ``[3, H, W]``.
+
+    Attributes:
+        cuts: The nodes that make ``y``, the box.
+        shares: Whether all samples cut one image.
+        ends: The nodes behind them, which make ``r``.
+    """
+
+    cuts: str
+    shares: bool
+    ends: str = RESIZED
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        body = f"{CONSTANTS} {self.cuts} {self.ends}"
+        lists = "boxes = SplitToSequence <axis = 0, keepdims = 0> (table)"
+        image, given, taken = "float[3,H,W] image", "boxes", "int64[4] box"
+        if not self.shares:
+            image = "float[B,3,H,W] all"
+            lists += " images = SplitToSequence <axis = 0, keepdims = 0> (all)"
+            given, taken = "boxes, images", "int64[4] box, float[3,H,W] image"
+        return onnx.parser.parse_model(
+            f'<ir_version: 9, opset_import: ["" : 18]> g ({image}, int64[B,4] table) '
+            f"=> (float[B,p,q,s] out) {{ {lists} "
+            f"cut = SequenceMap ({given}) <body = one ({taken}) => (float[p,q,s] r) "
+            f"{{ {body} }}> out = ConcatFromSequence <axis = 0, new_axis = 1> (cut) }}"
+        )
+
+    def feeds(self, rng: np.random.Generator, count: int) -> dict[str, Any]:
+        height, width = rng.integers(4, 20, 2)
+        corners = rng.integers(0, [height - 1, width - 1], (count, 2))
+        sizes = rng.integers(1, 9, (count, 2))
+        table = np.concatenate([corners, corners + sizes], axis=1)
+        shape = (3, height, width) if self.shares else (count, 3, height, width)
+        image = rng.random(shape, np.float32)
+        return {"image" if self.shares else "all": image, "table": table}
+
+
+SUMMED = "k = Constant <value_ints = [1, 2]> () r = ReduceMax (y, k)"
+CASES = {
+    f"{cuts}, {'one image' if shares else 'an image each'}, {end}": BoxCase(text, shares, ends)
+    for cuts, text in [("both axes", BOTH), ("one axis after the other", ONE_BY_ONE)]
+    for shares in (True, False)
+    for end, ends in [("resized", RESIZED), ("reduced", SUMMED)]
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_boxes(case: BoxCase) -> None:
+    after = rewriter.optimize(case.model, target="portable")
+    assert not loops_and_sequences(after)
+    old = backends.open_session(plain_expansion(case.model), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 7):
+        feeds = case.feeds(rng, count)
+        np.testing.assert_array_equal(new.run(feeds)["out"], old.run(feeds)["out"])
+    assert len(new.run(case.feeds(rng, 0))["out"]) == 0
+
+
+TABLE = "SplitToSequence <axis = 0, keepdims = 0>"
+RESIZES = {
+    "to sizes of its own": ("float[B,3,6,5]", "int64[B,2]", "y = Resize <axes = [1, 2], "
+                            'mode = "linear"> (image, , , size)', (2, 9)),
+    "by scales of its own": ("float[B,6,5]", "float[B,2]", 'y = Resize <mode = "linear"> '
+                             "(image, , size)", (0.5, 2.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESIZES)
+def test_each_sample_to_a_size_of_its_own(name: str) -> None:
+    image, table, nodes, (low, high) = RESIZES[name]
+    kind, dims = image.rstrip("]").split("[")
+    element = f"{kind}[{dims.removeprefix('B,')}]"
+    size = table.replace("B,", "")
+    split = f"images = {TABLE} (all)"
+    given = "sizes, images", f"{size} size, {element} image"
+    taken = f"{image} all"
+    result = f"{kind}[{','.join('pqr'[: element.count(',') + 1])}]"
+    model = onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> g ({taken}, {table} table) => '
+        f"(seq({result}) out) {{ sizes = {TABLE} (table) {split} "
+        f"out = SequenceMap ({given[0]}) <body = one ({given[1]}) => ({result} y) {{ {nodes} }}> }}"
+    )
+    after = rewriter.optimize(model, target="portable", tensor_io=True)
+    assert not loops_and_sequences(after)
+    io = TensorIo.read(models.take(after).model)
+    old = backends.open_session(plain_expansion(model), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    rng = np.random.default_rng(0)
+    for count in (1, 4):
+        shape = [count if d == "B" else int(d) for d in dims.split(",")]
+        numbers = rng.uniform(low, high, (count, 2))
+        feeds = {
+            "all": rng.uniform(0, 255, shape).astype({"float": np.float32}.get(kind, kind)),
+            "table": numbers.astype(np.int64 if size.startswith("int") else np.float32),
+        }
+        found = outputs_as_lists(io, new.run(feeds))["out"]
+        for one, other in zip(old.run(feeds)["out"], found, strict=True):
+            np.testing.assert_array_equal(one, other)

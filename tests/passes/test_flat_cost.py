@@ -1,0 +1,50 @@
+"""What is said of the time and memory of flat samples."""
+
+from __future__ import annotations
+
+import pytest
+
+import rewriter
+from tests.passes.batching.images import FlatCase
+
+SIZE = "s = Constant <value_ints = [224, 224]> () "
+CROP = "y = CenterCropPad <axes = [0, 1]> (x, s)"
+LARGEST = "uint8[224,224,3]"
+MEASURED = {
+    "nearest": ("y = Resize <axes = [0, 1]> (x,,,s)", 214, 229, 138),
+    "linear": ('y = Resize <axes = [0, 1], mode = "linear"> (x,,,s)', 3294, 2000, 513),
+    "antialias": (
+        'y = Resize <axes = [0, 1], mode = "linear", antialias = 1> (x,,,s)', 4000, 2400, 800),
+    "crop": (CROP, 600, 208, 21),
+}  # fmt: skip
+"""MB and milliseconds of 256 images, flat, and milliseconds in a Loop, as they were measured."""
+
+
+def notes(nodes: str, **options: object) -> list[str]:
+    case = FlatCase("", SIZE + nodes, "uint8[H,W,3]", LARGEST, stacked=True)
+    report = rewriter.explain(case.model, strategy="fuse", tensor_io=True, **options)  # type: ignore[arg-type]
+    found = [note for one in report.decisions for note in one.notes]
+    return [note for note in found if note.startswith("flat: about")]
+
+
+def numbers(text: str) -> tuple[float, float]:
+    """Return MB and milliseconds."""
+    memory, time = text.split(", ")
+    units = {"GB": 1000.0, "MB": 1.0, "s": 1000.0, "ms": 1.0}
+    return tuple(float(n) * units[u] for n, u in (memory.split(), time.split()))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_estimate_is_near_what_was_measured(name: str) -> None:
+    nodes, memory, time, alone = MEASURED[name]
+    (note,) = notes(nodes, target="portable")
+    flat, _, loop = note.removeprefix("flat: about ").partition("; a loop: ")
+    said, in_loop = numbers(flat.split(" at ")[0]), numbers(loop.split(" (")[0])
+    for found, wanted in zip((*said, in_loop[1]), (memory, time, alone), strict=True):
+        assert wanted / 2 < found < wanted * 2, note
+    assert note.endswith("(onnxruntime, one core)")
+    assert "at 256 images of 400 x 500" in note
+
+
+def test_nothing_is_said_where_no_sample_is_flat() -> None:
+    assert notes("y = " + CROP.removeprefix("y = "), target="portable", uniform="xs") == []

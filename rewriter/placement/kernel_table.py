@@ -67,6 +67,26 @@ class KernelTable:
     kernels: Mapping[tuple[str, str], Sequence[Kernel]]
     kind: str = ""
 
+    def takes(self, node: ir.Node, version: int, dtype: ir.DataType | None) -> bool:
+        """Return whether a kernel computes a node with a type for its type variable.
+
+        Args:
+            node: A node of the default domain.
+            version: The version of its operator.
+            dtype: The type, None for any.
+        """
+        served = [
+            row for row in self.kernels.get(("", node.op_type), ()) if self._is_for(row, version)
+        ]
+        if dtype is None:
+            return bool(served)
+        name = dtype.name.lower()
+        variables = [key for key in ("T", "T1", MAIN) if any(key in row.types for row in served)]
+        return any(name in row.types.get(key, (name,)) for row in served for key in variables[:1])
+
+    def _is_for(self, row: Kernel, version: int | None) -> bool:
+        return self.kind == "list" or version is None or row.serves(version)
+
     def find(self, node: ir.Node, version: int | None) -> Kernel | str:
         """Return the kernel that computes a node, or why there is none.
 
@@ -77,8 +97,7 @@ class KernelTable:
         rows = self.kernels.get((node.domain, node.op_type), ())
         if not rows:
             return f"no {self.device} kernel"
-        any_version = self.kind == "list" or version is None
-        served = [row for row in rows if any_version or row.serves(version or 1)]
+        served = [row for row in rows if self._is_for(row, version)]
         if not served:
             return f"no {self.device} kernel for version {version} of the operator"
         wanted = _types_by_constraint(node, version)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import onnx
+
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.graphs import all_graphs
@@ -13,7 +15,7 @@ from passes.tensors.io import TensorIo
 from rewriter import models
 from rewriter.backends import BackendError, Session, open_session
 from rewriter.budget import Allowance
-from rewriter.run_watch import OverBudgetError, watching
+from rewriter.run_watch import Lender, OverBudgetError, watching
 from rewriter.tensor_io import ListSession
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "holds_any",
     "open_lists",
     "plain_expansion",
+    "run_on_onnxruntime",
 ]
 
 Values = dict[str, Any]
@@ -44,9 +47,19 @@ class Engine:
             output, where the session tells.
     """
 
-    def __init__(self, open_: Callable[[], Session], allowance: Allowance) -> None:
+    def __init__(
+        self, open_: Callable[[], Session], allowance: Allowance, *, lender: Lender | None = None
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            open_: Opens the session.
+            allowance: What is left of the time and the memory.
+            lender: What helps the evaluator where its values judge nothing.
+        """
         self._open = open_
         self._allowance = allowance
+        self._lender = lender
         self._session: Session | BackendError | None = None
         self.ran: frozenset[str] = frozenset()
 
@@ -73,7 +86,7 @@ class Engine:
         budget = self._allowance.budget
         try:
             deadline, memory = self._allowance.deadline, budget.memory
-            with watching(deadline, memory, is_gauged=is_gauged) as watch:
+            with watching(deadline, memory, is_gauged=is_gauged, lender=self._lender) as watch:
                 outputs = session.run(feeds)
         except OverBudgetError as error:
             return StoppedError(str(error))
@@ -99,6 +112,15 @@ def open_lists(model: Any, backend: str) -> Session:
     io = TensorIo.read(models.take(model).model)
     session = open_session(model, backend)
     return ListSession(session, io) if io.outputs else session
+
+
+def run_on_onnxruntime(model: onnx.ModelProto, feeds: Values) -> Values:
+    """Run a model of one node once.
+
+    Raises:
+        BackendError: onnxruntime refuses it or fails.
+    """
+    return open_session(model, "onnxruntime").run(feeds)
 
 
 def plain_expansion(model: Any) -> Any:

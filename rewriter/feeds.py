@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
+import pickle
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +45,11 @@ class Feed:
 
     description: str
     values: dict[str, Any]
+
+    @functools.cached_property
+    def fingerprint(self) -> bytes:
+        """What tells feeds of different values apart."""
+        return hashlib.sha256(pickle.dumps(self.values)).digest()
 
 
 # Most telling first. A model that accepts none of these needs inputs from its user.

@@ -20,6 +20,7 @@ from rewriter.engines import (
     holds_any,
     open_lists,
     plain_expansion,
+    run_on_onnxruntime,
 )
 from rewriter.feeds import Feed
 from rewriter.unjudged import find_unjudged
@@ -54,16 +55,21 @@ class Judge:
         self._atol = atol
         self.allowance = allowance or Allowance(Budget())
 
-        def engine(open_: Callable[[], Session]) -> Engine:
-            return Engine(open_, self.allowance)
-
-        self._reference_before = engine(lambda: open_lists(before, "reference"))
-        self._reference_after = engine(lambda: open_lists(after, "reference"))
-        self._runtime_before = engine(lambda: open_lists(plain_expansion(before), "onnxruntime"))
-        self._runtime_after = engine(lambda: open_lists(after, "onnxruntime"))
         self.has_runtime = BACKENDS["onnxruntime"].is_available
         self.trusts_reference = True
         self._unjudged = find_unjudged(models.take(before).model) if self.has_runtime else ""
+
+        def engine(open_: Callable[[], Session]) -> Engine:
+            return Engine(open_, self.allowance)
+
+        self._reference_before = Engine(
+            lambda: open_lists(before, "reference"),
+            self.allowance,
+            lender=run_on_onnxruntime if self._unjudged else None,
+        )
+        self._reference_after = engine(lambda: open_lists(after, "reference"))
+        self._runtime_before = engine(lambda: open_lists(plain_expansion(before), "onnxruntime"))
+        self._runtime_after = engine(lambda: open_lists(after, "onnxruntime"))
         self._counting_before = engine(
             lambda: open_session(with_iterations(plain_expansion(before)), "onnxruntime")
         )

@@ -14,7 +14,7 @@ from passes.fuse import FuseSequenceMapPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
-from passes.runtimes import Authored, SidestepDefectsPass
+from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.tensors.finish import FinishTensorIoPass
@@ -44,7 +44,11 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
-    return [*converting, *passes, SidestepDefectsPass(runtimes, Authored(model))]
+    authored = Authored(model)
+    passes.append(SidestepDefectsPass(runtimes, authored))
+    if options.row.backend == "onnxruntime":
+        passes.append(NearWeightsPass(authored))
+    return [*converting, *passes]
 
 
 def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:

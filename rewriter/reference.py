@@ -20,6 +20,7 @@ from rewriter.fields import check_fields
 from rewriter.reference_loops import LOOP_OPERATORS
 from rewriter.reference_maps import Map
 from rewriter.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
+from rewriter.reference_resize import Resize
 from rewriter.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.reference_types import typed_graph
 from rewriter.run_watch import watched
@@ -167,6 +168,7 @@ _OPERATORS: tuple[type[OpRun], ...] = (
     *SEQUENCE_OPERATORS,
     *LOOP_OPERATORS,
     Map,
+    Resize,
 )
 
 

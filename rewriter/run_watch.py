@@ -15,9 +15,13 @@ import onnx
 from passes.errors import RewriteError
 from rewriter.result_sizes import least_result_bytes
 
-__all__ = ["OverBudgetError", "RunWatch", "current_watch", "watched", "watching"]
+__all__ = ["Lender", "OverBudgetError", "RunWatch", "current_watch", "watched", "watching"]
 
 _STATM = Path("/proc/self/statm")
+
+
+Lender = Callable[[onnx.ModelProto, dict[str, Any]], dict[str, Any]]
+"""What runs a model of one node on its inputs, and gives its outputs by name."""
 
 
 class OverBudgetError(RewriteError):
@@ -31,13 +35,22 @@ class RunWatch:
         deadline: When the run has to end, by ``time.monotonic``.
         memory: The bytes that its values may take.
         is_gauged: Whether the same run is known to stay within the memory.
+        lender: Runs a model of one node in the evaluator's place; None where its values judge.
         ran: The maps and loops whose bodies have run, each by the name of an output.
     """
 
-    def __init__(self, deadline: float, memory: int, *, is_gauged: bool = False) -> None:
+    def __init__(
+        self,
+        deadline: float,
+        memory: int,
+        *,
+        is_gauged: bool = False,
+        lender: Lender | None = None,
+    ) -> None:
         self.deadline = deadline
         self.memory = memory
         self.is_gauged = is_gauged
+        self.lender = lender
         self.ran: set[str] = set()
         self._base = _resident_bytes()
 
@@ -73,15 +86,19 @@ def current_watch() -> RunWatch | None:
 
 
 @contextlib.contextmanager
-def watching(deadline: float, memory: int, *, is_gauged: bool = False) -> Iterator[RunWatch]:
+def watching(
+    deadline: float, memory: int, *, is_gauged: bool = False, lender: Lender | None = None
+) -> Iterator[RunWatch]:
     """Watch every run within the block.
 
     Args:
         deadline: When the run has to end, by ``time.monotonic``.
         memory: The bytes that its values may take.
         is_gauged: Whether the same run is known to stay within the memory.
+        lender: Runs a model of one node in the evaluator's place; None where its values judge.
     """
-    token = _WATCH.set(watch := RunWatch(deadline, memory, is_gauged=is_gauged))
+    watch = RunWatch(deadline, memory, is_gauged=is_gauged, lender=lender)
+    token = _WATCH.set(watch)
     try:
         yield watch
     finally:

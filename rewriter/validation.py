@@ -205,15 +205,19 @@ def _search(
     """Draw feeds until the model before accepts one.
 
     The evaluator may accept what breaks a rule that onnxruntime knows: one on which onnxruntime
-    runs is better.
+    runs is better. Feeds without elements are alike, whatever draws them: one is enough.
 
     Returns:
         The try and what it showed; else of a feed that takes too much, else of the first.
     """
     stopped: Feed | None = None
     alone: tuple[int, Case] | None = None
+    tried: dict[bytes, Feed] = {}
     for attempt in maker.attempts(kind, worked):
         feed = maker.draw(kind, attempt)
+        if feed.fingerprint in tried:
+            continue
+        tried[feed.fingerprint] = feed
         if judge.is_defined(feed):
             case = judge.case(feed)
             if not case.message.startswith(ALONE) or judge.runtime_refusal:
@@ -223,7 +227,7 @@ def _search(
             stopped = stopped or feed
         if judge.allowance.is_over:
             break
-    return alone or (None, judge.case(stopped or maker.draw(kind)))
+    return alone or (None, judge.case(stopped or next(iter(tried.values()))))
 
 
 def _ignore(_: str) -> None:

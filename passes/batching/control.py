@@ -76,6 +76,10 @@ def _batch_body(
     inputs, bindings = [], dict(extra)
     for value, form, rounds in zip(graph.inputs, forms, rounding, strict=True):
         known = ctx.type_of(value)
+        if form.layout is Layout.PACKED and known.dims == ():
+            raise Decline(
+                Code.RAGGED, f"{value.name} is declared a scalar, and its lengths differ"
+            )
         x = Batched(form.layout, value, known, rounding=rounds, lengths=form.lengths)
         new = _new_input(value, x)
         inputs.append(new)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
+from passes.carried.buffers import find_buffer
 from passes.carried.filters import find_filter
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
@@ -82,6 +83,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         find_write(carried, facts, typing.dtype(carried.initial))
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
+        or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
         or find_last_value(carried, iteration)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection
 
 import onnx_ir as ir
@@ -132,7 +133,8 @@ def plan_output(
     if dims is not None and (is_shared or None not in dims):
         if not dims and "concatenated" in kinds:
             return OutputPlan(Form.INSERTION, dtype, dims), _SCALARS
-        form = Form.INSERTION if unsplittable else Form.SCAN_OUTPUT
+        is_inserted = unsplittable or (kinds == {"sequence"} and _is_large(dtype, dims))
+        form = Form.INSERTION if is_inserted else Form.SCAN_OUTPUT
         is_tensor = kinds != {"sequence"}
         plan = OutputPlan(
             form, dtype, dims, proven=proven, is_shared=is_shared, is_tensor=is_tensor
@@ -147,6 +149,17 @@ def plan_output(
         return OutputPlan(Form.INSERTION, dtype, dims), unsplittable or _why_ragged(dims)
     return OutputPlan(Form.BLOCKS, dtype, dims, axis, proven), _why_ragged(dims)
 
+
+def _is_large(dtype: ir.DataType | None, dims: tuple[int | str | None, ...]) -> bool:
+    """Whether to copy a sample twice takes longer than to lengthen a list by it."""
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    if dtype is None or dtype == ir.DataType.STRING or len(numbers) < len(dims):
+        return False
+    return math.prod(numbers) * dtype.itemsize >= _LARGE
+
+
+_LARGE = 2**16
+"""Bytes of a sample. A list of 1,600 of them is as fast to lengthen as a tensor to be split."""
 
 _SCALARS = Reason(Code.NEVER, detail="is a scalar, which ConcatFromSequence refuses")
 

@@ -11,8 +11,10 @@ from passes.carried.pattern import Joined, Pattern
 from passes.decisions import Code
 from passes.fuse_options import FuseOptions
 from passes.reading.body import LoopReading
+from passes.reading.facts import skip_identities
 from passes.reading.not_a_map import NotAMapError
-from passes.typing import Typings
+from passes.site import MapSite
+from passes.typing import Typing, Typings
 
 __all__ = ["describe_patterns", "write_behind"]
 
@@ -49,7 +51,8 @@ def write_behind(
             detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
             raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
         for term, entry in zip(one.terms, pattern.terms, strict=True):
-            if entry.kind == "stacked" and not pattern.grows:
+            is_part = _is_part(outputs[term], site, typings.proven)
+            if entry.kind == "stacked" and not (pattern.grows or is_part):
                 _check_one_shape(outputs[term], pattern, typings)
         types = [typings.proven[outputs[term]] for term in one.terms]
         values = [yielded[term] for term in one.terms]
@@ -61,6 +64,12 @@ def write_behind(
         else:
             pairs.append((one.result, pattern.write_all(joined, is_after=one.collects)))
     return pairs
+
+
+def _is_part(value: ir.Value, site: MapSite, typing: Typing) -> bool:
+    """Whether a value is what each sample reads of one tensor, in parts of one shape."""
+    value = skip_identities(value)
+    return any(i is value and source.has_one_shape(typing) for i, source in site.elements)
 
 
 def _check_one_shape(value: ir.Value, pattern: Pattern, typings: Typings) -> None:

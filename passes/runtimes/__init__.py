@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.runtimes.authored import Authored
+from passes.runtimes.near_weights import NearWeightsPass
 from passes.runtimes.sidestep import SidestepDefectsPass
 
-__all__ = ["Authored", "SidestepDefectsPass"]
+__all__ = ["Authored", "NearWeightsPass", "SidestepDefectsPass"]

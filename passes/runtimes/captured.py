@@ -5,14 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import is_default_domain
 from passes.runtimes.types import Types
 
-__all__ = ["before_the_casts", "is_cast_back_and_captured", "is_dequantized_and_captured", "kept"]
+__all__ = ["before_the_casts", "is_cast_back_and_captured"]
 
 _CASTS = ("Cast", "CastLike")
-_ALIKE = ("Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-"""Operators through which onnxruntime moves a quantization."""
 
 
 def is_cast_back_and_captured(node: ir.Node, types: Types) -> bool:
@@ -75,26 +72,3 @@ def _is_captured(value: ir.Value) -> bool:
     producer = value.producer()
     home = None if producer is None else producer.graph
     return any(use.node.graph is not home for use in value.uses())
-
-
-def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
-    """Whether a node moves what DequantizeLinear yields, and only graphs inside of nodes read it.
-
-    onnxruntime looks for the first reader to quantize for, and ends the process.
-    """
-    out = node.outputs[0]
-    home = node.graph
-    if out.is_graph_output() or not out.uses() or any(u.node.graph is home for u in out.uses()):
-        return False
-    value = node.inputs[0]
-    while value is not None and (producer := value.producer()) is not None:
-        if not is_default_domain(producer) or producer.op_type not in _ALIKE:
-            return producer.op_type == "DequantizeLinear"
-        value = producer.inputs[0]
-    return False
-
-
-def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The result behind a node that changes nothing, and that no quantization passes."""
-    made = builder.op(node.op_type, node.inputs, node.attributes)
-    return [builder.op("Max", [made])]

@@ -22,6 +22,7 @@ from passes.runtimes import (
     empties,
     inlined_loops,
     integers,
+    quantized,
     rearranged,
     reshapes,
     scans,
@@ -171,8 +172,17 @@ DEFECTS: tuple[Defect, ...] = (
     _onnxruntime(
         "dequantized-and-captured",
         _MOVING,
-        captured.is_dequantized_and_captured,
-        captured.kept,
+        quantized.is_dequantized_and_captured,
+        quantized.kept,
+    ),
+    _onnxruntime(
+        "dequantized-by-row",
+        ("DequantizeLinear",),
+        quantized.is_dequantized_by_row,
+        quantized.kept,
+    ),
+    _onnxruntime(
+        "quantized-by-row", ("QuantizeLinear",), quantized.is_quantized_by_row, quantized.of_kept
     ),
     _onnxruntime(
         "rows-of-text", ("Gather",), rearranged.reads_rows_of_text, rearranged.gathered_one_by_one

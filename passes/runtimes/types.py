@@ -40,6 +40,10 @@ class Types:
         """Return the rank of a tensor."""
         return self._typing.rank(value) if value.shape is None else len(value.shape)
 
+    def dims(self, value: ir.Value) -> Sequence[int | str | None] | None:
+        """Return the dimensions of a tensor as far as they are known."""
+        return self._typing.dims(value)
+
     def may_be_empty(self, value: ir.Value, axes: slice = slice(None)) -> bool:
         """Whether nothing proves that a tensor has a positive size along some axes, or all."""
         dims = self._typing.dims(value)

@@ -207,7 +207,7 @@ def _has_element_type(proto: onnx.TypeProto) -> bool:
             return _has_element_type(proto.sequence_type.elem_type)
         case "optional_type":
             return _has_element_type(proto.optional_type.elem_type)
-    return True
+    return False  # a map, which the IR has no type for
 
 
 def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:

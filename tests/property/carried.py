@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(16)
+_PATTERNS = range(17)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -103,6 +103,13 @@ class _Loop:
             case 15:
                 row = self.add(f"Unsqueeze ({self.row()}, zero1)")
                 self.carry("float[R,4]", "start", f"Concat <axis = 0> ({row}, {{s}})")
+
+            case 16:
+                row = self.add(f"Unsqueeze ({self.row()}, zero1)")
+                whole = self.add(f"Concat <axis = 0> ({name}, {row})")
+                end = self.add("Constant <value = int64[1] {9223372036854775807}> ()")
+                self.rows.append(self.add(f"ReduceMax <axes = [0], keepdims = 0> ({whole})"))
+                self.carry("float[R,4]", "start", f"Slice ({whole}, one1, {end})")
 
     def carry_recurrence(self) -> None:
         """Add a recurrence between two projections."""

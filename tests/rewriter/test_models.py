@@ -13,6 +13,7 @@ import onnx.parser
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from rewriter.models import ModelError, ModelKind, folder_of, give, load, save, take
 
 EVERYTHING = """
@@ -130,6 +131,43 @@ def test_types_of_onnx_ml_maps_survive(tmp_path):
     assert onnx.load(tmp_path / "out.onnx").graph.output == proto.graph.output
     taken = take(proto)
     assert give(taken, taken.model).graph.output == proto.graph.output
+
+
+def classifier():
+    """A nearest-neighbour classifier that ends in a list of maps, as scikit-learn's do."""
+    proto = model("""
+        <ir_version: 10, opset_import: ["" : 17, "ai.onnx.ml" : 3]>
+        g (float[N,2] x) => (float[N,2] z)
+        <float[2,2] known = {0, 1, 1, 0}>
+        {
+          same, distances = Scan <num_scan_inputs = 1, body = step
+            (float[2,2] all, float[2] row) => (float[2,2] kept, float[2] squares)
+            { kept = Identity (all)  d = Sub (all, row)
+              squares = ReduceSumSquare <axes = [1], keepdims = 0> (d) }> (known, x)
+          nearer = Neg (distances)
+          p = Softmax <axis = 1> (nearer)
+          z = ai.onnx.ml.ZipMap <classlabels_int64s = [0, 1]> (p)
+        }""")
+    kind = proto.graph.output[0].type.sequence_type.elem_type.map_type
+    kind.key_type = onnx.TensorProto.INT64
+    kind.value_type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    return proto
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+def test_a_list_of_maps_at_the_end_is_in_nobodys_way(strategy):
+    result = rewriter.rewrite(classifier(), strategy=strategy, verify=True)
+    assert result.report.after.loops == (strategy == "expand")
+    assert result.model.graph.output == classifier().graph.output
+
+
+def test_a_map_that_differs_is_noticed():
+    given, other = classifier(), classifier()
+    other.graph.node[-1].attribute[0].ints[:] = [0, 2]
+    assert not rewriter.validate(given, other).ok
+    other = classifier()
+    other.graph.initializer[0].float_data[0] = 0.5
+    assert not rewriter.validate(given, other).ok
 
 
 def test_training_graphs_survive(tmp_path):

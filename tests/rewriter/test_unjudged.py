@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import onnx_ir as ir
 import pytest
 
 from rewriter.backends import run
+from rewriter.engines import run_on_onnxruntime
+from rewriter.run_watch import watching
 from rewriter.unjudged import find_unjudged
 
 RESIZE = """<ir_version: 10, opset_import: ["" : 19]>
@@ -21,10 +25,14 @@ def resize(type_: str, mode: str, antialias: int = 0, size: str = "13, 11") -> i
     return ir.from_onnx_text(text)
 
 
-def share_that_differs(model: ir.Model) -> float:
+def an_image(model: ir.Model) -> np.ndarray:
     dtype = model.graph.inputs[0].dtype
     assert dtype is not None
-    image = np.random.default_rng(0).integers(0, 100, (1, 1, 37, 41)).astype(dtype.numpy())
+    return np.random.default_rng(0).integers(0, 100, (1, 1, 37, 41)).astype(dtype.numpy())
+
+
+def share_that_differs(model: ir.Model) -> float:
+    image = an_image(model)
     one, other = (run(model, {"x": image}, backend=b)["y"] for b in ("reference", "onnxruntime"))
     return float(np.mean(np.abs(one.astype(float) - other.astype(float)) > 1e-3))
 
@@ -36,6 +44,16 @@ def test_interpolated_integers_are_not_judged(type_: str, antialias: int) -> Non
     model = resize(type_, "linear", antialias)
     assert find_unjudged(model) == "the evaluator rounds interpolated integers otherwise"
     assert share_that_differs(model) > 0.05
+
+
+@pytest.mark.parametrize("antialias", [0, 1])
+@pytest.mark.parametrize("type_", ["uint8", "float"])
+def test_a_run_that_judges_nothing_is_lent_the_kernel(type_: str, antialias: int) -> None:
+    model = resize(type_, "linear", antialias)
+    image = an_image(model)
+    with watching(time.monotonic() + 60, 2**30, lender=run_on_onnxruntime):
+        lent = run(model, {"x": image}, backend="reference")["y"]
+    np.testing.assert_array_equal(lent, run(model, {"x": image}, backend="onnxruntime")["y"])
 
 
 @pytest.mark.parametrize("type_", ["uint8", "float"])

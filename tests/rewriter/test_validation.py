@@ -14,6 +14,7 @@ from passes.promises import Promises
 from rewriter import unjudged
 from rewriter.backends import onnxruntime as runtime
 from rewriter.budget import Budget
+from rewriter.judging import Judge
 from rewriter.pipeline import rewrite
 from rewriter.validation import find_broken_pass, validate, write_mismatch
 
@@ -243,6 +244,25 @@ class TestFeeds:
         check = validate(graph, rewrite(graph, strategy="expand").model)
         assert check.ok, check.summary
         assert check.verified >= 4
+
+    def test_a_feed_without_elements_is_tried_once(self, monkeypatch):
+        seen = []
+        run_before = Judge._run_before
+
+        def noted(judge, feed):
+            seen.append(feed.values["x"].shape)
+            return run_before(judge, feed)
+
+        monkeypatch.setattr(Judge, "_run_before", noted)
+        refuses_nothing = model(
+            "(float[N,2] x) => (float[M,2] y)",
+            "none = Constant <value = int64[1] {0}> ()"
+            "first = Gather <axis = 0> (x, none)"
+            "y = Add (x, first)",
+        )
+        check = validate(refuses_nothing, refuses_nothing)
+        assert check.ok, check.summary
+        assert seen.count((0, 2)) == 1
 
     def test_inputs_that_onnxruntime_accepts_are_better(self):
         # The evaluator repeats an initial state of one sample, which onnxruntime refuses.

@@ -8,6 +8,7 @@ import pytest
 
 from rewriter.backends import run
 from rewriter.pipeline import rewrite
+from rewriter.validation import validate
 from tests.passes.batching.harness import Case, mapped, prove, shared
 
 _LOOP = """
@@ -146,3 +147,15 @@ def test_a_scan_of_no_steps_for_no_samples_does_not_run(axis: int, shape: tuple[
     (two,) = {len(value) for value in run(after, some).values()}
     none = {"t": np.ones((0, 2), np.float32), "w": np.ones(shape, np.float32)}
     assert (two, run(after, none)) == (2, {"ys": [], "zs": []})
+
+
+def test_a_state_that_is_declared_a_scalar_and_is_none_stays_per_sample() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (seq(float[]) xs) => (seq(float[]) ys) {
+      ys = SequenceMap (xs) <body = b (float[] x) => (float[] y) {
+        n = Constant <value = int64 {2}> () t = Constant <value = bool {1}> ()
+        w = Sin (x) p = Relu (x) q = Greater (x, p) r = Where (q, x, p)
+        y = Loop (n, t, r) <body = l (int64 i, bool c, float s) => (bool d, float o) {
+          d = Identity (c) o = Mul (s, w) }> }> }"""
+    given = onnx.parser.parse_model(text)
+    assert validate(given, rewrite(given, strategy="fuse").model).ok

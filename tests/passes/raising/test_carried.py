@@ -63,7 +63,9 @@ class Case:
             self.begin,
             collected=self.collected,
             result=self.result,
-            prepare="wide = Concat <axis = 0> (start, start)",
+            prepare="""wide = Concat <axis = 0> (start, start)
+            three = Constant <value = int64[2] {3, 4}> ()
+            far = Constant <value = int64[1] {9223372036854775807}> ()""",
         )
 
 
@@ -301,6 +303,86 @@ LAST = {
     "last_number": Case("int64", "s2 = ArgMax <axis = 0, keepdims = 0> (e)", "one", "carried l"),
     "delayed": Case(
         ROW, "s2 = Tanh (e)  y = Identity (s)", "b", "carried last value", collected="float[4]"
+    ),
+}
+APPENDS = "u = Tanh (e)  v = Unsqueeze (u, zero1)"
+TWO = "two1 = Constant <value = int64[1] {2}> ()"
+BUFFERS = {
+    "buffer": Case(
+        ROWS,
+        f"{APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far)",
+        "start",
+        "carried buffer",
+    ),
+    "buffer_that_is_read": Case(
+        ROWS,
+        f"""{APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far)
+            y = ReduceMax <axes = [0], keepdims = 0> (q)""",
+        "start",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_that_is_read_afterwards": Case(
+        "float[3,4]",
+        f"""{APPENDS}  q = Slice (s, one1, far)  s2 = Concat <axis = 0> (q, v)
+            y = ReduceSum <keepdims = 0> (s2, zero1)""",
+        "Expand (b, three)",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_of_the_last": Case(
+        "float[3,4]",
+        f"""last3 = Constant <value = int64[1] {{-3}}> ()  {APPENDS}
+            q = Concat <axis = -2> (s, v)  s2 = Slice (q, last3, far, zero1)""",
+        "Expand (b, three)",
+        "carried buffer",
+    ),
+    "buffer_of_all_but_the_first": Case(
+        "float[3,4]",
+        f"""last2 = Constant <value = int64[1] {{-2}}> ()  {APPENDS}
+            q = Slice (s, last2, far, zero1, one1)  s2 = Concat <axis = 0> (q, v)""",
+        "Expand (b, three)",
+        "carried buffer",
+    ),
+    "buffer_to_its_end": Case(
+        "float[3,4]",
+        f"""four1 = Constant <value = int64[1] {{4}}> ()  {APPENDS}
+            q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, four1)""",
+        "Expand (b, three)",
+        "carried buffer",
+    ),
+    "buffer_that_gains_two": Case(
+        ROWS,
+        f"""{TWO}  {APPENDS}  w2 = Neg (v)  q = Concat <axis = 0> (s, v, w2)
+            s2 = Slice (q, two1, far)  y = ReduceMax <axes = [0], keepdims = 0> (s)""",
+        "start",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_that_gains_more_than_it_holds": Case(
+        "float[1,4]",
+        f"""{TWO}  {APPENDS}  w2 = Neg (v)  q = Concat <axis = 0> (s, v, w2)
+            s2 = Slice (q, two1, far)  y = ReduceMax <axes = [0], keepdims = 0> (q)""",
+        "Unsqueeze (b, zero1)",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_of_columns": Case(
+        "float[4,R]",
+        """u = Tanh (e)  v = Unsqueeze (u, one1)  q = Concat <axis = 1> (s, v)
+            s2 = Slice (q, one1, far, one1)  y = ReduceMax <axes = [1], keepdims = 0> (s)""",
+        "Transpose <perm = [1, 0]> (start)",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_of_two_columns": Case(
+        "float[4,R]",
+        f"""{TWO}  g2 = Unsqueeze (e, one1)  v = Concat <axis = 1> (g2, g2)  w2 = Exp (v)
+            q = Concat <axis = -1> (s, w2)  s2 = Slice (q, two1, far, one1)
+            y = ReduceMax <axes = [1], keepdims = 0> (q)""",
+        "Transpose <perm = [1, 0]> (start)",
+        "carried buffer",
+        collected=ROW,
     ),
 }
 LARGER = "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, half)"
@@ -542,7 +624,7 @@ FIRST = {
     ),
     "any_of_them": Case(FLAGS, "l = Greater (e, b)  s2 = Or (s, l)", "f", "carried disjunction"),
 }
-CASES = REDUCED | APPENDED | WRITTEN | PREFIX | LAST | CHOSEN | READ | IN_BRANCH | FIRST
+CASES = REDUCED | APPENDED | WRITTEN | PREFIX | LAST | CHOSEN | READ | IN_BRANCH | FIRST | BUFFERS
 
 
 def _cases() -> list[tuple[str, str]]:
@@ -634,6 +716,42 @@ def _miss(state: str, body: str, begin: str, code: str, op_type: str, **more: st
 
 
 MISSES = {
+    "buffer_that_shrinks": _miss(
+        ROWS,
+        f"{TWO}  {APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, two1, far)",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_that_loses_its_end": _miss(
+        ROWS,
+        f"{TWO}  {APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, two1)",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_that_changes": _miss(
+        ROWS,
+        f"{APPENDS}  q = Concat <axis = 0> (s, v)  q2 = Slice (q, one1, far)  s2 = Tanh (q2)",
+        "start",
+        "recurrence",
+        "Tanh",
+    ),
+    "buffer_of_what_it_holds": _miss(
+        ROWS,
+        """u = ReduceMax <axes = [0]> (s)  q = Concat <axis = 0> (s, u)
+            s2 = Slice (q, one1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_cut_along_another_axis": _miss(
+        ROWS,
+        f"{APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far, one1)",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
     "saturating_sum": _miss(ROW, "u = Add (s, e)  s2 = Min (u, b)", "b", "recurrence", "Min"),
     "clipped_sum": _miss(ROW, "u = Add (s, e)  s2 = Relu (u)", "b", "recurrence", "Relu"),
     "sum_that_reads_itself": _miss(

@@ -61,6 +61,12 @@ STAYS = {
         y = Pad(t, v, z, k) r = Shape(y)""",
     "rows of text of an axis that is not there": """t = Cast <to = 8> (x)
         y = Gather <axis = -4> (t, v) r = Shape(y)""",
+    "weights dequantized by row": """q = Constant <value = uint8[2, 2] {1, 2, 3, 4}> ()
+        k = Constant <value_floats = [1.0, 2.0]> () d = DequantizeLinear <axis = 0> (q, k)
+        y = MatMul(x, d) r = Shape(y)""",
+    "numbers dequantized by one scale": """q = Cast <to = 2> (x)
+        k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k) y = MatMul(d, d)
+        r = Shape(y)""",
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",
 }
@@ -94,6 +100,20 @@ FORMS = {
             r = ReduceMin <keepdims = 0> (x, k) }""",
         {"x": [[2**31, 1, 2**31, 2**31] * 2, [2**31, 2**32, 2**31, 5] * 2]},
         [1, 5],
+    ),
+    "rows dequantized by scales, times themselves": (
+        """g (uint8[2, 1, 1] x, float[2] y) => (float[2, 1, 1] r) {
+            k = Constant <value = uint8[2] {0, 1}> ()
+            d = DequantizeLinear <axis = 0> (x, y, k) r = MatMul(d, d) }""",
+        {"x": np.array([[[3]], [[3]]], np.uint8), "y": np.array([1, 2], np.float32)},
+        np.array([[[9]], [[16]]], np.float32),
+    ),
+    "what a Sigmoid gives, quantized by scales": (
+        """g (uint8[2, 1] x, float[2] y) => (uint8[2, 1] r) {
+            k = Constant <value = uint8[2] {0, 1}> () o = Constant <value_float = 1.0> ()
+            d = DequantizeLinear (x, o) s = Sigmoid(d) r = QuantizeLinear <axis = 0> (s, y, k) }""",
+        {"x": np.array([[0], [100]], np.uint8), "y": np.array([0.5, 0.25], np.float32)},
+        np.array([[1], [5]], np.uint8),
     ),
     "a vector times no matrices": (
         "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",

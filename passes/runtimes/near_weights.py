@@ -1,0 +1,115 @@
+"""Weights where onnxruntime packs them for its products: at most one graph around their reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from passes.graphs import all_graphs, is_default_domain, subgraphs
+from passes.names import make_names_unique
+from passes.runtimes.authored import Authored, nodes_by_others
+
+__all__ = ["NearWeightsPass"]
+
+_PACKED: dict[str, tuple[int, ...]] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger"), (1,)),
+    **dict.fromkeys(("GRU", "LSTM"), (1, 2)),
+}
+"""The operators of whose weights onnxruntime keeps a packed copy, and where they read them."""
+_LARGEST = 2**20
+"""The most bytes of weights that are copied."""
+_MOST = 2**23
+"""The most bytes that all copies take."""
+
+
+class NearWeightsPass(ir.passes.InPlacePass):
+    """Copy weights that are read from two graphs further out, or more, to their readers.
+
+    onnxruntime packs weights for products when it loads a model. It looks for them in the graph of
+    the reader and in the one around it, no further: an If around a Loop makes the products of the
+    Loop up to twice as slow, and rounds them otherwise. Nodes that the model's author wrote, and
+    that still stand where they stood, keep what they read.
+
+    Source: ``SessionState::PrepackConstantInitializedTensors`` of onnxruntime.
+    """
+
+    def __init__(self, authored: Authored | None = None) -> None:
+        """Set up the pass.
+
+        Args:
+            authored: The model as its author wrote it; None for none of its nodes.
+        """
+        super().__init__()
+        self._authored = authored
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Copy the weights that the main graph holds, and those of graphs between."""
+        around = _graphs_around(model)
+        copies: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
+        left = _MOST
+        for node, at, weights in _far_reads(model, self._authored, around):
+            tensor, graph = _tensor(weights), node.graph
+            if tensor is None or not isinstance(graph, ir.Graph):
+                continue
+            copy = copies.get((graph, weights))
+            if copy is None:
+                left -= tensor.nbytes
+                if left < 0:
+                    break
+                copy = copies[graph, weights] = _copied(graph, weights, tensor)
+            node.replace_input_with(at, copy)
+        if copies:
+            make_names_unique(model)
+        return ir.passes.PassResult(model, bool(copies))
+
+
+def _graphs_around(model: ir.Model) -> dict[ir.Graph, ir.Graph]:
+    """Return the graph around each graph that belongs to a node."""
+    return {
+        inner: graph
+        for graph in all_graphs(model)
+        if isinstance(graph, ir.Graph)
+        for node in graph
+        for _, inner in subgraphs(node)
+    }
+
+
+def _far_reads(
+    model: ir.Model, authored: Authored | None, around: dict[ir.Graph, ir.Graph]
+) -> Iterator[tuple[ir.Node, int, ir.Value]]:
+    """Yield what reads weights from too far out, at which input, and the weights."""
+    for node in nodes_by_others(model, authored):
+        places = _PACKED.get(node.op_type, ()) if is_default_domain(node) else ()
+        for at in places:
+            value = node.inputs[at] if at < len(node.inputs) else None
+            if value is None or not isinstance(node.graph, ir.Graph):
+                continue
+            outer = around.get(node.graph)
+            if value.graph not in (node.graph, outer):
+                yield node, at, value
+
+
+def _tensor(value: ir.Value) -> ir.TensorProtocol | None:
+    """Return the weights that a value stands for, if they are few enough to be copied."""
+    node = value.producer()
+    if value.is_initializer() and not value.is_graph_input():
+        tensor = value.const_value
+    elif node is not None and node.op_type == "Constant" and "value" in node.attributes:
+        tensor = node.attributes["value"].as_tensor()
+    else:
+        return None
+    if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.nbytes > _LARGEST:
+        return None
+    return tensor
+
+
+def _copied(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:
+    """Record a constant at the start of a graph."""
+    node = ir.node("Constant", [], {"value": tensor})
+    (copy,) = node.outputs
+    copy.name, copy.type, copy.shape = value.name, value.type, value.shape
+    first = next(iter(graph), None)
+    assert first is not None
+    graph.insert_before(first, node)
+    return copy

@@ -1,0 +1,78 @@
+"""Quantized values that onnxruntime fuses with their readers although it cannot."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.graphs import constant_value, is_default_domain
+from passes.runtimes.types import Types
+
+__all__ = [
+    "is_dequantized_and_captured",
+    "is_dequantized_by_row",
+    "is_quantized_by_row",
+    "kept",
+    "of_kept",
+]
+
+_ALIKE = ("Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators through which onnxruntime moves a quantization."""
+
+
+def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
+    """Whether a node moves what DequantizeLinear yields, and only graphs inside of nodes read it.
+
+    onnxruntime looks for the first reader to quantize for, and ends the process.
+    """
+    out = node.outputs[0]
+    home = node.graph
+    if out.is_graph_output() or not out.uses() or any(u.node.graph is home for u in out.uses()):
+        return False
+    value = node.inputs[0]
+    while value is not None and (producer := value.producer()) is not None:
+        if not is_default_domain(producer) or producer.op_type not in _ALIKE:
+            return producer.op_type == "DequantizeLinear"
+        value = producer.inputs[0]
+    return False
+
+
+def is_dequantized_by_row(node: ir.Node, types: Types) -> bool:
+    """Whether computed numbers are dequantized by several scales.
+
+    onnxruntime fuses such a node with MatMul, Conv, pooling, Sigmoid, Softmax and others into
+    operators that know one scale only. Weights may have several there.
+    """
+    readers = [use.node for use in node.outputs[0].uses()]
+    return _has_several_scales(node, types) and not all(map(_changes_nothing, readers))
+
+
+def is_quantized_by_row(node: ir.Node, types: Types) -> bool:
+    """Whether computed numbers are quantized by several scales, which is fused likewise."""
+    numbers = node.inputs[0]
+    producer = None if numbers is None else numbers.producer()
+    return _has_several_scales(node, types) and not (producer and _changes_nothing(producer))
+
+
+def _has_several_scales(node: ir.Node, types: Types) -> bool:
+    numbers, scale = node.inputs[:2]
+    if numbers is None or scale is None or constant_value(numbers) is not None:
+        return False
+    dims = types.dims(scale)
+    return dims is None or any(dim != 1 for dim in dims)
+
+
+def _changes_nothing(node: ir.Node) -> bool:
+    return node.op_type == "Max" and is_default_domain(node) and len(node.inputs) == 1
+
+
+def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The result behind a node that changes nothing, and that no quantization passes."""
+    made = builder.op(node.op_type, node.inputs, node.attributes)
+    return [builder.op("Max", [made])]
+
+
+def of_kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The node behind one that changes nothing, and that no quantization passes."""
+    numbers, *others = node.inputs
+    return [builder.op(node.op_type, [builder.op("Max", [numbers]), *others], node.attributes)]

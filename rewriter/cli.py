@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.output import add_output_options
-from rewriter.commands.spelling import with_suggestion
+from rewriter.commands.spelling import join_tensor_io, with_suggestion
 from rewriter.errors import ModelWarning
 
 __all__ = ["COMMANDS", "MODEL_SUFFIXES", "execute", "load_command", "main"]
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
-    words = _with_command(sys.argv[1:] if arguments is None else arguments)
+    words = _with_command(join_tensor_io(sys.argv[1:] if arguments is None else arguments))
     try:
         args = _parser(words).parse_args(words)
     except _UsageError as error:

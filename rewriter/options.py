@@ -24,7 +24,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.promises import Promises
-from rewriter.target_table import Target, find_target
+from rewriter.target_table import TARGETS, Target, find_target
 from rewriter.targets import REQUIREMENTS
 
 __all__ = [
@@ -59,7 +59,7 @@ class RewriteOptions(TypedDict, total=False):
         trust_types: Promise that all numbers in declared sequence types hold.
         tensor_io: Turn sequence inputs and outputs into tensors.
         exact: Keep per-sample what batching could change by rounding before a discrete operator.
-        require: ``sequence-free``, ``loop-free``, or both.
+        require: Any of ``sequence-free``, ``loop-free`` and ``on-device``.
         opset: Convert the model to this newer version of ONNX's operators first.
     """
 
@@ -99,6 +99,12 @@ class Options:
         object.__setattr__(self, "target", find_target(self.target).name)
         _check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
         _check_known("requirement", "choose among", self.require, REQUIREMENTS)
+        if "on-device" in self.require and not self.row.kernels:
+            devices = ", ".join(name for name, row in TARGETS.items() if row.kernels)
+            raise RewriteError(
+                f"on-device is required, and target {self.target} has no device: choose one of "
+                f"{devices}"
+            )
         if self.opset is not None and (type(self.opset) is not int or self.opset < 1):
             raise RewriteError(f"opset is {self.opset!r}: give the number of an opset, such as 18")
 

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from passes.convert_opset import ConvertOpsetPass
 from passes.decisions import Code, Reason
+from passes.device_forms import DeviceFormsPass
 from passes.eliminate import EliminateSequencesPass
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
@@ -21,6 +22,7 @@ from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.options import Options, sequence_inputs
+from rewriter.placement.device_kernels import kernels_of
 
 __all__ = ["passes_for"]
 
@@ -37,6 +39,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(SelectBranchesPass())
     if options.row.old_forms:
         passes.append(OldFormsPass())
+    if options.row.kernels:
+        passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]

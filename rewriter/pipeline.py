@@ -27,6 +27,8 @@ from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given
+from rewriter.placement.placing import off_device, place
+from rewriter.placement.predict import PredictedPlacement
 from rewriter.proving import prove
 from rewriter.report import OperatorCounts, Report, Unreached, count_operators
 from rewriter.result import Result
@@ -139,6 +141,7 @@ def _run(
     regions = regions_given(model)
     given = _copy_to_try(model, before.total)
     work = _rewrite(model, options, lambda: take(taken.original).model, on_pass)
+    checked = _check(model, taken.original)
     return Report(
         decisions=tuple(work.decisions),
         before=before,
@@ -152,7 +155,8 @@ def _run(
         blocked=tuple(work.blocked),
         spent=spent,
         strategy=options.strategy,
-        warnings=(*work.warnings, *_check(model, taken.original)),
+        warnings=(*work.warnings, *checked),
+        placement=work.placement or place(model, options.row),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=work.assumptions),
         trials=None if given is None else Trials(_outcome(work), options, given, _try),
     )
@@ -176,6 +180,7 @@ class _Work:
     blocked: list[Unreached] = dataclasses.field(default_factory=list)
     assumptions: list[str] = dataclasses.field(default_factory=list)
     warnings: list[str] = dataclasses.field(default_factory=list)
+    placement: PredictedPlacement | None = None
 
 
 def _rewrite(
@@ -228,6 +233,9 @@ def _rewrite(
     target, required = options.target, tuple(options.require)
     work.warnings += version_warnings(model, target)
     work.blocked = check_target(model, target, required, refused, work.decisions, spent)
+    if "on-device" in required and (found := place(model, options.row)):
+        work.placement = found
+        work.blocked += off_device(found)
     forget_paths(all_nodes(model))
     return work
 

@@ -14,6 +14,7 @@ from typing import Any
 from rewriter.model_facts import bytes_text
 from rewriter.printable import printable
 from rewriter.remedies import told
+from rewriter.render_placement import placement_lines
 from rewriter.render_proof import feed_rows, proof_lines
 
 __all__ = [
@@ -107,7 +108,7 @@ def _markdown(text: str) -> str:
 
 
 def later_blocks(record: Record) -> list[Block]:
-    """Return what stands behind the maps: promises, assumptions, warnings, the target."""
+    """Return what stands behind the maps: promises, assumptions, placement, the target."""
     blocks = []
     if promises := _promise_items(record["promises"]):
         blocks.append(Block("promises", promises))
@@ -118,6 +119,9 @@ def later_blocks(record: Record) -> list[Block]:
         for title in ("assumptions", "warnings")
         if record[title]
     ]
+    if placement := record["placement"]:
+        heading, *lines = placement_lines(placement, record["target"])
+        blocks.append(Block(heading, [Item(line) for line in lines]))
     return [block.printable() for block in [*blocks, _target_block(record)]]
 
 

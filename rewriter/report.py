@@ -21,6 +21,7 @@ from rewriter.headline import headline
 from rewriter.loading import Loading
 from rewriter.model_facts import ModelFacts
 from rewriter.pictures import Picture
+from rewriter.placement.predict import PredictedPlacement
 from rewriter.printable import json_text
 from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
 
@@ -108,7 +109,7 @@ class Report:
         after: Operators of the rewritten model.
         promises: What the caller vouched for.
         target: Name of the target.
-        require: What the caller required: ``sequence-free``, ``loop-free``.
+        require: What the caller required: ``sequence-free``, ``loop-free``, ``on-device``.
         blocked: What keeps the model from ``target`` and ``require``; empty when reached. Its
             remedies were not tried.
         strategy: ``auto``, ``fuse`` or ``expand``.
@@ -121,6 +122,8 @@ class Report:
         given_loading: What became of the model as given at the runtime of the target; None where
             it was not handed to it.
         new: What the rewritten model declares.
+        placement: Where the nodes of the new model are predicted to run; None for a target without
+            a device.
         trials: Tries remedies when they are read; None where nothing can be tried.
         verification: What a comparison with the model as given showed, see
             `rewriter.proof_record`; None where there was none.
@@ -143,6 +146,7 @@ class Report:
     given: ModelFacts = dataclasses.field(default_factory=ModelFacts)
     given_loading: Loading | None = None
     new: ModelFacts = dataclasses.field(default_factory=ModelFacts)
+    placement: PredictedPlacement | None = None
     trials: HasRemedies | None = dataclasses.field(default=None, compare=False, repr=False)
     verification: Mapping[str, Any] | None = None
     pictures: Sequence[Picture] = dataclasses.field(default=(), compare=False, repr=False)
@@ -213,6 +217,7 @@ class Report:
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
             "loading": _loading_dict(self.loading),
+            "placement": None if self.placement is None else self.placement.to_dict(),
             "verification": self.verification,
             "bench": None if self.bench is None else self.bench.to_dict(),
         }

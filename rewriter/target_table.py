@@ -28,6 +28,8 @@ class Target:
         sequence_io: Whether inputs and outputs may be sequences.
         old_forms: Whether operators are written in the forms that old frontends know.
         ignores: Pairs of operator and attribute that it takes no notice of.
+        kernels: The table of the kernels of its device, by which placement is predicted; empty
+            where it has no device beside the host, or none is known.
         unrun: Why no backend runs a model for this target; empty where one does.
     """
 
@@ -43,6 +45,7 @@ class Target:
     sequence_io: bool = True
     old_forms: bool = False
     ignores: tuple[tuple[str, str], ...] = ()
+    kernels: str = ""
     unrun: str = ""
 
     def accepts(self, op_type: str) -> bool:
@@ -63,9 +66,10 @@ _VERSIONS = {"highest_opset": 26, "highest_ir": 13}
 
 _ROWS = (
     _onnxruntime("onnxruntime", **_VERSIONS),
-    _onnxruntime("onnxruntime-cuda", device="cuda", **_VERSIONS),
+    _onnxruntime("onnxruntime-cuda", device="cuda", kernels="cuda", **_VERSIONS),
     # It has no kernel for sequences or control flow: these run on the CPU, with copies.
-    _onnxruntime("onnxruntime-webgpu", device="webgpu", **_VERSIONS),
+    _onnxruntime("onnxruntime-webgpu", device="webgpu", kernels="webgpu", **_VERSIONS),
+    _onnxruntime("onnxruntime-dml", device="directml", kernels="dml", **_VERSIONS),
     # In the browser and on Node: the same kernels, but its API passes tensors only.
     _onnxruntime(
         "onnxruntime-web",
@@ -74,7 +78,25 @@ _ROWS = (
         unrun="it runs in a browser or in Node, not in Python",
     ),
     # onnx-tensorrt lists no sequence operator; opset as documented for TensorRT 11.
-    Target("tensorrt", loop=True, branch=True, scan=True, highest_opset=25, device="tensorrt"),
+    Target(
+        "tensorrt",
+        loop=True,
+        branch=True,
+        scan=True,
+        highest_opset=25,
+        device="tensorrt",
+        kernels="tensorrt",
+    ),
+    # Its documentation lists no sequence operator either.
+    Target(
+        "migraphx",
+        loop=True,
+        branch=True,
+        scan=True,
+        highest_opset=19,
+        device="migraphx",
+        kernels="migraphx",
+    ),
     # OpenVINO lowers some sequences at import, but only in certain patterns.
     Target(
         "openvino",
@@ -86,7 +108,7 @@ _ROWS = (
     ),
     # tract imports Scan, but does not return from optimising one with a MatMul in its body.
     Target("tract", branch=True, backend="tract", ignores=(("Resize", "antialias"),)),
-    Target("coreml", device="coreml"),
+    Target("coreml", device="coreml", kernels="coreml"),
     # These refuse Loop, or Scan with an open number of steps, or get it wrong.
     Target("iree", backend="iree", old_forms=True),
     Target("jaxonnxruntime", backend="jaxonnxruntime", old_forms=True),
@@ -114,6 +136,7 @@ ALIASES = {
     "cpu": "onnxruntime",
     "cuda": "onnxruntime-cuda",
     "webgpu": "onnxruntime-webgpu",
+    "dml": "onnxruntime-dml",
     "web": "onnxruntime-web",
     "trt": "tensorrt",
     "ov": "openvino",

@@ -28,7 +28,7 @@ __all__ = [
     "version_warnings",
 ]
 
-REQUIREMENTS = ("sequence-free", "loop-free")
+REQUIREMENTS = ("sequence-free", "loop-free", "on-device")
 
 
 class TargetError(RewriteError):

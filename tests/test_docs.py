@@ -116,6 +116,7 @@ def records() -> dict[str, Any]:
     return {
         "decided": decided().to_dict(),
         "verified": rewriter.rewrite(models / "dy_hstack.onnx", verify=True).report.to_dict(),
+        "placed": rewriter.explain(models / "dy_hstack.onnx", target="cuda").to_dict(),
         "remedies": rewriter.explain(models / "resize_crop.onnxtxt", tensor_io=True).to_dict(),
         "bench": Report([], OperatorCounts(), OperatorCounts(), bench=bench).to_dict(),
     }

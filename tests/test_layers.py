@@ -22,7 +22,10 @@ ALLOWED = {
 }
 # What only these files may import.
 ALONE = {
-    "onnxruntime": {"rewriter/backends/onnxruntime.py"},
+    "onnxruntime": {
+        "rewriter/backends/onnxruntime.py",
+        "rewriter/backends/optimized_graph.py",
+    },
     "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
     "openvino": {"rewriter/backends/openvino.py"},
     "tract": {"rewriter/backends/tract.py"},

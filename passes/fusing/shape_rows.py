@@ -127,6 +127,10 @@ def _scan(
             for position in inputs:
                 element = inner.op("SequenceAt", [one.sequence, position])
                 pieces += [inner.op("Shape", [element]), inner.ints(LAST)]
+            # What no shape can equal in its place; a constant, since a device would have to be
+            # handed any other fill, and with it the shapes.
+            if one.dims is not None:
+                fill = inner.ints(*[LAST] * STEP * (len(one.dims) + 1))
             row = inner.op("Concat", [*pieces, fill], {"axis": 0})
             row = inner.op("Slice", [row, inner.ints(0), width])
             row.type, row.shape = ir.TensorType(_INT64), ir.Shape([None])

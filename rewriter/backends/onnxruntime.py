@@ -28,7 +28,7 @@ from rewriter.backends.session import (
 from rewriter.backends.timed import run_watched
 from rewriter.run_watch import OverBudgetError, current_watch
 
-__all__ = ["DEVICES", "missing", "open_session", "provider_of"]
+__all__ = ["DEVICES", "missing", "open_session", "plain", "provider_of"]
 
 _PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -38,6 +38,7 @@ _PROVIDERS = {
     "webgpu": "WebGpuExecutionProvider",
     "coreml": "CoreMLExecutionProvider",
     "directml": "DmlExecutionProvider",
+    "migraphx": "MIGraphXExecutionProvider",
 }
 DEVICES = (*_PROVIDERS, "any other provider's name")
 
@@ -48,6 +49,8 @@ _INSTALL = {
     "TensorrtExecutionProvider": "install onnxruntime-gpu and TensorRT",
     "OpenVINOExecutionProvider": "install onnxruntime-openvino in place of onnxruntime",
     "WebGpuExecutionProvider": "install onnxruntime-ep-webgpu",
+    "DmlExecutionProvider": "install onnxruntime-directml in place of onnxruntime",
+    "MIGraphXExecutionProvider": "install onnxruntime-migraphx in place of onnxruntime",
 }
 # With a batch of 0 these end the process instead of failing (Scan divides by zero).
 _FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
@@ -132,7 +135,7 @@ class OnnxruntimeSession:
         except BackendError:
             raise
         except Exception as error:
-            message = f"onnxruntime refuses the model: {_plain(error)}"
+            message = f"onnxruntime refuses the model: {plain(error)}"
             raise BackendError(message, is_limit=True) from error
         _require_provider(self._session, provider)
         self._provider = provider
@@ -154,7 +157,7 @@ class OnnxruntimeSession:
         except OverBudgetError:
             raise
         except Exception as error:
-            raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
+            raise BackendError(f"onnxruntime fails: {plain(error)}") from error
         return dict(zip(self._outputs, results, strict=True))
 
     def placement(self, feeds: Mapping[str, Any]) -> Placement:
@@ -169,7 +172,7 @@ class OnnxruntimeSession:
                 session = _create(data, folder, self._provider, {}, str(Path(place) / "profile"))
                 self._run_on_device(session, as_arrays(feeds))
             except Exception as error:
-                raise BackendError(f"onnxruntime fails: {_plain(error)}") from error
+                raise BackendError(f"onnxruntime fails: {plain(error)}") from error
             return read_profile(Path(session.end_profiling()))
 
     def _run_on_device(self, session: Any, feeds: Mapping[str, Any]) -> list[Any]:
@@ -299,7 +302,7 @@ def _holds(graph: onnx.GraphProto, operators: set[str]) -> bool:
     )
 
 
-def _plain(error: BaseException) -> str:
+def plain(error: BaseException) -> str:
     """Return onnxruntime's message without its codes and the places in its source."""
     text = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", str(error))
     text = re.sub(r"/onnxruntime_src/\S+:\d+ .*?[)>] (?=[A-Z])", "", text, flags=re.DOTALL)

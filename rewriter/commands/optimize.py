@@ -27,6 +27,7 @@ from rewriter.commands.output import output_group
 from rewriter.proving import repaired, with_proof
 from rewriter.repairing import Ceilings
 from rewriter.result import Result
+from rewriter.serving import triton
 from rewriter.targets import TargetError
 from rewriter.trial import load_as_given, load_at_target
 
@@ -95,7 +96,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     options.refuse_overwriting(args.report, reads=[args.input, args.output, args.inputs])
     if not args.dry_run:
         options.refuse_overwriting(args.output, reads=[args.inputs])
-        _check_place(args.output)
+        _check_place(args.output, is_folder=args.tensor_io == "triton")
     with console.progress("reading"):
         model = options.read_model(args.input)
     if not args.dry_run:
@@ -142,6 +143,8 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     unused = [name.replace("_", "-") for name in kept if getattr(args, name) not in (None, False)]
     if args.no_verify and unused:
         return f"--{unused[0]} is for the verification, which --no-verify leaves out: drop one"
+    if args.tensor_io == "triton":
+        return _wrong_folder(args)
     if args.output == _STDOUT:
         return ""
     known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
@@ -151,7 +154,16 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     return ""
 
 
+def _wrong_folder(args: argparse.Namespace) -> str:
+    if args.output == _STDOUT or args.output.suffix:
+        return f"OUT is {str(args.output)!r}: name the folder of the model in Triton's repository"
+    return ""
+
+
 def _save(model: ir.Model, args: argparse.Namespace) -> None:
+    if args.tensor_io == "triton":
+        triton.write_repository(model, args.output)
+        return
     if args.output != _STDOUT:
         models.save(model, args.output, copy_weights=args.copy_weights)
         return
@@ -210,15 +222,17 @@ def _check_weights(model: ir.Model, args: argparse.Namespace) -> None:
         weights.place(
             protos.to_proto(model),
             weights.folders(model),
-            args.output.absolute(),
+            (
+                args.output / "1" / "model.onnx" if args.tensor_io == "triton" else args.output
+            ).absolute(),
             args.copy_weights,
         )
 
 
-def _check_place(output: Path) -> None:
+def _check_place(output: Path, *, is_folder: bool = False) -> None:
     """Refuse a place that cannot be written before any work is done."""
     folder = output.parent
-    if output == _STDOUT:
+    if output == _STDOUT or (is_folder and output.is_dir()):
         return
     if output.is_dir():
         raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")

@@ -88,7 +88,13 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         "--trust-types", action="store_true", help="promise: declared element dimensions hold"
     )
     group.add_argument(
-        "--tensor-io", action="store_true", help="pass sequence inputs and outputs as tensors"
+        "--tensor-io",
+        nargs="?",
+        const="tensors",
+        default="",
+        choices=("tensors", "triton"),
+        metavar="triton",
+        help="pass sequence inputs and outputs as tensors; triton: OUT is a folder for Triton",
     )
     group.add_argument(
         "--exact", action="store_true", help="batch nothing that could flip at a tie"
@@ -115,7 +121,7 @@ def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
         "uniform": tuple(args.uniform),
         "input_shapes": dict(args.input_shape) or None,
         "trust_types": args.trust_types,
-        "tensor_io": args.tensor_io,
+        "tensor_io": bool(args.tensor_io),
         "exact": args.exact,
         "require": tuple(args.require),
         "opset": args.opset,

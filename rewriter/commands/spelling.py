@@ -1,12 +1,12 @@
-"""What the user may have meant by a word that is not known."""
+"""How words of the command line are meant, those too that are not known."""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-__all__ = ["suggestion", "with_suggestion"]
+__all__ = ["join_tensor_io", "suggestion", "with_suggestion"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 _UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
@@ -32,3 +32,17 @@ def with_suggestion(message: str, options: Iterable[str]) -> str:
     if found := _UNKNOWN.search(message):
         return message + suggestion(found[1], options)
     return message
+
+
+_TENSORS = "--tensor-io=tensors"
+
+
+def join_tensor_io(words: Sequence[str]) -> list[str]:
+    """Join ``--tensor-io`` with what it asks for, so that it takes no model's name for that."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == _TENSORS and word == "triton":
+            joined[-1] = "--tensor-io=triton"
+        else:
+            joined.append(_TENSORS if word == "--tensor-io" else word)
+    return joined

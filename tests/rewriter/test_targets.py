@@ -311,7 +311,7 @@ def test_what_is_left_of_a_map_says_why_it_is() -> None:
         ("portable", "make its condition a constant where the model is made, or compute both"),
         (
             "coreml",
-            "has If: onnxruntime, onnxruntime-cuda, onnxruntime-webgpu, tensorrt, openvino",
+            "has If: onnxruntime, onnxruntime-cuda, onnxruntime-webgpu, onnxruntime-dml, tensorrt, migraphx, openvino",
         ),
     ],
 )

@@ -1,0 +1,128 @@
+"""Where the models of the zoo run on CUDA and WebGPU, to `benchmarks/PLACEMENT.md`.
+
+``python -m benchmarks.placement``. Predicted from tables of kernels; no device is needed. The
+tests compare the prediction with the providers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Iterator
+
+import onnx
+
+import rewriter
+from rewriter.placement.placing import place
+from rewriter.placement.predict import PredictedPlacement
+from rewriter.protos import from_proto
+from rewriter.target_table import find_target
+
+ROOT = pathlib.Path(__file__).parents[1]
+RESULTS = pathlib.Path(__file__).with_name("PLACEMENT.md")
+TARGETS = ("onnxruntime-cuda", "onnxruntime-webgpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementRow:
+    """One model on one target: as given, rewritten, and with tensors at its ends."""
+
+    name: str
+    given: PredictedPlacement | None
+    rewritten: PredictedPlacement | None
+    tensors: PredictedPlacement | None
+
+
+def measure(target: str) -> Iterator[PlacementRow]:
+    """Yield a row for each model of the zoo."""
+    for path in sorted((ROOT / "models").glob("*/*.onnx*")):
+        try:
+            model = _read(path)
+            given = place(from_proto(_copy(model)), find_target(target))
+        except Exception:  # a model that is not valid, which the zoo has, too
+            continue
+        forms = [_rewritten(model, target, tensor_io=tensor_io) for tensor_io in (False, True)]
+        yield PlacementRow(path.stem, given, *forms)
+
+
+def _read(path: pathlib.Path) -> onnx.ModelProto:
+    if path.suffix == ".onnxtxt":
+        return onnx.parser.parse_model(path.read_text("utf-8"))
+    return onnx.load(path)
+
+
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
+def _rewritten(
+    model: onnx.ModelProto, target: str, *, tensor_io: bool
+) -> PredictedPlacement | None:
+    try:
+        report = rewriter.rewrite(model, target=target, tensor_io=tensor_io).report
+    except rewriter.RewriteError:
+        return None
+    return report.placement
+
+
+def table(target: str, rows: list[PlacementRow]) -> str:
+    """Return the section of one target."""
+    titles = ("as given", "rewritten", "rewritten, `--tensor-io`")
+    forms = [[getattr(row, name) for row in rows] for name in ("given", "rewritten", "tensors")]
+    lines = [
+        f"## {target}",
+        "",
+        "| of the models | " + " | ".join(titles) + " |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    counted: dict[str, Callable[[PredictedPlacement], bool]] = {
+        "placed": lambda one: True,
+        "wholly on the device": lambda one: not one.host,
+        "on the host: arithmetic on shapes at most": _shapes_at_most,
+        "no copy": lambda one: not one.copies,
+        "copying in each iteration": lambda one: one.copies_per_iteration > 0,
+    }
+    for what, holds in counted.items():
+        counts = [sum(1 for one in form if one is not None and holds(one)) for form in forms]
+        lines.append(f"| {what} | " + " | ".join(map(str, counts)) + " |")
+    lines += [
+        "",
+        "Nodes on the device / on the host, copies (of them in each iteration):",
+        "",
+        "| model | " + " | ".join(titles) + " | on the host beside shapes, rewritten |",
+        "| --- | ---: | ---: | ---: | --- |",
+    ]
+    for row in rows:
+        cells = [_cell(one) for one in (row.given, row.rewritten, row.tensors)]
+        lines.append(f"| {row.name} | " + " | ".join([*cells, _left(row.rewritten)]) + " |")
+    return "\n".join([*lines, ""])
+
+
+def _shapes_at_most(one: PredictedPlacement) -> bool:
+    return all(node.is_shapes for node in one.host)
+
+
+def _cell(one: PredictedPlacement | None) -> str:
+    if one is None:
+        return "-"
+    return f"{one.device} / {len(one.host)}, {one.copies} ({one.copies_per_iteration})"
+
+
+def _left(one: PredictedPlacement | None) -> str:
+    nodes = [] if one is None else [node.op for node in one.host if not node.is_shapes]
+    return ", ".join(f"{nodes.count(op)} {op}" for op in dict.fromkeys(nodes))
+
+
+def main() -> None:
+    sections = [table(target, list(measure(target))) for target in TARGETS]
+    head = (
+        "# Placement\n\nWritten by `python -m benchmarks.placement`: predicted, and equal to what "
+        "the providers do where `tests/rewriter/test_placement.py` compares them.\n\n"
+    )
+    RESULTS.write_text(head + "\n".join(sections), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Operators in forms that a device has kernels for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from passes.batching.opening import open_functions
+from passes.builder import Builder
+from passes.graphs import all_graphs, is_default_domain
+from passes.names import make_names_unique
+from passes.plain_forms import FORMS
+from passes.splice import splice
+from passes.typing import Typing, type_values
+
+__all__ = ["WIDENED", "DeviceFormsPass", "HasKernel"]
+
+HasKernel = Callable[[ir.Node, ir.DataType | None], bool]
+"""Whether the device computes a node, with this type in the place of what it computes with."""
+
+_T = ir.DataType
+# Types that hold every value of another type, the cheapest first. int64 and uint64 have none.
+_WIDER = {
+    _T.BOOL: (_T.UINT8, _T.INT32, _T.FLOAT),
+    _T.INT8: (_T.INT32, _T.FLOAT),
+    _T.UINT8: (_T.INT32, _T.FLOAT),
+    _T.INT16: (_T.INT32, _T.FLOAT),
+    _T.UINT16: (_T.INT32, _T.FLOAT),
+    _T.INT32: (_T.DOUBLE,),
+    _T.UINT32: (_T.DOUBLE,),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moved:
+    """An operator that moves or compares values: in a wider type it computes the same.
+
+    Attributes:
+        inputs: Positions of the inputs that have the type.
+        is_cast_back: Whether the result has the type, too.
+    """
+
+    inputs: tuple[int, ...]
+    is_cast_back: bool = True
+
+
+WIDENED = {
+    "ArgMax": _Moved((0,), is_cast_back=False),
+    "ArgMin": _Moved((0,), is_cast_back=False),
+    "Equal": _Moved((0, 1), is_cast_back=False),
+    "Expand": _Moved((0,)),
+    "GatherND": _Moved((0,)),
+    "NonZero": _Moved((0,), is_cast_back=False),
+    "Pad": _Moved((0, 2)),
+    "Where": _Moved((1, 2)),
+}
+# ONNX defines them by operators that devices have; their kernels, where there are any, are not.
+_OPENED = frozenset({"CenterCropPad"})
+
+
+class DeviceFormsPass(ir.passes.InPlacePass):
+    """Write what a device has no kernel for in an equal form that it has kernels for.
+
+    1. CenterCropPad is opened.
+    2. What only moves or compares values computes the same in a wider type, between Casts.
+    3. A product of a few sizes is written by Mul.
+    """
+
+    def __init__(self, has_kernel: HasKernel) -> None:
+        """Set up the pass.
+
+        Args:
+            has_kernel: Tells what the device computes.
+        """
+        super().__init__()
+        self._has_kernel = has_kernel
+
+    def call(self, model: ir.Model) -> ir.passes.PassResult:
+        """Rewrite the main graph and subgraphs."""
+        modified = open_functions(model, [model.graph], stays=self._stays)
+        found = [
+            node
+            for graph in all_graphs(model)
+            for node in graph
+            if is_default_domain(node) and (node.op_type in WIDENED or node.op_type == _PRODUCT)
+        ]
+        typing = type_values(model) if found else None
+        for node in found:
+            builder = Builder(node.name or node.op_type)
+            new = None if typing is None else self._form(node, typing, builder)
+            if new is None:
+                continue
+            for made in builder.nodes:
+                made.metadata_props.update(node.metadata_props)
+            splice(builder, node, zip(node.outputs, new, strict=True))
+            modified = True
+        if modified:
+            make_names_unique(model)
+        return ir.passes.PassResult(model, modified)
+
+    def _stays(self, node: ir.Node) -> bool:
+        is_opened = is_default_domain(node) and node.op_type in _OPENED
+        return not is_opened or self._has_kernel(node, None)
+
+    def _form(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+        moved = WIDENED.get(node.op_type, _Moved((0,)))
+        value = node.inputs[moved.inputs[0]]
+        given = None if value is None else typing.dtype(value)
+        if given is None or self._has_kernel(node, given):
+            return None
+        if node.op_type == _PRODUCT:
+            return FORMS["", _PRODUCT](node, typing, builder)
+        for wide in _WIDER.get(given, ()):
+            if self._has_kernel(node, wide):
+                return _widened(node, moved, given, wide, builder)
+        return None
+
+
+_PRODUCT = "ReduceProd"
+
+
+def _widened(
+    node: ir.Node, moved: _Moved, given: ir.DataType, wide: ir.DataType, builder: Builder
+) -> list[ir.Value]:
+    """Record a node in a wider type, between Casts."""
+    inputs = [
+        builder.op("Cast", [value], {"to": wide.value})
+        if position in moved.inputs and value is not None
+        else value
+        for position, value in enumerate(node.inputs)
+    ]
+    result = builder.op(node.op_type, inputs, node.attributes)
+    return [builder.op("Cast", [result], {"to": given.value}) if moved.is_cast_back else result]

@@ -1,0 +1,96 @@
+"""The placement of a model on a target, and what of it a requirement forbids."""
+
+from __future__ import annotations
+
+import onnx
+import onnx.inliner
+import onnx_ir as ir
+
+from passes.typing import TypeValuesPass
+from rewriter import protos
+from rewriter.backends.optimized_graph import before_placement
+from rewriter.backends.session import BackendError
+from rewriter.model_facts import model_facts
+from rewriter.models import folder_of, share
+from rewriter.placement.kernel_table import KernelTable, load_table
+from rewriter.placement.predict import HostNode, PredictedPlacement, predict
+from rewriter.report import Unreached
+from rewriter.target_table import Target
+
+__all__ = ["MOST_BYTES", "off_device", "place"]
+
+MOST_BYTES = 2**28
+"""The most weights that onnxruntime reads only to show what it makes of a model."""
+_HALF = {"bfloat16", "float16"}
+# What WebGPU computes with channels last.
+_CHANNELS_LAST = {"Conv", "ConvTranspose", "Resize", "InstanceNormalization", "BatchNormalization"}
+
+
+def place(model: ir.Model, target: Target) -> PredictedPlacement | None:
+    """Predict where the nodes of a model will run; None for a target without a device.
+
+    Args:
+        model: The rewritten model; it is not changed.
+        target: Its target.
+    """
+    if not target.kernels:
+        return None
+    table = load_table(target.kernels)
+    # An initializer that is read from a file takes part like any other, unread.
+    copy = protos.to_proto(share(model))
+    notes = []
+    if table.kind == "list":
+        notes.append(f"by the list of operators that {table.runtime} documents")
+    elif reason := _too_much(model):
+        notes.append(f"counted without onnxruntime's own optimization: {reason}")
+    else:
+        try:
+            copy = before_placement(copy, folder_of(model))
+        except BackendError as error:
+            notes.append(f"counted without onnxruntime's own optimization: {error}")
+    if copy.functions:
+        copy = onnx.inliner.inline_local_functions(copy)
+    loaded = protos.from_proto(copy)
+    TypeValuesPass()(loaded)
+    found = predict(loaded, table, "; ".join([*notes, *_layout_note(loaded, table)]))
+    return found
+
+
+def _too_much(model: ir.Model) -> str:
+    if model_facts(model).weight_bytes > MOST_BYTES:
+        return "the weights are large"
+    values = (value for node in model.graph.all_nodes() for value in node.outputs)
+    if any(value.dtype is not None and value.dtype.name.lower() in _HALF for value in values):
+        return "the host computes half-precision floats in another type"
+    return ""
+
+
+def _layout_note(model: ir.Model, table: KernelTable) -> list[str]:
+    operators = {node.op_type for node in model.graph.all_nodes()}
+    if table.device != "WebGPU" or not any(
+        op in _CHANNELS_LAST or op.endswith("Pool") for op in operators
+    ):
+        return []
+    return ["Transpose nodes that WebGPU puts around what it computes channels last do not count"]
+
+
+def off_device(placement: PredictedPlacement) -> list[Unreached]:
+    """List the nodes on the host as what keeps a model from being wholly on the device."""
+    return [
+        Unreached(one.path, one.op, _why(one), _remedy(one), cause=one.reason)
+        for one in placement.host
+    ]
+
+
+def _why(one: HostNode) -> str:
+    return f"on-device rules out a node on the host; {one.reason}"
+
+
+def _remedy(one: HostNode) -> str:
+    if one.is_shapes:
+        return (
+            "promise the dimensions of the inputs with --input-shape, which leaves less to compute"
+        )
+    if " (has " in one.reason:
+        return "cast to a type that has a kernel where the model is made"
+    return "compute it by other operators where the model is made"

@@ -1,0 +1,152 @@
+"""Predicts where each node of a model will run, from the table of a provider's kernels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import local_name, subgraphs
+from rewriter.placement.attributes import host_attribute
+from rewriter.placement.copies import count_copies
+from rewriter.placement.host_rule import shape_arithmetic
+from rewriter.placement.kernel_table import Kernel, KernelTable
+
+__all__ = ["HostNode", "PredictedPlacement", "predict"]
+
+SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
+
+
+@dataclasses.dataclass(frozen=True)
+class HostNode:
+    """A node that will run on the host.
+
+    Attributes:
+        path: Its path through subgraphs.
+        op: Its operator.
+        reason: Why it is not on the device.
+        is_shapes: Whether the device has a kernel, and the runtime keeps the node on the host.
+    """
+
+    path: str
+    op: str
+    reason: str
+    is_shapes: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictedPlacement:
+    """Where the nodes of a model will run.
+
+    Attributes:
+        provider: The execution provider.
+        runtime: The runtime that the tables were read from.
+        device: The number of nodes on the device.
+        host: The nodes on the host.
+        copies: How many values are copied between the two, each graph counted once.
+        copies_per_iteration: How many of them are copied in every iteration of a loop.
+        looped: The loops with copies in each iteration, by path, and how many.
+        note: What keeps the prediction from being exact; empty where nothing is known to.
+    """
+
+    provider: str
+    runtime: str
+    device: int
+    host: tuple[HostNode, ...]
+    copies: int
+    copies_per_iteration: int
+    looped: tuple[tuple[str, int], ...] = ()
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the placement as plain values."""
+        return {
+            "provider": self.provider,
+            "runtime": self.runtime,
+            "device": self.device,
+            "host": [{"path": one.path, "op": one.op, "reason": one.reason} for one in self.host],
+            "copies": self.copies,
+            "copies_per_iteration": self.copies_per_iteration,
+            "loops_that_copy": [{"path": path, "copies": n} for path, n in self.looped],
+            "note": self.note,
+        }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """A graph of the model, where it stands."""
+
+    graph: ir.Graph
+    prefix: str
+    loop: str
+
+
+def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPlacement:
+    """Return where the nodes of a model will run.
+
+    Args:
+        model: The model as its runtime optimizes it before it places nodes, values typed, without
+            model-local functions.
+        table: The kernels of the provider.
+        note: What to tell beside it.
+    """
+    count, copies = 0, 0
+    host: list[HostNode] = []
+    looped: dict[str, int] = {}
+    for place in _places(_Place(model.graph, "", "")):
+        found = {
+            node: _kernel(node, table, model.opset_imports)
+            for node in place.graph
+            if node.op_type != "Constant" or node.domain
+        }
+        kernels = {node: one for node, one in found.items() if isinstance(one, Kernel)}
+        kept = set[ir.Node]()
+        if table.kind != "list":
+            kept = shape_arithmetic(place.graph, kernels, through=table.kind != "plugin")
+        placed = {node: one for node, one in kernels.items() if node not in kept}
+        count += len(placed)
+        for number, node in enumerate(place.graph):
+            if node not in found or node in placed:
+                continue
+            reason = SHAPES if node in kept else str(found[node])
+            path = place.prefix + local_name(node, number)
+            host.append(HostNode(path, node.op_type, reason, node in kept))
+        made = count_copies(place.graph, placed)
+        copies += made
+        if place.loop and made:
+            looped[place.loop] = looped.get(place.loop, 0) + made
+    told = tuple(looped.items())
+    inside = sum(looped.values())
+    return PredictedPlacement(
+        table.provider, table.runtime, count, tuple(host), copies, inside, told, note
+    )
+
+
+def _places(place: _Place) -> Iterator[_Place]:
+    yield place
+    for number, node in enumerate(place.graph):
+        path = place.prefix + local_name(node, number)
+        for name, inner in subgraphs(node):
+            loop = path if node.op_type in ("Loop", "Scan") else place.loop
+            yield from _places(_Place(inner, f"{path}/{name}/", loop))
+
+
+def _kernel(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Kernel | str:
+    version = _version(node, imports)
+    found = table.find(node, version)
+    if isinstance(found, Kernel) and (name := host_attribute(node, table.device)):
+        return f"no {table.device} kernel for this {name!r}"
+    return found
+
+
+def _version(node: ir.Node, imports: dict[str, int]) -> int | None:
+    """Return the version of a node's operator; None where there is no schema."""
+    opset = imports.get(node.domain, imports.get("ai.onnx", 1) if not node.domain else 1)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
+    except onnx.defs.SchemaError:
+        return None
+    return schema.since_version

@@ -89,9 +89,11 @@ class Batched:
         Raises:
             Decline: The rank is unknown.
         """
-        if self.type.dims is None:
-            raise Decline(Code.UNKNOWN_RANK, f"nothing tells the rank of '{self.value.name}'")
-        return self.type.dims
+        if self.type.dims is not None:
+            return self.type.dims
+        if self.flat is not None:
+            return (None,) * len(self.flat.order)
+        raise Decline(Code.UNKNOWN_RANK, f"nothing tells the rank of '{self.value.name}'")
 
     @property
     def rank(self) -> int:

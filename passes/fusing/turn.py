@@ -106,6 +106,8 @@ class Turn:
                     break
                 plans.append(found)
             for plan in plans[::-1] if kept is None else ():
+                if plan.site.node.graph is None:  # only a Map that is gone has read it
+                    continue
                 decision = apply_fusion(plan, self._facts, Draft())
                 if decision is not plan.decision and plan is plans[-1]:
                     kept = decision

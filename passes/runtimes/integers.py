@@ -17,6 +17,7 @@ from passes.runtimes.types import Types
 __all__ = ["clipped", "compared", "extremum", "is_at_risk", "signs"]
 
 _HALF = 2**31
+_INTEGERS_COMPARED = 12
 _COUNTS = frozenset({"Shape", "Size", "NonZero", "ArgMax", "ArgMin", "SequenceLength"})
 """Operators whose results are counts or positions."""
 
@@ -46,7 +47,12 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
     """Whether a node compares int64 numbers that may be beyond 32 bits.
 
     Counts of what a model holds in memory, and what is computed of them, are taken to be within.
+    Before opset 12 there is no Max and Min of integers at all.
     """
+    if node.op_type in ("Max", "Min") and types.opset < _INTEGERS_COMPARED:
+        first = node.inputs[0]
+        dtype = None if first is None else types.dtype(first)
+        return dtype is not None and dtype.is_integer()
     values = node.inputs if node.op_type in ("Max", "Min", "Clip") else node.inputs[:1]
     far = 0
     for value in values:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graphs import all_graphs, graphs_inside, is_default_domain
+from passes.graphs import all_graphs, default_opset, graphs_inside, is_default_domain
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -22,6 +22,11 @@ class Types:
     def __init__(self, model: ir.Model) -> None:
         """Describe a model that does not change while it is asked about."""
         self._model = model
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's operators."""
+        return default_opset(self._model)
 
     @functools.cached_property
     def _typing(self) -> Typing:

@@ -379,3 +379,13 @@ def test_it_is_the_last_pass(target: str) -> None:
     names: list[str] = []
     rewrite(parse(text), target=target, on_pass=lambda name, model: names.append(name))
     assert names[-1] == "SidestepDefectsPass"
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+def test_integers_are_compared_without_what_an_old_opset_lacks(op_type: str) -> None:
+    text = f"g (int64[N] x, int64[N] y) => (int64[N] r) {{ r = {op_type}(x, y) }}"
+    model = ir.from_proto(parse(text, opset=11))
+    SidestepDefectsPass()(model)
+    assert op_type not in operators(model)
+    found = run(ir.to_proto(model), {"x": np.array([1, 5]), "y": np.array([3, 2])})
+    assert found.tolist() == {"Max": [3, 5], "Min": [1, 2]}[op_type]

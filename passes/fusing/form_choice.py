@@ -9,7 +9,6 @@ from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graphs import walk_nodes
-from passes.loops.copied_samples import can_share
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
@@ -110,9 +109,9 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     if site.sequences:
         return None
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
-    most = next(needed, _MOST_COPIED if can_share(site) else 1)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    return min(most, _MOST_NODES // max(nodes, 1)) if can_share(site) else min(most, 1)
+    largest = _MOST_COPIED if all(r.kind == "stacked" for r in site.results) else 1
+    return min(next(needed, largest), largest, _MOST_NODES // max(nodes, 1))
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

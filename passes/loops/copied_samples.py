@@ -14,19 +14,11 @@ from passes.loops.writer import LoopWriter
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 
-__all__ = ["CopiedSamples", "can_share"]
-
-_TIERS = (1, 4)
-"""The numbers of samples up to which there is a branch of its own."""
+__all__ = ["CopiedSamples"]
 
 
 class CopiedSamples:
-    """Copies of the body of a map, in one branch for one sample, and in others for more.
-
-    The copies behind the last sample take that one once more, and what they yield is cut: 3
-    copies for 2 samples read samples 0, 1 and 1, and two rows are left. So all results have to
-    be stacked; others have one copy, for one sample.
-    """
+    """Copies of the body of a map, as many as there are samples: a branch for each number."""
 
     def __init__(self, site: MapSite, typings: Typings) -> None:
         """Set up the copies of a map."""
@@ -59,42 +51,24 @@ class CopiedSamples:
             lambda inner: no_samples(inner, self._site, self._typings),
         )
 
-    def _write_some(self, builder: Builder, count: ir.Value, most: int) -> Sequence[ir.Value]:
-        tiers = [*(tier for tier in _TIERS if tier < most), most]
-        return self._write_tiers(builder, count, 1, tiers)
-
-    def _write_tiers(
-        self, builder: Builder, count: ir.Value, least: int, tiers: Sequence[int]
+    def _write_some(
+        self, builder: Builder, count: ir.Value, most: int, least: int = 1
     ) -> Sequence[ir.Value]:
-        """Record a branch for each tier; there are at least ``least`` samples."""
-        most, *more = tiers
-        if not more:
-            return self._write_shared(builder, count, least, most)
+        if most == least:
+            return self._write_copies(builder, most)
         return write_if(
             builder,
             self._site,
             self._typings,
-            builder.op("Less", [count, builder.scalar(most + 1)]),
-            lambda inner: self._write_shared(inner, count, least, most),
-            lambda inner: self._write_tiers(inner, count, most + 1, more),
+            builder.op("Equal", [count, builder.scalar(least)]),
+            lambda inner: self._write_copies(inner, least),
+            lambda inner: self._write_some(inner, count, most, least + 1),
         )
 
-    def _write_shared(
-        self, builder: Builder, count: ir.Value, least: int, most: int
-    ) -> list[ir.Value]:
-        """Record copies for ``least`` to ``most`` samples."""
-        numbers = [builder.scalar(i) for i in range(least)]
-        if most > least:
-            last = builder.op("Sub", [count, builder.scalar(1)])
-            numbers += [builder.op("Min", [builder.scalar(i), last]) for i in range(least, most)]
-        return self._write_copies(builder, count, numbers)
-
-    def _write_copies(
-        self, builder: Builder, count: ir.Value, numbers: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        samples = [self._copy(builder, number) for number in numbers]
+    def _write_copies(self, builder: Builder, count: int) -> list[ir.Value]:
+        samples = [self._copy(builder, builder.scalar(number)) for number in range(count)]
         return [
-            _joined(builder, result, [sample[result.output] for sample in samples], count)
+            _joined(builder, result, [sample[result.output] for sample in samples])
             for result in self._site.results
         ]
 
@@ -109,11 +83,6 @@ class CopiedSamples:
         outputs = writer.apply_body(builder, number)
         _read_rows_at_once(builder, first, number)
         return outputs
-
-
-def can_share(site: MapSite) -> bool:
-    """Whether more than one copy of a map's body can stand in one branch."""
-    return all(result.kind == "stacked" for result in site.results)
 
 
 def _read_rows_at_once(builder: Builder, first: int, number: ir.Value) -> None:
@@ -166,18 +135,12 @@ def _is(value: ir.Value | None, number: ir.Value) -> bool:
     return value is number
 
 
-def _joined(
-    builder: Builder, result: MapResult, values: list[ir.Value], count: ir.Value
-) -> ir.Value:
-    """Return a result of the copies; those behind the last sample are cut."""
+def _joined(builder: Builder, result: MapResult, values: list[ir.Value]) -> ir.Value:
+    """Return a result of the copies."""
     if result.kind == "sequence":
         return builder.op("SequenceConstruct", values)
     if result.kind == "concatenated":
         return builder.op("Concat", values, {"axis": result.axis})
     axes = builder.ints(result.axis)
     rows = [builder.op("Unsqueeze", [value, axes]) for value in values]
-    if len(rows) == 1:
-        return rows[0]
-    joined = builder.op("Concat", rows, {"axis": result.axis})
-    end = builder.op("Unsqueeze", [count, builder.ints(0)])
-    return builder.op("Slice", [joined, builder.ints(0), end, axes])
+    return rows[0] if len(rows) == 1 else builder.op("Concat", rows, {"axis": result.axis})

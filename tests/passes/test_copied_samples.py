@@ -122,10 +122,10 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
     return [*graph.node, *(node for one in inner for node in _nodes(one))]
 
 
-def test_one_branch_holds_the_copies_for_several_numbers_of_samples() -> None:
+def test_each_number_of_samples_has_a_branch() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
     asked = [node for node in _nodes(after.graph) if node.op_type == "If"]
-    assert len(asked) == 4  # more than have copies, equally long ones, one sample, up to four
+    assert len(asked) == 6  # more than have copies, equally long ones, 1, 2, 3 or 4 samples
 
 
 def test_no_samples_go_with_the_many() -> None:

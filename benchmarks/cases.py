@@ -266,6 +266,7 @@ FAMILIES: Mapping[str, Family] = {
     "position-wise block, ragged, sequence in and out": functools.partial(
         ragged.position_wise, sequences=True
     ),
+    "two layers of 256 with weights of the model, ragged (guarded)": ragged.wide_layers,
     "cumulative 3 x 3 products, groups of 1 to 199": ragged.cumulative_products,
     "pixels of images of about 8 x 8, joined": functools.partial(ragged.images, side=8),
     "pixels of images of about 128 x 128, joined": functools.partial(ragged.images, side=128),

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.workload import Case, draw, model
 from rewriter.pipeline import rewrite
 
-__all__ = ["cumulative_products", "images", "position_wise"]
+__all__ = ["cumulative_products", "images", "position_wise", "wide_layers"]
 
 _BLOCK = """h = MatMul ({x}, w1) h1 = Add (h, b1) h2 = Relu (h1) h3 = MatMul (h2, w2)
             h4 = Add (h3, b2) r = Add ({x}, h4)
@@ -61,6 +61,21 @@ def position_wise(samples: int, *, sequences: bool) -> Case:
     packed = {"x": draw(0, sum(rows), 32), "lengths": np.array(rows, np.int64)}
     name = f"position-wise block, {samples:,} ragged samples, tensor in and out"
     return Case(name, model(given, weights), model(hand, weights), packed)
+
+
+def wide_layers(samples: int) -> Case:
+    """Two layers of 256 on lists of samples of 1 to 6 rows; the weights are the model's."""
+    weights = {"w1": draw(1, 256, 256), "w2": draw(2, 256, 256)}
+    given = """
+    mapped (seq(float[N, 256]) xs) => (seq(float[N, 256]) ys) {
+      ys = SequenceMap (xs) <body = per_sample (float[N, 256] a) => (float[N, 256] b) {
+        h = MatMul (a, w1)  r = Relu (h)  b = MatMul (r, w2)
+      }>
+    }"""
+    feeds = {"xs": [draw(i, 1 + i % 6, 256) for i in range(samples)]}
+    return Case(
+        f"two layers of 256, {samples:,} ragged samples", model(given, weights), None, feeds
+    )
 
 
 def cumulative_products(groups: int, most: int = 199) -> Case:

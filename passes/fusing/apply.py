@@ -175,9 +175,12 @@ def _write_asked(
 ) -> Sequence[ir.Value]:
     """Ask what the fused bodies rely on, and write them and the branch behind them."""
     questions = Questions(builder, plan, typings, count)
-    last = _writes_last(plan, typings, questions, count)
-    loop = last if plan.is_guarded else _writes_loop(plan, typings, count)
-    write = last if plan.is_guarded else _writes(plan.fused[None], typings, loop)
+    if plan.is_guarded:
+        loop = _writes_unguarded_loop(plan, typings, questions, count)
+        write = loop if plan.rest is None else _writes_rest(plan, plan.rest, typings, questions)
+    else:
+        loop = _writes_loop(plan, typings, count)
+        write = _writes(plan.fused[None], typings, loop)
     for check, fused in reversed(plan.fused.items()):
         if check is not None:
             holds = questions.holds(check)
@@ -223,26 +226,43 @@ def _writes_choice(
     return lambda inner: write_if(inner, site, typings, condition, write_then, write_else)
 
 
-def _writes_last(
+def _writes_rest(
+    plan: FusionPlan, rest: FusedBody, typings: Typings, questions: Questions
+) -> Branch:
+    """Return what writes the branch of no guard, of which a part is batched without one."""
+    sources = {
+        inner: _read_unguarded(plan, inner, source, typings, questions)
+        for inner, source in rest.sources.items()
+    }
+    body = dataclasses.replace(rest, sources=sources)
+    return lambda inner: body.write(inner, typings)
+
+
+def _writes_unguarded_loop(
     plan: FusionPlan, typings: Typings, questions: Questions, count: ir.Value
 ) -> Branch:
-    """Return what writes the branch of no guard: a loop, or what is batched without one.
-
-    It reads a sequence through its hidden type where numbers are declared of the elements, which
-    may be false there. Elsewhere onnxruntime gains from the declared type: values of one shape
-    share their memory.
-    """
-
-    def read_from(inner: ir.Value, source: ElementSource) -> ElementSource:
-        dims = typings.declared.dims(inner)
-        if dims is not None and not any(isinstance(d, int) for d in dims):
-            return source
-        return source.through(lambda s: questions.hidden(s) if s in plan.guarded else s)
-
-    if plan.rest is not None:
-        sources = {inner: read_from(inner, s) for inner, s in plan.rest.sources.items()}
-        rest = dataclasses.replace(plan.rest, sources=sources)
-        return lambda inner: rest.write(inner, typings)
-    elements = [(inner, read_from(inner, source)) for inner, source in plan.site.elements]
+    """Return what writes the branch of no guard as a loop."""
+    elements = [
+        (inner, _read_unguarded(plan, inner, source, typings, questions))
+        for inner, source in plan.site.elements
+    ]
     other = dataclasses.replace(plan.site, elements=elements)
     return lambda inner: write_by_count(inner, other, typings, plan.loop, count)
+
+
+def _read_unguarded(
+    plan: FusionPlan,
+    inner: ir.Value,
+    source: ElementSource,
+    typings: Typings,
+    questions: Questions,
+) -> ElementSource:
+    """Return a sequence through its hidden type where numbers are declared of the elements.
+
+    They may be false behind no guard. Elsewhere onnxruntime gains from the declared type: values
+    of one shape share their memory.
+    """
+    dims = typings.declared.dims(inner)
+    if dims is not None and not any(isinstance(d, int) for d in dims):
+        return source
+    return source.through(lambda s: questions.hidden(s) if s in plan.guarded else s)

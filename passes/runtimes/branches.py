@@ -67,8 +67,7 @@ def _run_time_tensors(node: ir.Node, types: Types) -> Iterator[ir.Value]:
     """Yield tensors that the branches of an If read, and that are no constants."""
     for _, branch in subgraphs(node):
         for value in captured_values(branch):
-            is_tensor = isinstance(value.type, ir.TensorType) or types.dtype(value) is not None
-            if is_tensor and _constant_makers(value, types) is None:
+            if types.is_tensor(value) and _constant_makers(value, types) is None:
                 yield value
 
 

@@ -18,6 +18,14 @@ from tests.property.programs import COUNTS, draw_program
 SOME = range(200)
 MANY = range(200, 12200)
 """Of these each is rewritten by one strategy, in turn."""
+WRONG_AT_FIRST = (
+    (300116, "fuse"),
+    (325466, "fuse"),
+    (325580, "fuse"),
+    (200871, "auto"),
+    (503230, "promised"),
+    (503326, "promised"),
+)
 CHUNK = 8
 
 FAMILIES = 18
@@ -49,6 +57,10 @@ def _judge(trials: Iterable[tuple[int, str]]) -> None:
 @pytest.mark.parametrize("seeds", _chunks(SOME), ids=_name)
 def test_a_random_body_comes_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
+
+
+def test_bodies_that_came_out_wrong_at_first() -> None:
+    _judge(WRONG_AT_FIRST)
 
 
 @pytest.mark.full

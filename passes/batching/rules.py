@@ -118,7 +118,9 @@ register("Softmax LogSoftmax LpNormalization", normalization.along_axis, total=T
 register("Hardmax", normalization.along_axis, discrete=True)
 register("LayerNormalization", normalization.trailing_normalization, since=17, rounding=True)
 register("RMSNormalization", normalization.trailing_normalization, since=23, rounding=True)
-register("MeanVarianceNormalization", normalization.mean_variance_normalization, since=9)
+register(
+    "MeanVarianceNormalization", normalization.mean_variance_normalization, since=9, rounding=True
+)
 register("BatchNormalization", normalization.batch_normalization, since=9)
 register("InstanceNormalization", normalization.instance_normalization, since=6)
 register("GroupNormalization", normalization.group_normalization, since=18, rounding=True)

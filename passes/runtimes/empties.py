@@ -75,7 +75,11 @@ def is_by_a_vector(node: ir.Node, types: Types) -> bool:
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The vector as a matrix of one column."""
     left, right = node.inputs
-    column = builder.op("Unsqueeze", [right, builder.ints(1)])
+    known = constant_value(right)
+    if known is not None:
+        column = builder.constant(known[:, np.newaxis])
+    else:
+        column = builder.op("Unsqueeze", [right, builder.ints(1)])
     if right is not None and right.type is not None and right.shape is not None:
         column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
     product = builder.op("MatMul", [left, column])

@@ -15,7 +15,8 @@ assert rules
 ROUNDING = """
     Acos Acosh Asin Asinh Atan Atanh Attention CausalConvWithState Celu Conv ConvTranspose Cos
     Cosh DFT DeformConv Einsum Elu Erf Exp GRU Gelu Gemm GroupNormalization LSTM
-    LayerNormalization LinearAttention Log MatMul Mish NegativeLogLikelihoodLoss Pow
+    LayerNormalization LinearAttention Log MatMul MeanVarianceNormalization Mish
+    NegativeLogLikelihoodLoss Pow
     RMSNormalization RNN Range ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMean
     ReduceProd ReduceSum ReduceSumSquare Resize STFT Selu Sigmoid Sin Sinh
     SoftmaxCrossEntropyLoss Softplus Swish Tan Tanh

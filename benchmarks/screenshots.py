@@ -39,7 +39,7 @@ SHOWN = {
 }
 """The reports that are shown, by the name of the picture."""
 _VERIFIED = ("report-hstack", "report-embedding-bag")
-"""Those of which the verification is shown too."""
+"""The reports that show their verification too."""
 BENCHED = "exported/seqmap_mlp_ragged_rows.onnx"
 BENCHED_PICTURE = "bench-ragged-rows"
 _WIDTH, _MOST_HEIGHT = 960, 1200

@@ -94,19 +94,20 @@ def _reads_places(
     node = operator(read, body)
     if node is None or node.inputs[0] is None or skip_identities(node.inputs[0]) is not inner:
         return False
-    places = _last_axis(indices, body)
-    if places is None:
-        return False
     if node.op_type == "Gather":
-        is_first = node.attributes.get_int("axis", 0) == 0
-        at = node.inputs[1]
-        is_same = at is not None and skip_identities(at) is skip_identities(places)
-        return is_first and is_same and evaluator.rank(places) == 0
-    return node.op_type == "Slice" and _is_range(node, places, inner, body, evaluator)
+        places, at = _with_axis(indices, 0, body), node.inputs[1]
+        if places is None or at is None or node.attributes.get_int("axis", 0) != 0:
+            return False
+        is_same = skip_identities(at) is skip_identities(places)
+        return is_same and evaluator.rank(places) == 0
+    places = _with_axis(indices, 1, body)
+    if places is None or node.op_type != "Slice":
+        return False
+    return _is_range(node, places, inner, body, evaluator)
 
 
-def _last_axis(indices: ir.Value, body: ir.Graph) -> ir.Value | None:
-    """Return places to which an axis of 1 is added at the end, None if they are not made so."""
+def _with_axis(indices: ir.Value, rank: int, body: ir.Graph) -> ir.Value | None:
+    """Return places of a rank that gain an axis of 1 at the end, None if they are not made so."""
     node = operator(skip_identities(indices), body)
     if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
         return None
@@ -114,7 +115,7 @@ def _last_axis(indices: ir.Value, body: ir.Graph) -> ir.Value | None:
     if axes is None:
         given = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
         axes = None if given is None else given.reshape(-1).tolist()
-    return node.inputs[0] if axes is not None and list(axes) in ([-1], [0], [1]) else None
+    return node.inputs[0] if axes is not None and list(axes) in ([-1], [rank]) else None
 
 
 def _is_range(

@@ -113,7 +113,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
         joins = find_read_back(node, carried.inner, body, facts.evaluator)
-        if joins is None:
+        if joins is None or not _keeps_nan(joins.reduction, dtype):
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
     if indices in dependent or updates in dependent:
@@ -135,6 +135,14 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
     return Write(carried, terms, node, index, reduction, rounds, nodes)
+
+
+def _keeps_nan(reduction: str, dtype: ir.DataType | None) -> bool:
+    """Whether a scatter joins numbers as the operator of that name does.
+
+    Max and Min of a NaN are NaN; a scatter that compares may leave the other number.
+    """
+    return reduction in ("add", "mul") or (dtype is not None and dtype.is_integer())
 
 
 def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:

@@ -229,7 +229,7 @@ def _writes_choice(
 def _writes_rest(
     plan: FusionPlan, rest: FusedBody, typings: Typings, questions: Questions
 ) -> Branch:
-    """Return what writes the branch of no guard, of which a part is batched without one."""
+    """Return what writes the branch of no guard where a part is batched all the same."""
     sources = {
         inner: _read_unguarded(plan, inner, source, typings, questions)
         for inner, source in rest.sources.items()

@@ -19,7 +19,7 @@ from passes.typing import ValueType
 __all__ = ["Estimate", "flat_estimates", "flat_note"]
 
 COUNT, SIZES = 256, (400, 500)
-"""How many images are supposed, and of which height and width."""
+"""How many images are supposed, and their height and width."""
 
 REST = 3
 """What a further dimension is that is not known."""

@@ -61,7 +61,7 @@ class FusionFacts:
 
         Args:
             site: The map that reads them.
-            is_promised: Whether to return those of which it is promised, or the others.
+            is_promised: Whether to return those with a promise, or the others.
         """
         found: dict[ir.Value, None] = {}
         for _, source in site.elements:

@@ -66,13 +66,13 @@ class CopiedSamples:
         )
 
     def _write_copies(self, builder: Builder, count: int) -> list[ir.Value]:
-        samples = [self._copy(builder, builder.scalar(number)) for number in range(count)]
+        samples = [self._copy(builder, number) for number in range(count)]
         return [
             _joined(builder, result, [sample[result.output] for sample in samples])
             for result in self._site.results
         ]
 
-    def _copy(self, builder: Builder, number: ir.Value) -> list[ir.Value]:
+    def _copy(self, builder: Builder, number: int) -> list[ir.Value]:
         """Record the body for one sample and return its outputs."""
         sources = [
             source.prepare(builder, self._typings.declared.dtype(inner))
@@ -80,13 +80,13 @@ class CopiedSamples:
         ]
         writer = LoopWriter(self._body, self._typings, {}, sources)
         first = len(builder.nodes)
-        outputs = writer.apply_body(builder, number)
-        _read_rows_at_once(builder, first, number)
+        outputs = writer.apply_body(builder, builder.scalar(number))
+        _read_rows_at_once(builder, first)
         return outputs
 
 
-def _read_rows_at_once(builder: Builder, first: int, number: ir.Value) -> None:
-    """Let one Gather read what is read at one position and gets its axis of 1 back.
+def _read_rows_at_once(builder: Builder, first: int) -> None:
+    """Let one Gather read what is read at a constant position and gets its axis of 1 back.
 
     Loops that scripts export read the bounds of a Slice so: ``Unsqueeze(Gather(x, 2), [0])`` is
     ``Gather(x, [2])``.
@@ -94,9 +94,7 @@ def _read_rows_at_once(builder: Builder, first: int, number: ir.Value) -> None:
     Args:
         builder: Holds the nodes.
         first: Which is the first of them.
-        number: The number of the sample, which need not be a constant.
     """
-    vector: list[ir.Value] = []
     for node in builder.nodes[first:]:
         read = (
             node.inputs[0].producer() if node.op_type == "Unsqueeze" and node.inputs[0] else None
@@ -108,31 +106,18 @@ def _read_rows_at_once(builder: Builder, first: int, number: ir.Value) -> None:
         if axes is None:
             given = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
             axes = None if given is None else given.tolist()
-        is_number = _is(read.inputs[1], number) or (position is not None and not position.ndim)
-        if not is_number or axis is None or axis < 0 or axes != [axis]:
+        if position is None or position.ndim or axis is None or axis < 0 or axes != [axis]:
             continue
-        made = Builder(builder.origin)
-        if position is not None:
-            positions = made.ints(int(position))
-        else:
-            vector = vector or [made.op("Unsqueeze", [number, made.ints(0)])]
-            positions = vector[0]
+        constants = Builder(builder.origin)
+        positions = constants.ints(int(position))
         place = builder.nodes.index(node)
-        builder.nodes[place:place] = made.nodes
+        builder.nodes[place:place] = constants.nodes
         node.op_type = "Gather"
         node.resize_inputs(2)
         node.replace_input_with(0, read.inputs[0])
         node.replace_input_with(1, positions)
         node.attributes.clear()
         node.attributes["axis"] = ir.AttrInt64("axis", axis)
-
-
-def _is(value: ir.Value | None, number: ir.Value) -> bool:
-    """Whether a value is a number, as it is or handed on by Identity."""
-    made = None if value is None else value.producer()
-    if value is not number and made is not None and made.op_type == "Identity":
-        return _is(made.inputs[0], number)
-    return value is number
 
 
 def _joined(builder: Builder, result: MapResult, values: list[ir.Value]) -> ir.Value:

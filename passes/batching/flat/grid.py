@@ -83,7 +83,7 @@ class Grid:
         return self._builder.op("Shape", [next(d for d in self.dims if isinstance(d, ir.Value))])
 
     def with_last(self, dim: int | ir.Value) -> Grid:
-        """Return the grid of the same samples with one more axis, of which each row held all."""
+        """Return the grid of the same samples with one more axis, so far whole in each row."""
         dims = [*self.dims, dim]
         return Grid(self._builder, dims, count=self.count, is_shared=self.is_shared)
 

@@ -131,7 +131,7 @@ def top_k_beside(
 def _too_many(ctx: Context, number: ir.Value, flags: ir.Value) -> ir.Value:
     """Return a number, and one that no axis has where a flag is set.
 
-    It has less than 32 bits, of which onnxruntime's TopK reads no more.
+    It has less than 32 bits: onnxruntime's TopK reads no more.
     """
     count = ctx.reduce("ReduceSum", ctx.op("Cast", [flags], {"to": ir.DataType.INT64}), [0])
     any_set = ctx.op("Min", [count, ctx.ints(1)])

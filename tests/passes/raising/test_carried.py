@@ -245,6 +245,15 @@ WRITTEN = {
         "start",
         "carried write by index",
     ),
+    "largest_number_that_stood_at_a_place": Case(
+        INTS,
+        """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)
+            o = Gather <axis = 0> (ke, a)  v = Max (h, o)  j = Unsqueeze (a, zero1)
+            s2 = ScatterND (s, j, v)""",
+        "c",
+        "carried write by index",
+        opset=18,
+    ),
     "take_from_what_stands_at_a_place": Case(
         ROWS,
         """a = ArgMax <axis = 0, keepdims = 0> (e)  d = Mod (a, three)
@@ -833,6 +842,16 @@ MISSES = {
         "Identity (w)",
         "recurrence",
         "ScatterND",
+    ),
+    "largest_float_that_stood_at_a_place": _miss(
+        ROW,
+        """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)
+            o = Gather <axis = 0> (e, a)  v = Max (h, o)  j = Unsqueeze (a, zero1)
+            s2 = ScatterND (s, j, v)""",
+        "b",
+        "recurrence",
+        "ScatterND",
+        opset=18,
     ),
     "add_to_places_that_may_be_one": _miss(
         "float[R,4]",

@@ -7,11 +7,13 @@ import onnx_ir as ir
 import pytest
 
 from benchmarks.bodies import BODIES
+from passes.decisions import Code, Verdict
 from passes.fusing.cost import Cost
 from rewriter.backends import open_session
 from rewriter.compare import compare
 from rewriter.pipeline import rewrite
 from rewriter.size_tests import lengths_beyond
+from rewriter.validation import validate
 
 SHAPES, ROWS = "If on equal shapes", "If on equal rows"
 CHOSEN = {
@@ -127,3 +129,27 @@ def test_from_how_many_samples_on_a_form_pays(
     faster: Cost, slower: Cost, expected: int | None
 ) -> None:
     assert faster.pays_from(slower) == expected
+
+
+def of_size(size: int) -> onnx.ModelProto:
+    """A map of products whose samples may differ and whose results ``[size, size]`` do not."""
+    return onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (seq(float[R,{size}]) xs) => (seq(float[{size},{size}]) ys) {{
+          ys = SequenceMap (xs) <body = b (float[R,{size}] x) => (float[{size},{size}] y) {{
+            q = Relu (x)  t = Transpose (q)  s = MatMul (t, q)  y = Softmax (s) }}> }}""")
+
+
+@pytest.mark.parametrize(("size", "form"), [(127, "scan output"), (128, "insertion")])
+def test_large_samples_are_collected_in_a_list(size: int, form: str) -> None:
+    """128 x 128 floats are 64 KiB."""
+    given = of_size(size)
+    result = rewrite(given, strategy="expand")
+    assert [d.form for d in result.report.decisions] == [f"Loop with {form}"]
+    assert validate(given, result.model, cases=2).ok
+
+
+@pytest.mark.parametrize(("size", "is_batched"), [(16, True), (256, False)])
+def test_what_it_costs_to_split_large_results_counts(size: int, is_batched: bool) -> None:
+    (decision,) = rewrite(of_size(size)).report.decisions
+    assert (decision.verdict is not Verdict.EXPANDED) == is_batched
+    assert is_batched or Code.COST in [reason.code for reason in decision.reasons]

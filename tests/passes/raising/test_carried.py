@@ -767,6 +767,28 @@ def _miss(state: str, body: str, begin: str, code: str, op_type: str, **more: st
     return Miss(Case(state, body, begin, "", **more), code, op_type)  # type: ignore[arg-type]
 
 
+def test_a_buffer_gains_rows_of_one_tensor_whose_size_nothing_tells() -> None:
+    text = """g (float[N,M] x, int64[1] end, float[4,3] start) => (float[4,3] r, float[T,4] ys) {
+        zero1 = Constant <value_ints = [0]> ()  one1 = Constant <value_ints = [1]> ()
+        far = Constant <value = int64[1] {9223372036854775807}> ()
+        some = Slice (x, zero1, end, one1)  columns = Unsqueeze (some, one1)
+        turned = Transpose <perm = [0, 2, 1]> (columns)
+        r, ys = Scan <num_scan_inputs = 1, body = step (float[4,3] s, float[K,1] e)
+            => (float[4,3] s2, float[4] y) {
+            q = Concat <axis = 1> (s, e)  s2 = Slice (q, one1, far, one1)
+            y = ReduceMax <axes = [1], keepdims = 0> (q) }> (start, turned) }"""
+    before = model(text)
+    found = read(before)
+    rng = np.random.default_rng(0)
+    start = rng.standard_normal((4, 3)).astype(np.float32)
+    feeds_ = [
+        {"x": rng.standard_normal((n, 6)).astype(np.float32), "end": np.array([4]), "start": start}
+        for n in (1, 2, 9)
+    ]
+    assert same(before, found.model, *feeds_) == len(feeds_)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
 MISSES = {
     "buffer_that_shrinks": _miss(
         ROWS,

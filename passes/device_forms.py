@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import onnx_ir as ir
@@ -12,7 +13,7 @@ from passes.builder import Builder
 from passes.graphs import all_graphs, is_default_domain
 from passes.names import make_names_unique
 from passes.plain_forms import FORMS
-from passes.splice import splice
+from passes.splice import splice_form
 from passes.typing import Typing, type_values
 
 __all__ = ["WIDENED", "DeviceFormsPass", "HasKernel"]
@@ -88,14 +89,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         ]
         typing = type_values(model) if found else None
         for node in found:
-            builder = Builder(node.name or node.op_type)
-            new = None if typing is None else self._form(node, typing, builder)
-            if new is None:
-                continue
-            for made in builder.nodes:
-                made.metadata_props.update(node.metadata_props)
-            splice(builder, node, zip(node.outputs, new, strict=True))
-            modified = True
+            assert typing is not None
+            modified |= splice_form(node, functools.partial(self._form, node, typing))
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)

@@ -8,11 +8,10 @@ import onnx
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
-from passes.builder import Builder
 from passes.graphs import all_graphs, default_opset, is_default_domain, walk_nodes
 from passes.names import make_names_unique
 from passes.plain_forms import FORMS
-from passes.splice import splice
+from passes.splice import splice_form
 from passes.typing import type_values
 
 __all__ = ["OldFormsPass"]
@@ -47,14 +46,7 @@ class OldFormsPass(ir.passes.InPlacePass):
             for node, form in sorted(found, key=lambda pair: pair[0].op_type == "Constant"):
                 if node.graph is None:
                     continue
-                builder = Builder(node.name or node.op_type)
-                new = form(node, typing, builder)
-                if new is None:
-                    continue
-                for made in builder.nodes:
-                    made.metadata_props.update(node.metadata_props)
-                splice(builder, node, zip(node.outputs, new, strict=True))
-                modified = True
+                modified |= splice_form(node, functools.partial(form, node, typing))
         modified |= _drop_imports(model)
         if modified:
             make_names_unique(model)

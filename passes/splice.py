@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -11,7 +11,7 @@ from passes.builder import Builder
 from passes.drafts import drop_uses
 from passes.graphs import captured_values, subgraphs
 
-__all__ = ["remove_dead", "splice"]
+__all__ = ["remove_dead", "splice", "splice_form"]
 
 
 def splice(
@@ -54,6 +54,26 @@ def splice(
         new.name = name
     remove_dead([node, *(user for user in users if user is not None)])
     return dict(pairs)
+
+
+def splice_form(node: ir.Node, form: Callable[[Builder], Sequence[ir.Value] | None]) -> bool:
+    """Put another form of a node in its place; its metadata go with it.
+
+    Args:
+        node: The node.
+        form: Records the form and returns its outputs, None where the node stays as it is.
+
+    Returns:
+        Whether there is another form.
+    """
+    builder = Builder(node.name or node.op_type)
+    new = form(builder)
+    if new is None:
+        return False
+    for made in builder.nodes:
+        made.metadata_props.update(node.metadata_props)
+    splice(builder, node, zip(node.outputs, new, strict=True))
+    return True
 
 
 def remove_dead(nodes: Iterable[ir.Node]) -> None:

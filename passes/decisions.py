@@ -143,8 +143,9 @@ class Code(enum.StrEnum):
     )
     REPAIRED = (
         "repaired",
-        "verification refuted the form that was chosen first, so that the map has a safer one",
-        "nothing; report it with the folder that holds the evidence",
+        "verification refuted the form that was chosen first, or it could not be written, so that "
+        "the map has a safer one",
+        "nothing; report it with what the warning names",
     )
     SURPLUS_IGNORED = (
         "surplus-ignored",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rewriter.backends import run
     from rewriter.bench_record import Bench
     from rewriter.budget import Budget
-    from rewriter.errors import BackendError, ModelError, ModelWarning
+    from rewriter.errors import BackendError, FaultWarning, ModelError, ModelWarning
     from rewriter.models import load, save
     from rewriter.pipeline import explain, optimize, rewrite
     from rewriter.predictor import Prediction, Predictor
@@ -34,6 +34,7 @@ __all__ = [
     "Bench",
     "Budget",
     "Check",
+    "FaultWarning",
     "ModelError",
     "ModelWarning",
     "Prediction",
@@ -61,6 +62,7 @@ _MODULES = {
     "Bench": "rewriter.timing",
     "Budget": "rewriter.budget",
     "Check": "rewriter.validation",
+    "FaultWarning": "rewriter.errors",
     "ModelError": "rewriter.errors",
     "ModelWarning": "rewriter.errors",
     "Prediction": "rewriter.predictor",

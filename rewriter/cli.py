@@ -23,7 +23,7 @@ from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.output import add_output_options
 from rewriter.commands.spelling import join_tensor_io, with_suggestion
-from rewriter.errors import ModelWarning
+from rewriter.errors import FaultWarning, ModelWarning
 
 __all__ = ["COMMANDS", "MODEL_SUFFIXES", "execute", "load_command", "main"]
 
@@ -80,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.perf_counter()
     with console.logging(), warnings.catch_warnings():
         warnings.simplefilter("always", ModelWarning)
+        warnings.simplefilter("always", FaultWarning)
         warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
         status = execute(args, console)
     return console.finish(status, time.perf_counter() - started)

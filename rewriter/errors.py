@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from passes.errors import RewriteError
 
-__all__ = ["BackendError", "ModelError", "ModelWarning"]
+__all__ = ["BackendError", "FaultWarning", "InvalidResultError", "ModelError", "ModelWarning"]
 
 
 class ModelError(RewriteError):
@@ -13,6 +13,14 @@ class ModelError(RewriteError):
 
 class ModelWarning(UserWarning):
     """A model is usable here, but other tools will refuse it."""
+
+
+class InvalidResultError(RewriteError):
+    """The rewritten model is not valid, though the model as given is: a defect of seqmap."""
+
+
+class FaultWarning(UserWarning):
+    """A pass failed on a map, which has a safer form instead: a defect of seqmap."""
 
 
 class BackendError(RewriteError):

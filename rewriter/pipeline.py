@@ -21,6 +21,8 @@ from passes.tensors.io import Refusal, TensorIo
 from passes.unread import drop_initializers, unread_initializers
 from rewriter import protos
 from rewriter.checking import check, require_valid
+from rewriter.errors import InvalidResultError
+from rewriter.faults import without_faults
 from rewriter.left_loops import with_built_sequences, with_left_loops
 from rewriter.model_facts import model_facts
 from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
@@ -111,11 +113,10 @@ def rewrite(
     asked = Options(**options)
 
     def written(limits: Mapping[str, Ceiling]) -> Result[Any]:
-        taken = take(model)
-        report = _run(taken, asked, on_pass, limits)
-        if not report.reached:
-            raise TargetError(report)
-        return Result(give(taken, taken.model), report)
+        result = _run(model, asked, on_pass, limits)
+        if not result.report.reached:
+            raise TargetError(result.report)
+        return Result(give(result.model, result.model.model), result.report)
 
     result = written(ceilings or {})
     return prove(model, result, written) if verify else result
@@ -124,18 +125,31 @@ def rewrite(
 @takes_options
 def explain(model: AnyModel, **options: Unpack[RewriteOptions]) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
-    return _run(take(model), Options(**options))
+    return _run(model, Options(**options)).report
 
 
 def _run(
-    taken: Taken,
+    model: AnyModel,
     options: Options,
     on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
-) -> Report:
+) -> Result[Taken]:
+    """Rewrite a copy of a model; who listens to the passes hears of one that fails."""
     load_plugins()
+
+    def written(limits: Mapping[str, Ceiling]) -> Result[Taken]:
+        taken = take(model)
+        return Result(taken, _written(taken, options, on_pass, limits))
+
+    limits = ceilings or {}
+    return written(limits) if on_pass else without_faults(model, written, limits)
+
+
+def _written(
+    taken: Taken, options: Options, on_pass: OnPass | None, ceilings: Mapping[str, Ceiling]
+) -> Report:
     model = taken.model
-    mark_ceilings(model, ceilings or {})
+    mark_ceilings(model, ceilings)
     options.check_promises(model)
     before, spent, facts = count_operators(model), options.spent(model), model_facts(model)
     regions = regions_given(model)
@@ -299,5 +313,5 @@ def _check(model: ir.Model, original: AnyModel) -> list[str]:
             check(take(original).model)
         except ModelError:
             return [f"the model was not valid before the rewrite: {error}"]
-        raise
+        raise InvalidResultError(f"the rewritten model is not valid: {error}") from error
     return []

@@ -10,6 +10,7 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter import checking, models
 from rewriter.backends import BackendError, open_session
+from rewriter.blaming import Ceilings
 from rewriter.budget import Allowance, Budget
 from rewriter.case_record import Case
 from rewriter.check_record import Check
@@ -17,7 +18,7 @@ from rewriter.feeds import Feed
 from rewriter.judging import Judge
 from rewriter.models import AnyModel, ModelError
 from rewriter.proof_record import proof_record
-from rewriter.repairing import Ceilings, Repair, Repaired, repair
+from rewriter.repairing import Repair, Repaired, repair
 from rewriter.report import Report
 from rewriter.result import Result
 from rewriter.validation import validate

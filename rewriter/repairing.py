@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from passes.ceilings import Ceiling, safer_forms
-from passes.decisions import Code, Verdict
 from passes.errors import RewriteError
 from rewriter import models
+from rewriter.blaming import IN_WORDS, Ceilings, blame
 from rewriter.case_record import Case
 from rewriter.check_record import Check
 from rewriter.models import AnyModel
 from rewriter.result import Result
 
-__all__ = ["Ceilings", "Repair", "Repaired", "repair"]
-
-Ceilings = Mapping[str, Ceiling]
-"""The furthest form that a map may take, by its path in the model as given."""
+__all__ = ["Repair", "Repaired", "repair"]
 
 _ROUNDS = 4
 """So many maps are repaired at most: what is wrong in more of them is no fault of a single map."""
@@ -45,15 +42,8 @@ class Repair:
         """The repair in words."""
         return (
             f"{self.path} was written wrongly ({self.shown_by}: {self.message}) and is "
-            f"{_IN_WORDS[self.form]} instead"
+            f"{IN_WORDS[self.form]} instead"
         )
-
-
-_IN_WORDS = {
-    Ceiling.GUARDED: "guarded",
-    Ceiling.EXPANDED: "expanded",
-    Ceiling.AS_GIVEN: "as given",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +84,7 @@ def repair(
         if shown is None:
             break
         search = _Search(write, judge, shown)
-        found = search.blame(forms, ceilings)
+        found = blame(search.right, forms, ceilings)
         if found is None:
             return None
         path, form = found
@@ -109,20 +99,9 @@ def repair(
     return Repaired(result, check, tuple(repairs.values()))
 
 
-def _is_guarded(path: str, result: Result[Any]) -> bool:
-    """Whether a map of the model as given is guarded now; a function's stands elsewhere."""
-    name = path.rpartition("/")[2]
-    return any(
-        decision.verdict is Verdict.GUARDED
-        and decision.path.rpartition("/")[2] == name
-        and any(reason.code is Code.REPAIRED for reason in decision.reasons)
-        for decision in result.report.decisions
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class _Search:
-    """Looks for the map that makes a difference on one feed."""
+    """Rewrites, and compares on the feed that showed a difference."""
 
     write: Callable[[Ceilings], Result[Any]]
     judge: Callable[[Result[Any], Case], bool]
@@ -135,41 +114,3 @@ class _Search:
         except RewriteError:
             return None
         return result if self.judge(result, self.shown) else None
-
-    def blame(
-        self, forms: Mapping[str, Sequence[Ceiling]], base: Ceilings
-    ) -> tuple[str, Ceiling] | None:
-        """Find a map that makes the difference, by leaving maps out.
-
-        Args:
-            forms: The safer forms of every map, the safest last.
-            base: The ceilings so far.
-
-        Returns:
-            The map, and the first of its safer forms that takes the difference away while the
-            maps before it are left out too; None where leaving all of them out does not help.
-        """
-        maps = [path for path in forms if base.get(path) is not forms[path][-1]]
-
-        def without(count: int) -> dict[str, Ceiling]:
-            return {**base, **{path: forms[path][-1] for path in maps[:count]}}
-
-        if not maps or self.right(without(len(maps))) is None:
-            return None
-        wrong, right = 0, len(maps)  # so many maps left out, and what that gives
-        while right - wrong > 1:
-            middle = (wrong + right) // 2
-            if self.right(without(middle)) is None:
-                wrong = middle
-            else:
-                right = middle
-        path = maps[wrong]
-        known = base.get(path)
-        safer = forms[path] if known is None else forms[path][forms[path].index(known) + 1 :]
-        for form in safer[:-1]:
-            result = self.right({**without(wrong), path: form})
-            if result is None:
-                continue
-            is_less = form is Ceiling.GUARDED and not _is_guarded(path, result)
-            return path, Ceiling.EXPANDED if is_less else form
-        return path, safer[-1]

@@ -19,13 +19,13 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.names import make_names_unique
 from rewriter import files, models, pipeline, protos, weights
+from rewriter.blaming import Ceilings
 from rewriter.budget import Budget
 from rewriter.check_record import Check
 from rewriter.commands import options, reports, scan, several, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.proving import repaired, with_proof
-from rewriter.repairing import Ceilings
 from rewriter.result import Result
 from rewriter.serving import triton
 from rewriter.targets import TargetError

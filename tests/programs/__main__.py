@@ -13,9 +13,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from rewriter.errors import FaultWarning
 from tests.programs.judge import MODES, STAGES, Outcome, judge, mode_of
 from tests.programs.minimise import minimise, show
 from tests.programs.programs import draw_program
@@ -106,4 +108,5 @@ def _headline(outcome: Outcome) -> str:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("error", FaultWarning)
     sys.exit(main())

@@ -12,12 +12,14 @@ import json
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import onnx
 
+from rewriter.errors import FaultWarning
 from tests.property.coverage import coverage, raggedness
 from tests.property.judge import STRATEGIES, Outcome, judge, program_for
 from tests.property.minimise import minimise
@@ -154,4 +156,5 @@ def _summary(strategy: str, count: Counter[str]) -> str:
 
 
 if __name__ == "__main__":
+    warnings.simplefilter("error", FaultWarning)
     sys.exit(main())

@@ -19,8 +19,8 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.ceilings import Ceiling, ceiling_of, mark_ceilings, safer_forms
 from passes.errors import RewriteError
 from rewriter import order, pipeline
+from rewriter.blaming import Ceilings
 from rewriter.proving import VerificationError
-from rewriter.repairing import Ceilings
 from tests.rewriter.cli_models import ROWS, last_line, seqmap, write
 
 Capture = pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.body_copies import rank_alone
 from passes.builder import Builder
 from passes.drafts import drafting
-from passes.graphs import default_opset, is_default_domain
+from passes.graphs import all_nodes, default_opset, graphs_inside, is_default_domain
 from passes.names import make_names_unique
 from passes.opset_forms import to_opset_form
 from passes.runtimes.authored import Authored, nodes_by_others
@@ -54,7 +54,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         decided = newly_decided(model, set(others), Types(model))
         pending = self._known([*others, *decided])
         modified = bool(pending) and make_names_unique(model)
-        opset = default_opset(model)
+        opset, in_loops = default_opset(model), _graphs_in_loops(model)
         # A form may meet another defect, but none meets its own again.
         for _ in DEFECTS:
             if not pending:
@@ -64,6 +64,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
                 for row in self._rows[node.op_type]:
+                    if row.rounds and node.graph in in_loops:
+                        continue
                     if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
@@ -80,6 +82,12 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 def _is_left(node: ir.Node) -> bool:
     """Whether a node is still in the model; the inner nodes of one that is not read nothing."""
     return node.graph is not None and any(value is not None for value in node.inputs)
+
+
+def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:
+    """Return the bodies of Loops and Scans, and what stands in them."""
+    loops = (node for node in all_nodes(model) if node.op_type in ("Loop", "Scan"))
+    return {graph for node in loops for graph in graphs_inside(node)}
 
 
 def _replace(node: ir.Node, row: Defect, types: Types, opset: int) -> list[ir.Node]:

@@ -49,6 +49,8 @@ class Defect:
         mended_in: The first version without it; None where there is none yet.
         stays: Whether the node stays: the form gives it other inputs, or makes new outputs of its
             own.
+        rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
+            loop reads what it read in the model as given, and rounds as it did there.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Defect:
     pinned_by: str
     mended_in: str | None = None
     stays: bool = False
+    rounds: bool = False
 
 
 _REDUCTIONS = (
@@ -77,9 +80,10 @@ def _onnxruntime(
     mended_in: str | None = None,
     *,
     stays: bool = False,
+    rounds: bool = False,
 ) -> Defect:
     return Defect(
-        name, "onnxruntime", "1.31.1", operators, meets, form, _pin(name), mended_in, stays
+        name, "onnxruntime", "1.31.1", operators, meets, form, _pin(name), mended_in, stays, rounds
     )
 
 
@@ -129,6 +133,7 @@ DEFECTS: tuple[Defect, ...] = (
         empties.is_by_a_vector,
         empties.by_a_matrix,
         mended_in="1.32.0",
+        rounds=True,
     ),
     _onnxruntime(
         "product-of-a-short-left-side",

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.builder import ORIGIN_KEY
 from passes.fuse_options import FuseOptions
 from passes.graphs import PATH_KEY, default_opset, node_paths, paths_below
-from passes.reading.types import checked_types
+from passes.reading.types import checked_types, is_possible
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways
 
@@ -92,6 +92,10 @@ class FusionFacts:
             return self.typings
         rows = check is not GuardCheck.SHAPES
         return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
+
+    def is_possible(self, site: MapSite, relied: Relied) -> bool:
+        """Whether the body of a map takes elements of which something is supposed."""
+        return is_possible(site, self.typings, self.model, relied)
 
 
 def _given(node: ir.Node, path: str) -> str:

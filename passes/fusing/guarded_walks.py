@@ -104,7 +104,9 @@ def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
     yield known
     if len(known) < len(declared):
         for rank in _RANKS:
-            yield {s: (None,) * rank if dims is None else dims for s, dims in declared.items()}
+            one = {s: (None,) * rank if dims is None else dims for s, dims in declared.items()}
+            if facts.is_possible(site, one):
+                yield one
 
 
 def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[GuardCheck, FusedBody]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -28,7 +29,10 @@ from passes.typing.inference import (
 )
 from passes.typing.value_types import Typing, Typings, ValueType
 
-__all__ = ["checked_types", "type_body"]
+__all__ = ["checked_types", "is_possible", "type_body"]
+
+_MOST_SCALES = 8
+"""Resize of tensors of more axes is not known of any runtime."""
 
 _Forget: TypeAlias = Callable[[onnx.GraphProto], object]
 """Takes out of a body the types that it declares and that must not be relied on."""
@@ -78,6 +82,36 @@ def checked_types(
         relied: What is supposed of the elements of a sequence, whatever is declared.
         rows: Whether the guard has checked all dimensions but the first, not that one too.
     """
+    table = _checked_inputs(site, typings, relied, rows=rows)
+    _type_body(site.body, table, model, _forget(site))
+    return Typings(table, table)
+
+
+def is_possible(
+    site: MapSite,
+    typings: Typings,
+    model: ir.Model,
+    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
+) -> bool:
+    """Whether a body takes elements of which something is supposed.
+
+    It does unless inference, which takes the body otherwise, finds an error in it then: a matrix
+    has no place where three scales are given to Resize. See `checked_types` for the arguments.
+    """
+    table = _checked_inputs(site, typings, relied, rows=False)
+    if _is_consistent(site.body, table, model, _forget(site)):
+        return True
+    return not _is_consistent(site.body, typings.proven, model, _forget(site))
+
+
+def _checked_inputs(
+    site: MapSite,
+    typings: Typings,
+    relied: Mapping[ir.Value, tuple[int | str | None, ...]],
+    *,
+    rows: bool,
+) -> Typing:
+    """Return a table of what a body reads, behind a guard; see `checked_types`."""
     table = typings.proven.derived()
     for value in captured_values(site.body):
         table.set(value, typings.proven[value])
@@ -91,8 +125,11 @@ def checked_types(
         table.set(inner, known)
     for inner, outer in site.shared:
         table.set(inner, typings.proven[outer])
-    _type_body(site.body, table, model, _forget_all if site.originals else erase_body)
-    return Typings(table, table)
+    return table
+
+
+def _forget(site: MapSite) -> _Forget:
+    return _forget_all if site.originals else erase_body
 
 
 def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
@@ -123,6 +160,21 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
         model: Tells the versions.
         forget: What becomes of the types that the body declares.
     """
+    _read(typing, body, infer(_as_model(body, typing, model, forget)).graph)
+
+
+def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> bool:
+    """Whether inference finds no error in a body."""
+    try:
+        whole = _as_model(body, typing, model, forget)
+        onnx.shape_inference.infer_shapes(whole, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError:
+        return False
+    return True
+
+
+def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> onnx.ModelProto:
+    """Return a body as a model of its own, for inference; see `_type_body`."""
     proto = ir.serde.serialize_graph(body)
     forget(proto)
     captured = captured_values(body)
@@ -132,7 +184,7 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
     constants = {
         v.name or "": onnx.numpy_helper.from_array(array, v.name)
         for v in captured
-        if (array := constant_value(v)) is not None and array.dtype.kind in "iub"
+        if (array := constant_value(v)) is not None and _may_decide_shape(array)
     }
     stand_in(proto.node)
     _stand_in_slices(body, proto)
@@ -142,7 +194,12 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
     whole.functions.extend(map(ir.serde.serialize_function, _called(body, model)))
     for domain, version in model.opset_imports.items():
         whole.opset_import.add(domain=domain, version=version)
-    _read(typing, body, infer(whole).graph)
+    return whole
+
+
+def _may_decide_shape(array: np.ndarray) -> bool:
+    """Whether some operator makes a shape of such a constant: whole numbers, or scales."""
+    return array.dtype.kind in "iub" or (array.ndim == 1 and array.size <= _MOST_SCALES)
 
 
 def _called(body: ir.Graph, model: ir.Model) -> list[ir.Function]:
@@ -173,7 +230,11 @@ def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
 
 
 def _info(value: ir.Value, known: ValueType) -> onnx.ValueInfoProto:
-    shape = None if known.dims is None else ir.Shape([d or None for d in known.dims])
+    shape = (
+        None
+        if known.dims is None
+        else ir.Shape([d if isinstance(d, int) else d or None for d in known.dims])
+    )
     typed = ir.Value(name=value.name, type=known.type, shape=shape)
     return ir.serde.serialize_value(typed)
 

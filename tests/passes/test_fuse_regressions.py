@@ -52,6 +52,21 @@ def int32(number: int) -> np.ndarray[Any, Any]:
 
 CASES = [
     Case(
+        "elements of unknown rank that Resize takes as matrices alone",
+        """g (seq(float[]) xs) => (seq(float[N,M]) y) {
+             y = SequenceMap (xs) <body = body (float[] x) => (float[P,Q] r) <float[2] scales = {1,2}> {
+               r = Resize <mode = "nearest"> (x, , scales) }> }""",
+        (sequence((2, 7), (1, 7), (3, 7)), sequence((2, 3)), sequence()),
+    ),
+    Case(
+        "elements of unknown rank that only a vector can be",
+        """g (seq(float[]) xs) => (seq(float[N,M]) y) {
+             y = SequenceMap (xs) <body = body (float[] x) => (float[P,Q] s) <int64[1,0] none = {}> {
+               n = Shape (x) m = Min (none, n) k = Shape (m)
+               z = ConstantOfShape (k) f = Cast <to = 1> (m) s = Add (z, f) }> }""",
+        (sequence((2,), (5,), (2,)), sequence()),
+    ),
+    Case(
         "no samples, by the declared shape, of a body that cannot run without one",
         """g (float[0,7,17] xs, seq(int64[M]) ws) => (float[B,P,Q] y) {
              x_seq = SplitToSequence <axis = 0, keepdims = 0> (xs)

@@ -25,6 +25,8 @@ WRONG_AT_FIRST = (
     (200871, "auto"),
     (503230, "promised"),
     (503326, "promised"),
+    (310359, "auto"),
+    (533009, "exact"),
     *((seed, "exact") for seed in (313751, 402149, 505793, 514523, 515681, 531281)),
 )
 CHUNK = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-__all__ = ["RewriteError"]
+__all__ = ["ContradictionError", "RewriteError"]
 
 
 class RewriteError(Exception):
@@ -18,3 +18,7 @@ class RewriteError(Exception):
     """
 
     exit_status: ClassVar[int] = 1
+
+
+class ContradictionError(RewriteError):
+    """The types that a model declares contradict each other."""

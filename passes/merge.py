@@ -195,7 +195,8 @@ def _has_as_many(first: MapSite, second: MapSite, sequences: Collection[ir.Value
 def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bool:
     """Whether nothing needs a value any more once a Map that reads it, and Loops, are gone.
 
-    A Loop that another Map was raised from needs what it reads: it may come back.
+    A Loop that another Map was raised from needs what it reads: it may come back. So does a map
+    that nothing reads: it is removed later, with a word on it.
     """
     pending, seen = [value], {reader}
     while pending:
@@ -204,10 +205,14 @@ def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bo
             return False
         users = {user for user, _ in one.uses() if user not in gone} - seen
         seen |= users
-        if any(not user.outputs or user.graph is not reader.graph for user in users):
+        if any(user.graph is not reader.graph or _is_unread(user) for user in users):
             return False
         pending += [out for user in users for out in user.outputs]
     return True
+
+
+def _is_unread(node: ir.Node) -> bool:
+    return not any(out.uses() or out.is_graph_output() for out in node.outputs)
 
 
 def _merge(first: ir.Node, second: ir.Node) -> ir.Node | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from passes.ceilings import safer_forms
-from passes.errors import RewriteError
+from passes.errors import ContradictionError, RewriteError
 from rewriter.blaming import IN_WORDS, Ceilings, blame
 from rewriter.errors import FaultWarning, InvalidResultError
 from rewriter.models import AnyModel, take
@@ -43,7 +43,7 @@ def without_faults(
     """
     try:
         return write(base)
-    except InvalidResultError as error:
+    except (InvalidResultError, ContradictionError) as error:
         fault: Exception = error
     except RewriteError:
         raise
@@ -109,7 +109,7 @@ _ASK = "instead; this is a defect of seqmap, please report it"
 
 
 def _in_words(fault: Exception) -> str:
-    if isinstance(fault, InvalidResultError):
+    if isinstance(fault, RewriteError):
         return str(fault)
     lines = str(fault).splitlines()
     return f"{type(fault).__name__}: {lines[0]}" if lines else type(fault).__name__

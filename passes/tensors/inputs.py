@@ -15,6 +15,7 @@ from passes.names import make_names_unique
 from passes.opset_forms import CARRIES_SEQUENCES, to_opset_form
 from passes.promises import Promises
 from passes.sequence_map import is_sequence_map
+from passes.splice import splice_form
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 
 __all__ = ["TensorInputsPass", "fresh_name"]
@@ -234,16 +235,15 @@ class TensorInputsPass(ir.passes.InPlacePass):
 
 def _count_by_sizes(builder: Builder, sequence: ir.Value, sizes: ir.Value) -> None:
     """Read the length of a sequence off the sizes of its elements."""
-    for node, _ in list(sequence.uses()):
-        if node.op_type == "SequenceLength" and is_default_domain(node):
-            shape = builder.op("Shape", [sizes])
-            count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
-            count.type, count.shape = ir.TensorType(_INT64), ir.Shape([])
-            old = node.outputs[0]
-            count.name, old.name = old.name, None
-            old.replace_all_uses_with(count, replace_graph_outputs=True)
-            assert node.graph is not None
-            node.graph.remove(node, safe=True)
+    lengths = [
+        n for n, _ in sequence.uses() if n.op_type == "SequenceLength" and is_default_domain(n)
+    ]
+    if not lengths:
+        return
+    shape = builder.op("Shape", [sizes])
+    count = builder.op("Gather", [shape, builder.scalar(0)], {"axis": 0})
+    for node in lengths:
+        splice_form(node, lambda _: [count])
 
 
 def fresh_name(model: ir.Model, name: str) -> str:

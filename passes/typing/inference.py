@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx
 import onnx_ir as ir
 
-from passes.errors import RewriteError
+from passes.errors import ContradictionError
 from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
 from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
@@ -127,7 +127,7 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
     The model is used up: what misleads inference is taken out of it.
 
     Raises:
-        RewriteError: The types that the model declares contradict each other.
+        ContradictionError: The types that the model declares contradict each other.
     """
     if all(one.domain != shape_functions.DOMAIN for one in proto.opset_import):
         proto.opset_import.add(domain=shape_functions.DOMAIN, version=shape_functions.VERSION)
@@ -138,7 +138,7 @@ def infer(proto: onnx.ModelProto) -> onnx.ModelProto:
             inferred = _inferred(proto)
     except onnx.shape_inference.InferenceError as error:
         message = " ".join(str(error).split())
-        raise RewriteError(
+        raise ContradictionError(
             f"The types that the model declares contradict each other: {message}. Correct them "
             "where the model is made."
         ) from error

@@ -56,3 +56,35 @@ def test_a_map_that_only_an_unread_map_reads_is_gone_with_it(strategy: Any) -> N
     expected = run(before, feeds, backend="reference")
     difference = compare(expected, run(result.model, feeds))
     assert difference.equal, difference.message
+
+
+READ_BY_DEAD_BESIDE_LOOPS = """<ir_version: 8, opset_import: ["" : 18]>
+main (float[N,3] x) => (seq(float[3]) y, float[N,3] z) {
+  shape = Shape <end = 1> (x)
+  axis = Constant <value_ints = [0]> ()
+  count = Squeeze (shape, axis)
+  yes = Constant <value = bool {1}> ()
+  none = SequenceEmpty ()
+  q, z = Loop (count, yes, none) <body = a (int64 i, bool go, seq(float[3]) acc)
+    => (bool goes, seq(float[3]) more, float[3] row) {
+    goes = Identity (go)  row = Gather (x, i)  double = Add (row, row)
+    more = SequenceInsert (acc, double) }>
+  dead = SequenceMap (q) <body = b (float[3] e) => (float[3] o) { o = Neg (e) }>
+  length = SequenceLength (q)
+  nothing = SequenceEmpty ()
+  y = Loop (length, yes, nothing) <body = c (int64 j, bool on, seq(float[3]) acc_1)
+    => (bool goes_1, seq(float[3]) more_1) {
+    goes_1 = Identity (on)  e_1 = SequenceAt (q, j)  r = Relu (e_1)
+    more_1 = SequenceInsert (acc_1, r) }>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+def test_loops_are_merged_beside_an_unread_map(strategy: Any) -> None:
+    before = onnx.parser.parse_model(READ_BY_DEAD_BESIDE_LOOPS)
+    result = rewriter.rewrite(before, strategy=strategy)
+    for length in (0, 1, 3):
+        feeds = {"x": np.arange(3 * length, dtype=np.float32).reshape(length, 3) - 4}
+        expected = run(before, feeds, backend="reference")
+        difference = compare(expected, run(result.model, feeds))
+        assert difference.equal, difference.message

@@ -59,6 +59,9 @@ INSERTED, COPIED = 0.5, 0.016
 BLOCKED, MEASURED = 3.7, 1.5
 """What a Loop over blocks does for one value, and for its length where that is read."""
 
+PLACED = 0.4
+"""The places of the rows of one sample, computed and read: padding, and what takes it off."""
+
 SMALL = 16
 """Up to so many numbers cost next to nothing."""
 
@@ -175,6 +178,7 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
     batched = min(_count(nodes), _count_of(large))
     each = ASKED * len(read) + JOINED * joined
     each += BATCHED * batched + COUNTED * (_count(nodes) - batched)
+    each += PLACED * sum(node.op_type == "Range" for node in nodes)
     wanted = body.wanted_from_loops(typings)
     promotions = body.walk.promotions
     forms = [

@@ -111,7 +111,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         cut = cut_of(value, typings)
         if cut is None or cut == "empty":
             return None
-        view = read_view(value)
+        view = read_view(before_identities(value))
         return PassedSequence(cut, _numbers(dims) if view is None else view.dims)
 
     def _decide(self, name: str, dims: Dims | None) -> PassedSequence | None:

@@ -270,13 +270,19 @@ def size(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 
 def eye_like(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The result depends on the shape and the element type only, so it is shared."""
+    """The result depends on the shape and the element type only, so it is shared.
+
+    A half-precision input is kept as one: runtimes without that kernel cast it by themselves.
+    """
     data = ctx.operand(operands, 0, "input")
-    dtype = ctx.attribute(node, "dtype", data.dtype)
-    if dtype is None:
+    dtype, attributes = ctx.attribute(node, "dtype"), {"k": ctx.attribute(node, "k", 0)}
+    if dtype is None and data.dtype is None:
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the element type of the result")
-    one = ctx.op("ConstantOfShape", [ctx.shape(data.value, 1)])
-    attributes = {"dtype": int(dtype), "k": ctx.attribute(node, "k", 0)}
+    filled = ir.DataType.FLOAT if data.dtype is None or dtype is not None else data.dtype
+    zero = ir.tensor(np.zeros(1, filled.numpy()), dtype=filled)
+    one = ctx.op("ConstantOfShape", [ctx.shape(data.value, 1)], {"value": zero})
+    if dtype is not None:
+        attributes["dtype"] = int(dtype)
     return [ctx.shared(ctx.op("EyeLike", [one], attributes))]
 
 

@@ -26,6 +26,7 @@ WRONG_AT_FIRST = (
     (503230, "promised"),
     (503326, "promised"),
     (310359, "auto"),
+    (311434, "fuse"),
     (533009, "exact"),
     *((seed, "exact") for seed in (313751, 402149, 505793, 514523, 515681, 531281)),
 )

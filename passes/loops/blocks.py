@@ -5,12 +5,18 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder, tensor_value
 from passes.loops.forms import Form, Held
-from passes.loops.writer import LoopWriter, empty_sequence, go_on, insert, sequence_value
+from passes.loops.writer import (
+    LoopWriter,
+    empty_sequence,
+    go_on,
+    insert,
+    sequence_of_nothing,
+    sequence_value,
+)
 
 __all__ = ["BlockLoopWriter"]
 
@@ -113,12 +119,9 @@ class BlockLoopWriter(LoopWriter):
             return empty_sequence(builder, plan.dtype)
         shape = [d if isinstance(d, int) else 0 for d in dims]
         dtype = plan.dtype
-        array = np.empty(shape, object if dtype == ir.DataType.STRING else dtype.numpy())
 
         def write_element(inner: Builder) -> list[ir.Value]:
-            sequence = inner.op("SequenceConstruct", [inner.constant(array)])
-            sequence.type = ir.SequenceType(ir.TensorType(dtype))
-            return [sequence]
+            return [sequence_of_nothing(inner, dtype, shape)]
 
         if shape == dims and not plan.declared_axes:
             return write_element(builder)[0]

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.loops.escape import SPLITTABLE
-from passes.loops.forms import Form
+from passes.loops.forms import Form, OutputPlan
 from passes.loops.plan import LoopPlan, write_results
 from passes.loops.write_if import no_samples, write_if
 from passes.maps.element_source import ElementSource
@@ -41,7 +41,7 @@ class FewSamples:
         self._splits = splits and not site.originals
         self._typings = typings
         outputs = {
-            i: dataclasses.replace(one, form=Form.INSERTION) if one.form is Form.BLOCKS else one
+            i: self._inserted(i, one) if one.form is Form.BLOCKS else one
             for i, one in plan.outputs.items()
         }
         self._plan = dataclasses.replace(plan, outputs=outputs)
@@ -56,11 +56,8 @@ class FewSamples:
             count: The number of samples, an int64 scalar.
             is_some: Whether there is at least one.
         """
-        joined = (
-            r.kind != "sequence" and self._plan.outputs[r.output].form is Form.INSERTION
-            for r in self._site.results
-        )
-        if is_some or not any(joined):
+        plans = [self._plan.outputs[r.output] for r in self._site.results if r.kind != "sequence"]
+        if is_some or all(one.form is not Form.INSERTION or one.begin for one in plans):
             return self._write_loop(builder, count)
         some = builder.op("Greater", [count, builder.scalar(0)])
         return write_if(
@@ -78,6 +75,17 @@ class FewSamples:
         ]
         site = dataclasses.replace(self._site, elements=elements)
         return write_results(builder, site, self._typings, self._plan, count)
+
+    def _inserted(self, output: int, plan: OutputPlan) -> OutputPlan:
+        """Return the plan of an output whose samples are inserted into one sequence."""
+        results = [r for r in self._site.results if r.output == output]
+        dims = [None] if plan.dims is None else list(plan.dims)
+        known = [0 if axis == plan.axis else d for axis, d in enumerate(dims)]
+        numbers = tuple(d for d in known if isinstance(d, int))
+        is_joined = all(r.kind == "concatenated" for r in results) and not plan.declared_axes
+        is_known = plan.dims is not None and len(numbers) == len(known)
+        begin = numbers if is_joined and is_known else None
+        return dataclasses.replace(plan, form=Form.INSERTION, begin=begin)
 
     def _read_from(self, builder: Builder, source: ElementSource) -> ElementSource:
         """Return a sequence for the slices that SplitToSequence cut."""

@@ -57,6 +57,8 @@ class OutputPlan:
             have that number.
         is_shared: Whether it is one value for all samples.
         is_tensor: Whether a tensor of it is read, which has dimensions even without samples.
+        begin: With insertion: the dimensions of an element without numbers that stands in front,
+            so that a concatenation has a shape even without samples; None for no such element.
     """
 
     form: Form
@@ -66,6 +68,7 @@ class OutputPlan:
     proven: tuple[int | str | None, ...] | None = None
     is_shared: bool = False
     is_tensor: bool = False
+    begin: tuple[int, ...] | None = None
 
     @property
     def declared_axes(self) -> list[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.body_copies import copy_body
@@ -14,7 +15,14 @@ from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.maps.element_source import PreparedSource
 from passes.typing import Typings
 
-__all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]
+__all__ = [
+    "LoopWriter",
+    "empty_sequence",
+    "go_on",
+    "insert",
+    "sequence_of_nothing",
+    "sequence_value",
+]
 
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
@@ -44,6 +52,21 @@ def insert(builder: Builder, sequence: ir.Value, element: ir.Value) -> ir.Value:
     value = builder.op("SequenceInsert", [sequence, element])
     value.type = sequence.type
     return value
+
+
+def sequence_of_nothing(builder: Builder, dtype: ir.DataType, dims: Sequence[int]) -> ir.Value:
+    """Record a sequence of one element that has a shape, and no numbers."""
+    array = np.empty(dims, object if dtype == ir.DataType.STRING else dtype.numpy())
+    value = builder.op("SequenceConstruct", [builder.constant(array)])
+    value.type = ir.SequenceType(ir.TensorType(dtype))
+    return value
+
+
+def _begun(builder: Builder, plan: OutputPlan) -> ir.Value:
+    """Record the sequence that samples are inserted into."""
+    if plan.begin is None or plan.dtype is None:
+        return empty_sequence(builder, plan.dtype)
+    return sequence_of_nothing(builder, plan.dtype, plan.begin)
 
 
 def go_on(builder: Builder, condition: ir.Value) -> ir.Value:
@@ -136,7 +159,7 @@ class LoopWriter:
             [
                 count,
                 builder.flag(True),
-                *(empty_sequence(builder, self.plans[i].dtype) for i in inserted),
+                *(_begun(builder, self.plans[i]) for i in inserted),
             ],
             {"body": body},
             outputs=len(self.plans),

@@ -206,14 +206,14 @@ class FusedBody:
         if x.flat is not None:
             x = self._of_flat(builder, x, result)
         if x.is_flat and result.kind != "stacked":
-            return write_flat(builder, x, self.walk.opset)
+            return write_flat(builder, x, self.walk.options.opset)
         whole = self._whole(builder, x, result)
         splits_all = self._ends_as_tensor
         return escape(builder, result, whole, rank, dtype, count, splits_all=splits_all)
 
     def _whole(self, builder: Builder, x: Batched, result: MapResult) -> Held:
         """Return a result of all samples as one tensor."""
-        ops = Operators(builder, self.walk.opset)
+        ops = Operators(builder, self.walk.options.opset)
         if x.is_flat:
             return Held(Form.SCAN_OUTPUT, flat_alike(ops, x))
         if x.lengths is not None and result.kind == "stacked":
@@ -234,12 +234,12 @@ class FusedBody:
     @property
     def _ends_as_tensor(self) -> bool:
         """Whether no sequence may be left of a result, so that none is built for onnxruntime."""
-        return self.walk.lacks("SequenceInsert")
+        return "SequenceInsert" in self.walk.options.asked.lacks
 
     def _of_flat(self, builder: Builder, x: Batched, result: MapResult) -> Batched:
         """Return flat samples of one shape stacked, such as leave as packed ones so."""
         assert x.flat is not None
-        ops = Operators(builder, self.walk.opset)
+        ops = Operators(builder, self.walk.options.opset)
         if x.flat.has_one_shape:
             value = as_stacked(ops, x)
             return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.walk import Walk, WalkOptions
+from passes.batching.walk import Walk
 from passes.builder import Builder
 from passes.decisions import Code, Reason
 from passes.flat_views import LEAST_OPSET, read_view

@@ -8,8 +8,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Layout
-from passes.batching.walk import Walk, WalkOptions
+from passes.batching.walk import Walk
 from passes.builder import Builder
 from passes.graphs import node_paths
 from passes.names import make_names_unique

@@ -10,9 +10,10 @@ import onnx_ir as ir
 from passes.ceilings import ceiling_of
 from passes.drafts import note
 from passes.flat_views import read_view
-from passes.graphs import captured_values, copy_nodes, subgraphs
+from passes.graphs import captured_values, subgraphs
 from passes.maps.operator import is_map
 from passes.maps.sequence_source import SequenceSource
+from passes.node_copies import copy_nodes
 from passes.sequence_map import find_sequence_maps, is_sequence_map
 from passes.site import MapResult, MapSite
 from passes.splice import remove_dead

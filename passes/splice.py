@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.body_copies import rank_alone
 from passes.builder import Builder
 from passes.drafts import drop_uses
 from passes.graphs import captured_values, subgraphs
+from passes.node_copies import rank_alone
 
 __all__ = ["remove_dead", "splice", "splice_form"]
 

@@ -17,7 +17,6 @@ from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
 from passes.graphs import (
     PATH_KEY,
     all_nodes,
-    copy_nodes,
     default_opset,
     forget_paths,
     paths_below,
@@ -25,6 +24,7 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
+from passes.node_copies import copy_nodes
 from passes.schemas import schema_of
 from passes.typing import Typing, type_values
 

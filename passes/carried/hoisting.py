@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.carried.pattern import added
-from passes.graphs import copy_node, reads_of
+from passes.graphs import reads_of
+from passes.node_copies import copy_node
 
 __all__ = ["hoist"]
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.body_copies import copy_body
 from passes.builder import Builder, tensor_value
 from passes.graphs import walk_nodes
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.maps.element_source import PreparedSource
+from passes.node_copies import copy_body
 from passes.typing import Typings
 
 __all__ = ["LoopWriter", "empty_sequence", "go_on", "insert", "sequence_value"]

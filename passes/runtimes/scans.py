@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from passes.body_copies import copy_body
 from passes.builder import Builder
+from passes.node_copies import copy_body
 from passes.runtimes.axes import from_front
 from passes.runtimes.types import Types
 

@@ -9,7 +9,12 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
+from passes.graphs import (
+    captured_values,
+    constant_value,
+    is_default_domain,
+    subgraphs,
+)
 from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes

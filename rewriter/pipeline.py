@@ -24,13 +24,15 @@ from rewriter.checking import check, require_valid
 from rewriter.left_loops import with_built_sequences, with_left_loops
 from rewriter.model_facts import model_facts
 from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
+from rewriter.operator_counts import OperatorCounts, count_operators
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given
 from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.proving import prove
-from rewriter.report import OperatorCounts, Report, Unreached, count_operators
+from rewriter.report import Report
+from rewriter.report_parts import Unreached
 from rewriter.result import Result
 from rewriter.rule_files import load_plugins
 from rewriter.targets import TargetError, check_target, version_warnings

@@ -14,7 +14,7 @@ from rewriter.model_facts import model_facts
 from rewriter.models import folder_of, share
 from rewriter.placement.kernel_table import KernelTable, load_table
 from rewriter.placement.predict import HostNode, PredictedPlacement, predict
-from rewriter.report import Unreached
+from rewriter.report_parts import Unreached
 from rewriter.target_table import Target
 
 __all__ = ["MOST_BYTES", "off_device", "place"]

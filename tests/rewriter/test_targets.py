@@ -13,9 +13,11 @@ from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from rewriter import pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
+from rewriter.operator_counts import OperatorCounts
 from rewriter.pipeline import explain
 from rewriter.remedies import still_open
-from rewriter.report import OperatorCounts, Report, Unreached
+from rewriter.report import Report
+from rewriter.report_parts import Unreached
 from rewriter.targets import (
     TARGETS,
     Target,

@@ -20,7 +20,7 @@ from passes.graphs import (
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.node_copies import rank_alone
-from passes.opset_forms import to_opset_form
+from passes.opsets import to_opset_form
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import MAKERS, KnownSequences, maker
 from passes.sequences.reads import READERS, SequenceReader

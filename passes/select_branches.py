@@ -20,7 +20,7 @@ from passes.graphs import (
 from passes.inline import functions_holding, inline_functions
 from passes.names import make_names_unique
 from passes.node_copies import copy_body
-from passes.opset_forms import to_opset_form
+from passes.opsets import to_opset_form
 from passes.picking import can_pick, pick
 from passes.prepare import move_initializers
 from passes.splice import splice

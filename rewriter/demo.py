@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
-from rewriter.operator_counts import OperatorCounts
+from rewriter.model_facts import OperatorCounts
 from rewriter.pipeline import rewrite
 from rewriter.validation import Check, validate
 

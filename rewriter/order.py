@@ -26,22 +26,25 @@ from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
+from passes.splice import drop_initializers, unread_initializers
 from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
-from passes.unread import drop_initializers, unread_initializers
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.checking import require_valid
-from rewriter.left_loops import with_built_sequences, with_left_loops
-from rewriter.operator_counts import OperatorCounts, count_operators
+from rewriter.final_decisions import (
+    sequence_sources,
+    with_built_sequences,
+    with_left_loops,
+    with_named_inputs,
+)
+from rewriter.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import kernels_of
-from rewriter.placement.placing import off_device, place
+from rewriter.placement.placing import kernels_of, off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.report_parts import Unreached
 from rewriter.targets import check_target, version_warnings
-from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 
 __all__ = ["OnPass", "Work", "passes_for", "run_passes"]
 

@@ -16,9 +16,8 @@ from passes.tensors.io import TensorIo
 from rewriter import protos
 from rewriter.checking import check
 from rewriter.model_copies import share
-from rewriter.model_facts import model_facts
+from rewriter.model_facts import count_operators, model_facts
 from rewriter.models import AnyModel, ModelError, Taken, give, load, take
-from rewriter.operator_counts import count_operators
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes
 from rewriter.pictures import pictures, regions_given

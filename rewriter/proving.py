@@ -11,8 +11,7 @@ from passes.errors import RewriteError
 from rewriter import checking, models
 from rewriter.backends import BackendError, open_session
 from rewriter.budget import Allowance, Budget
-from rewriter.case_record import Case
-from rewriter.check_record import Check
+from rewriter.check_record import Case, Check
 from rewriter.feeds import Feed
 from rewriter.judging import Judge
 from rewriter.models import AnyModel, ModelError

@@ -10,8 +10,7 @@ from passes.ceilings import Ceiling, safer_forms
 from passes.decisions import Code, Verdict
 from passes.errors import RewriteError
 from rewriter import models
-from rewriter.case_record import Case
-from rewriter.check_record import Check
+from rewriter.check_record import Case, Check
 from rewriter.models import AnyModel
 from rewriter.result import Result
 

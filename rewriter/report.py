@@ -14,14 +14,12 @@ from passes.tensors.io import TensorIo
 from rewriter import render, render_html
 from rewriter.bench_record import Bench
 from rewriter.headline import headline
-from rewriter.loading import Loading
-from rewriter.model_facts import ModelFacts
-from rewriter.operator_counts import OperatorCounts
+from rewriter.model_facts import ModelFacts, OperatorCounts
 from rewriter.pictures import Picture
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.printable import json_text
 from rewriter.remedies import HasRemedies, Remedies
-from rewriter.report_parts import Unreached, decision_record, promises_record, with_tried
+from rewriter.report_parts import Loading, Unreached, decision_record, promises_record, with_tried
 
 __all__ = ["Report"]
 

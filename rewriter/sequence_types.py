@@ -21,7 +21,7 @@ from passes.graphs import (
     is_default_domain,
     subgraphs,
 )
-from passes.schemas import schema_of
+from passes.opsets import schema_of
 from rewriter.errors import ModelError
 
 __all__ = ["forget_open_sequences", "mend_sequences"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.batch_axis import BatchAxis
 from passes.batching.body_state import BodyState
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.operators import BatchAxis
 from passes.batching.sizes import LengthKey
 from passes.builder import Builder
 from passes.decisions import Code, Decline

@@ -25,7 +25,7 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.node_copies import copy_nodes
-from passes.schemas import schema_of
+from passes.opsets import schema_of
 from passes.typing import Typing, type_values
 
 __all__ = ["body_by_definition", "open_functions"]

@@ -21,8 +21,7 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
-from passes.opset_check import find_misfit
-from passes.opset_forms import to_opset_form
+from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading

@@ -12,7 +12,7 @@ from passes.drafts import drafting
 from passes.graphs import default_opset, is_default_domain
 from passes.names import make_names_unique
 from passes.node_copies import rank_alone
-from passes.opset_forms import to_opset_form
+from passes.opsets import to_opset_form
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
 from passes.runtimes.table import DEFECTS, Defect

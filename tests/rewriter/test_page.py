@@ -16,7 +16,7 @@ import pytest
 import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.bench_record import Bench, BenchRow
-from rewriter.operator_counts import OperatorCounts
+from rewriter.model_facts import OperatorCounts
 from rewriter.report import Report
 from tests.rewriter.test_report import FOLDED, decided
 

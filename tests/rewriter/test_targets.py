@@ -13,7 +13,7 @@ from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from rewriter import order, pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
-from rewriter.operator_counts import OperatorCounts
+from rewriter.model_facts import OperatorCounts
 from rewriter.pipeline import explain
 from rewriter.remedies import still_open
 from rewriter.report import Report

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping
 
 import onnx_ir as ir
 
-from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.promotion import Promotions
@@ -19,6 +19,7 @@ from passes.drafts import Memo
 from passes.fuse_options import FuseOptions
 from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
+from passes.typing.value_types import UNKNOWN
 
 __all__ = ["BodyState", "WalkOptions"]
 
@@ -54,7 +55,6 @@ class BodyState(abc.ABC):
         options: The surroundings of the walk.
         env: Every value of the body that was reached.
         promotions: Per-sample values that are read as stacked or packed.
-        numbers: Reads small integer tensors of the body as sums of lengths and dimensions.
         hoisted: Shared nodes, which now run once even if there are no samples.
         reads_numbers: How many single numbers of a packed sample a node reads, one by one.
         limits: Flags that must hold for padding not to waste too much; a loop runs otherwise.
@@ -73,7 +73,11 @@ class BodyState(abc.ABC):
         self._lengths_by: dict[tuple[Builder, LengthKey], Lengths] = Memo()
         self._around: BodyState | None = None
         self._own: set[ir.Value] = set()
-        self.numbers = SampleNumbers(typings.proven, self)
+
+    @functools.cached_property
+    def numbers(self) -> SampleNumbers:
+        """Reads small integer tensors of the body as sums of lengths and dimensions."""
+        return SampleNumbers(self._typings.proven, self)
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body where the new nodes run."""
@@ -88,20 +92,9 @@ class BodyState(abc.ABC):
         """See `passes.batching.context.Context.have_one_shape`."""
         return self._typings.proven.have_one_shape(one, other)
 
-    def bind(
-        self,
-        value: ir.Value,
-        layout: Layout,
-        to: ir.Value | None = None,
-        lengths: Lengths | None = None,
-        axis: int = 0,
-        flat: FlatSamples | None = None,
-    ) -> None:
-        """Enter an input of the body."""
-        known = self.type_of(value)
-        self.env[value] = Batched(
-            layout, to or value, known, lengths=lengths, axis=axis, flat=flat
-        )
+    def bind(self, value: ir.Value, x: Batched) -> None:
+        """Enter an input of the body, of whatever type the body has it."""
+        self.env[value] = dataclasses.replace(x, type=self.type_of(value))
 
     def bind_apart(self, value: ir.Value, *, differs: bool) -> None:
         """Enter a per-sample input of the body, which can be read in every loop.
@@ -111,7 +104,7 @@ class BodyState(abc.ABC):
             differs: Whether its samples are known to differ in shape.
         """
         self.promotions.add_source(value)
-        self.bind(value, Layout.PER_SAMPLE)
+        self.bind(value, Batched(Layout.PER_SAMPLE, value, UNKNOWN))
         if differs:
             self._differing.add(value)
 

@@ -13,7 +13,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import BatchAxis
-from passes.batching.sizes import LengthKey
+from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
@@ -65,7 +65,6 @@ class Context(BatchAxis):
         opset: Version of ONNX's operators in the model.
         may_be_empty: Whether there may be no samples where the new nodes run.
         batch: Number of samples as an int64 vector ``[1]``.
-        numbers: Reads small integer tensors of the body as sums of lengths and dimensions.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class Context(BatchAxis):
     ) -> None:
         super().__init__(builder, body.options.opset, batch)
         self.may_be_empty = may_be_empty
-        self.numbers = body.numbers
         self._body = body
 
     def type_of(self, value: ir.Value) -> ValueType:
@@ -147,6 +145,11 @@ class Context(BatchAxis):
             make: Records the lengths where they are asked for the first time.
         """
         return self._body.lengths_by(self.builder, key, make)
+
+    @property
+    def numbers(self) -> SampleNumbers:
+        """Reads small integer tensors of the body as sums of lengths and dimensions."""
+        return self._body.numbers
 
     def nested(
         self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder

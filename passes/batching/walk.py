@@ -198,11 +198,15 @@ class Walk(BodyState):
         self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
     ) -> list[Output | None]:
         """Stack each packed output whose samples are proven to be equally long."""
-        ranks = (
-            None if (dims := self.type_of(v).dims) is None else len(dims) for v in node.outputs
-        )
-        pairs = zip(outputs, ranks, strict=True)
-        return [None if x is None else evened(ctx, x, rank) for x, rank in pairs]
+        pairs = zip(node.outputs, outputs, strict=True)
+        return [
+            x if x is None or x.lengths is None else evened(ctx, x, self._rank(value))
+            for value, x in pairs
+        ]
+
+    def _rank(self, value: ir.Value) -> int | None:
+        dims = self.type_of(value).dims
+        return None if dims is None else len(dims)
 
     def _stage_when_stacked(self, operand: Batched) -> int:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)

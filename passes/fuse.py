@@ -13,7 +13,7 @@ from passes.graphs import walk_nodes
 from passes.inline import inline_loops, restore_functions
 from passes.names import make_names_unique
 from passes.prepare import prepare
-from passes.raising.raiser import is_given, reads_new_nodes
+from passes.reading.iterations import is_given, reads_new_nodes
 from passes.sequence_map import find_sequence_maps
 
 __all__ = ["FuseSequenceMapPass"]

@@ -11,7 +11,7 @@ from passes.builder import BATCHED_KEY, ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graphs import all_nodes, node_paths, subgraphs, walk_nodes
 from passes.loops.escape import SPLITTABLE
-from passes.reading.iterations import is_iteration
+from passes.reading.iterations import is_given, is_iteration
 from rewriter.remedies import naming
 
 __all__ = ["sequence_sources", "with_built_sequences", "with_left_loops", "with_named_inputs"]
@@ -34,7 +34,7 @@ def with_left_loops(
     left = [
         Decision(path, node.op_type, Verdict.KEPT, "as it is", [reason])
         for node, path in node_paths(model).items()
-        if is_iteration(node) and ORIGIN_KEY not in node.metadata_props and path not in told
+        if is_given(node) and path not in told
     ]
     return [*(_with_inner(decision, model) for decision in decisions), *left]
 

@@ -23,8 +23,7 @@ from rewriter.order import OnPass, Work, run_passes
 from rewriter.pictures import pictures, regions_given
 from rewriter.placement.placing import place
 from rewriter.proving import prove
-from rewriter.report import Report
-from rewriter.result import Result
+from rewriter.report import Report, Result
 from rewriter.rule_files import load_plugins
 from rewriter.targets import TargetError
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials

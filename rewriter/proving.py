@@ -17,8 +17,7 @@ from rewriter.judging import Judge
 from rewriter.models import AnyModel, ModelError
 from rewriter.proof_record import proof_record
 from rewriter.repairing import Ceilings, Repair, Repaired, repair
-from rewriter.report import Report
-from rewriter.result import Result
+from rewriter.report import Report, Result
 from rewriter.validation import validate
 
 __all__ = ["VerificationError", "prove", "refuse_invalid", "repaired", "with_proof"]

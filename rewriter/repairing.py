@@ -12,7 +12,7 @@ from passes.errors import RewriteError
 from rewriter import models
 from rewriter.check_record import Case, Check
 from rewriter.models import AnyModel
-from rewriter.result import Result
+from rewriter.report import Result
 
 __all__ = ["Ceilings", "Repair", "Repaired", "repair"]
 

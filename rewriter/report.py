@@ -6,7 +6,7 @@ import dataclasses
 import html
 import importlib.metadata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from passes.decisions import Decision, Verdict
 from passes.promises import Promises
@@ -21,7 +21,7 @@ from rewriter.printable import json_text
 from rewriter.remedies import HasRemedies, Remedies
 from rewriter.report_parts import Loading, Unreached, decision_record, promises_record, with_tried
 
-__all__ = ["Report"]
+__all__ = ["Report", "Result"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,3 +200,28 @@ class Report:
 
 def _record(part: Loading | PredictedPlacement | Bench | None) -> dict[str, Any] | None:
     return None if part is None else part.to_dict()
+
+
+M = TypeVar("M")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result(Generic[M]):
+    """A rewritten model and what was done to it.
+
+    Attributes:
+        model: The new model, of the kind that was handed in (a path gives an
+            ``onnx.ModelProto``).
+        report: Decisions, operators before and after, assumptions, and the verification where
+            there was one.
+    """
+
+    model: M
+    report: Report
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        return str(self.report)
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()

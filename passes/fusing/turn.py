@@ -24,7 +24,8 @@ from passes.maps.sites import read_map
 from passes.merge import find_readers, merge_sites
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
-from passes.raising.raiser import Raiser, is_given
+from passes.raising.raiser import Raiser
+from passes.reading.iterations import is_given
 from passes.reading.types import type_body
 from passes.sequence_map import read_sequence_map
 from passes.site import MapSite, Original, Rest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY, Builder
+from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.drafts import Draft, drafting
@@ -14,7 +14,6 @@ from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.graphs import (
     PATH_KEY,
-    captured_values,
     default_opset,
     record_paths,
     subgraphs,
@@ -29,7 +28,7 @@ from passes.raising.split import write_parts
 from passes.raising.written import Written
 from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.facts import LoopFacts
-from passes.reading.iterations import is_iteration
+from passes.reading.iterations import is_given
 from passes.reading.needs import Stage
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
@@ -38,22 +37,7 @@ from passes.site import GuardCheck, MapSite, Original, Rest
 from passes.splice import splice
 from passes.typing import Typings
 
-__all__ = ["Raiser", "is_given", "reads_new_nodes"]
-
-
-def is_given(node: ir.Node) -> bool:
-    """Whether a node is a Loop or Scan of the model's own."""
-    return is_iteration(node) and ORIGIN_KEY not in node.metadata_props
-
-
-def reads_new_nodes(node: ir.Node) -> bool:
-    """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
-    bodies = [graph for _, graph in subgraphs(node)]
-    values = {v for v in node.inputs if v is not None}
-    values.update(v for graph in bodies for v in captured_values(graph))
-    producers = [p for v in values if (p := v.producer()) is not None]
-    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
-    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
+__all__ = ["Raiser"]
 
 
 class Raiser:

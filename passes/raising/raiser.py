@@ -29,9 +29,9 @@ from passes.raising.written import Written
 from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import is_given
-from passes.reading.needs import Stage
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
+from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import GuardCheck, MapSite, Original, Rest
 from passes.splice import splice

@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
 from typing import Any
 
-import onnx.printer
-
-from passes.convert_opset import ConvertOpsetPass
-from passes.raising import RaiseLoopsPass
 from rewriter import pipeline
 from rewriter.commands import options, reports
 from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
 from rewriter.commands.scan import told_left, told_maps
 from rewriter.model_facts import bytes_text
-from rewriter.models import AnyModel, take
-from rewriter.options import Options
-from rewriter.protos import all_graphs, to_proto
+from rewriter.raised_text import raised_text
 from rewriter.targets import TargetError
 
-__all__ = ["USAGE", "add_options", "execute", "raised_text"]
-
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = "IN [IN ...] "
 
@@ -117,31 +109,3 @@ def _rows(records: list[dict[str, Any]]) -> list[tuple[str, ...]]:
         if len(set(cells)) > 1:
             rows.append((op_type, *map(str, cells)))
     return rows
-
-
-_LARGEST_PRINTED = 64
-
-
-def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
-    """Return a model as text, with its Loops and Scans that are maps raised to ``seqmap::Map``.
-
-    Args:
-        model: A model, as `rewriter.rewrite` takes it; it is not changed.
-        asked: The options of `rewriter.rewrite`; those that are promises count.
-
-    Returns:
-        The text, without the numbers of large weights; and for each Loop and Scan that was
-        raised its path and how it spells a map.
-    """
-    options, taken = Options(**asked), take(model).model
-    options.check_promises(taken)
-    if options.opset is not None:
-        ConvertOpsetPass(options.opset)(taken)
-    raising = RaiseLoopsPass(options.promises)
-    raising(taken)
-    proto = to_proto(taken)
-    for graph in all_graphs(proto):
-        shown = [t for t in graph.initializer if math.prod(t.dims) <= _LARGEST_PRINTED]
-        del graph.initializer[:]
-        graph.initializer.extend(shown)
-    return onnx.printer.to_text(proto), raising.raised

@@ -139,7 +139,8 @@ def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:
     """
     if not site.originals:
         return plan_loop(site, facts.typings, lacks=facts.options.lacks)
-    notes = [f"read as a map: {site.originals[-1].dialect}"]
+    dialect = site.originals[-1].dialect
+    notes = [f"read as a map: {dialect}"] if dialect else []
     kept = Decision(site.path, site.op_type, Verdict.KEPT, "as it is", notes=notes)
     if not _is_typed(site, facts):
         return LoopPlan({}, kept)

@@ -57,7 +57,11 @@ class Turn:
         self._changed: set[ir.Graph] = set()
 
     def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
-        """Raise Loops and Scans, with those inside of them; return the Maps, inner ones first."""
+        """Raise Loops and Scans, with those inside of them, and the SequenceMaps beside them.
+
+        Returns:
+            The Maps, inner ones first.
+        """
         raiser = Raiser(
             self._model,
             self._facts.typings,
@@ -68,6 +72,7 @@ class Turn:
             splits="Loop" not in self._facts.options.lacks,
         )
         raiser.raise_loops()
+        raiser.raise_neighbours()
         self.kept |= raiser.kept
         self.fused += raiser.finals
         graphs = reversed(list(with_subgraphs(self._model.graph)))
@@ -86,7 +91,11 @@ class Turn:
                 several = _maps_of(original)
                 if node is several[-1]:
                     self._fuse_parts(several, original)
-            elif original is None or not self._fuse_chain(node):
+            elif original is not None and self._fuse_chain(node):
+                continue
+            elif original is not None and original.is_given_back_alone:
+                give_back(node)
+            else:
                 kept = self._fuse_alone(node)
                 if kept is not None and original is not None:
                     self._give_back(node, kept)

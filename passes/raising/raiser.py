@@ -24,6 +24,7 @@ from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading
+from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import write_parts
 from passes.raising.written import Written
 from passes.reading.body import BodyWriter, LoopReading
@@ -33,6 +34,7 @@ from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
+from passes.sequence_map import find_sequence_maps
 from passes.site import GuardCheck, MapSite, Original, Rest
 from passes.splice import splice
 from passes.typing import Typings
@@ -96,6 +98,22 @@ class Raiser:
         self._raise_all(self._model.graph, self._is_wanted, splits=self._splits)
         if self.raised:
             self._model.opset_imports[DOMAIN] = VERSION
+
+    def raise_neighbours(self) -> None:
+        """Raise the SequenceMaps that read what a Map yields, or yield what one reads."""
+        found = [n for _, n in find_sequence_maps(self._model)] if self.raised else []
+        while beside := [node for node in found if self._is_beside(node)]:
+            for node in beside:
+                found.remove(node)
+                raised = raise_sequence_map(node, self.paths, self.typings)
+                if raised is not None:
+                    self.raised |= {one: raised for one in raised.written if is_map(one)}
+                    self.written += raised.written
+
+    def _is_beside(self, node: ir.Node) -> bool:
+        makers = (value.producer() for value in node.inputs if value is not None)
+        readers = (use.node for value in node.outputs for use in value.uses())
+        return any(one in self.raised for one in (*makers, *readers))
 
     def _raise_all(
         self, graph: ir.Graph, is_wanted: Callable[[ir.Node], bool], *, splits: bool = False

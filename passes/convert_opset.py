@@ -18,7 +18,7 @@ from passes.graphs import (
     subgraphs,
     with_subgraphs,
 )
-from passes.schemas import schema_of
+from passes.opsets import schema_of
 from passes.splice import splice
 from passes.typing import Typing, type_values
 

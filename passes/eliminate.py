@@ -7,14 +7,20 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.body_copies import rank_alone
 from passes.builder import Builder, needed_nodes
 from passes.drafts import drafting
 from passes.folding import Folder
-from passes.graphs import all_graphs, default_opset, is_default_domain, node_paths, subgraphs
+from passes.graphs import (
+    all_graphs,
+    default_opset,
+    is_default_domain,
+    node_paths,
+    subgraphs,
+)
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
-from passes.opset_forms import to_opset_form
+from passes.node_copies import rank_alone
+from passes.opsets import to_opset_form
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import MAKERS, KnownSequences, maker
 from passes.sequences.reads import READERS, SequenceReader

@@ -9,11 +9,11 @@ import onnx_ir as ir
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
-from passes.graphs import walk_nodes
+from passes.graphs import reads_of, walk_nodes
 from passes.inline import inline_loops, restore_functions
 from passes.names import make_names_unique
 from passes.prepare import prepare
-from passes.raising.raiser import is_given, reads_new_nodes
+from passes.reading.iterations import is_given, reads_new_nodes
 from passes.sequence_map import find_sequence_maps
 
 __all__ = ["FuseSequenceMapPass"]
@@ -82,6 +82,8 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         functions, imports = dict(model.functions), dict(model.opset_imports)
         if not self._wanted(model, kept, retry):
             return False
+        if self._loops and _stand_beside(model, self._wanted(model, kept, retry)):
+            modified |= prepare(model, opens=True)
         while progress and (wanted := self._wanted(model, kept, retry)):
             modified |= make_names_unique(model)
             turn = Turn(model, self._options)
@@ -104,3 +106,12 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             and (node not in kept or (retry and reads_new_nodes(node)))
             and (self._loops or reads_new_nodes(node))
         }
+
+
+def _stand_beside(model: ir.Model, loops: Collection[ir.Node]) -> bool:
+    """Whether a SequenceMap reads what one of some Loops yields, or yields what one reads."""
+    maps = [node for _, node in find_sequence_maps(model)]
+    if any(v is not None and v.producer() in loops for node in maps for v in node.inputs):
+        return True
+    yielded = {value for node in maps for value in node.outputs}
+    return bool(maps) and any(not yielded.isdisjoint(reads_of(loop)) for loop in loops)

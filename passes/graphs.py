@@ -1,4 +1,4 @@
-"""Walking, naming, reading and copying graphs of onnx_ir."""
+"""Walking, naming and reading graphs of onnx_ir."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from passes.drafts import note
-
 __all__ = [
     "PATH_KEY",
     "all_graphs",
     "all_nodes",
     "captured_values",
     "constant_value",
-    "copy_graph",
-    "copy_node",
-    "copy_nodes",
-    "copy_value",
     "default_opset",
     "forget_paths",
     "graphs_inside",
@@ -228,95 +222,7 @@ def captured_values(graph: ir.Graph) -> list[ir.Value]:
     return list(captured)
 
 
-def _copy_attribute(attribute: ir.Attr, values: dict[ir.Value, ir.Value | None]) -> ir.Attr:
-    if attribute.is_ref():
-        return attribute
-    if attribute.type == ir.AttributeType.GRAPH:
-        return ir.AttrGraph(attribute.name, copy_graph(attribute.as_graph(), values))
-    if attribute.type == ir.AttributeType.GRAPHS:
-        graphs = [copy_graph(g, values) for g in attribute.as_graphs()]
-        return ir.AttrGraphs(attribute.name, graphs)
-    return attribute
-
-
-def copy_value(value: ir.Value) -> ir.Value:
-    """Return a value of the same name, type and constant that belongs to no graph."""
-    return ir.Value(
-        name=value.name,
-        type=value.type,
-        shape=value.shape,
-        doc_string=value.doc_string,
-        const_value=value.const_value,
-    )
-
-
 def reads_of(node: ir.Node) -> list[ir.Value]:
     """Return what a node reads, by its graphs too."""
     captured = (v for _, graph in subgraphs(node) for v in captured_values(graph))
     return [v for v in (*node.inputs, *captured) if v is not None]
-
-
-def copy_node(
-    node: ir.Node,
-    values: dict[ir.Value, ir.Value | None],
-    attributes: Mapping[str, ir.Attr] | None = None,
-) -> ir.Node:
-    """Copy a node, its graphs included, reading ``values[v]`` wherever it read ``v``.
-
-    Args:
-        node: The node.
-        values: Substitution; the outputs of the copy are added to it. A value that it lacks
-            belongs to an enclosing graph and is read as it is.
-        attributes: Replaces the attributes of the node.
-    """
-    source = node.attributes if attributes is None else attributes
-    new = ir.Node(
-        node.domain,
-        node.op_type,
-        [None if v is None else values.get(v, v) for v in node.inputs],
-        [_copy_attribute(a, values) for a in source.values()],
-        overload=node.overload,
-        num_outputs=len(node.outputs),
-        version=node.version,
-        name=node.name,
-        doc_string=node.doc_string,
-        metadata_props=dict(node.metadata_props),
-    )
-    note(new)
-    new.meta.update(node.meta)
-    for old, out in zip(node.outputs, new.outputs, strict=True):
-        out.name, out.type, out.shape = old.name, old.type, old.shape
-        values[old] = out
-    return new
-
-
-def copy_nodes(nodes: Iterable[ir.Node], values: dict[ir.Value, ir.Value | None]) -> list[ir.Node]:
-    """Copy nodes in order; see `copy_node`."""
-    return [copy_node(node, values) for node in nodes]
-
-
-def copy_graph(graph: ir.Graph, values: dict[ir.Value, ir.Value | None]) -> ir.Graph:
-    """Copy a graph; inputs, initializers and outputs of nodes are added to ``values``."""
-    for value in (*graph.inputs, *graph.initializers.values()):
-        values[value] = copy_value(value)
-    nodes = copy_nodes(graph, values)
-
-    def copied(originals: Iterable[ir.Value]) -> list[ir.Value]:
-        made = []
-        for original in originals:
-            value = values.get(original, original)
-            assert value is not None
-            made.append(value)
-        return made
-
-    new = ir.Graph(
-        copied(graph.inputs),
-        copied(graph.outputs),
-        nodes=nodes,
-        initializers=copied(graph.initializers.values()),
-        doc_string=graph.doc_string,
-        opset_imports=dict(graph.opset_imports),
-        name=graph.name,
-    )
-    new.metadata_props.update(graph.metadata_props)
-    return new

@@ -10,9 +10,12 @@ import onnx_ir as ir
 from passes.ceilings import ceiling_of
 from passes.drafts import note
 from passes.flat_views import read_view
-from passes.graphs import captured_values, copy_nodes, subgraphs
+from passes.graphs import captured_values, subgraphs
+from passes.maps.element_source import ElementSource
+from passes.maps.index_source import IndexSource
 from passes.maps.operator import is_map
 from passes.maps.sequence_source import SequenceSource
+from passes.node_copies import copy_nodes
 from passes.sequence_map import find_sequence_maps, is_sequence_map
 from passes.site import MapResult, MapSite
 from passes.splice import remove_dead
@@ -170,7 +173,9 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
         elif source.kind == "index" and index is not None:
             links[inner] = index
     body, copied = _joined(first.body, second.body, links, second.path)
-    elements = [*first.elements, *(pair for pair in second.elements if pair[0] not in links)]
+    others = [(inner, source) for inner, source in second.elements if inner not in links]
+    counted = first.elements[0][1]
+    elements = [*first.elements, *((inner, _counted(one, counted)) for inner, one in others)]
     moved = [
         dataclasses.replace(r, output=r.output + len(first.body.outputs)) for r in second.results
     ]
@@ -183,6 +188,13 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
         results=[*kept, *moved],
         originals=[*first.originals, *second.originals],
     )
+
+
+def _counted(source: ElementSource, by: ElementSource) -> ElementSource:
+    """Return a source of which the number of samples is asked of another: its own may be gone."""
+    if not isinstance(source, IndexSource):
+        return source
+    return IndexSource(lambda builder: by.count(builder, None), source.known, by.counted)
 
 
 def _has_as_many(first: MapSite, second: MapSite, sequences: Collection[ir.Value]) -> bool:

@@ -7,7 +7,6 @@ import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
 from passes.batching.table import may_draw
-from passes.body_copies import copy_body
 from passes.builder import Builder
 from passes.carried.masks import neutral_of
 from passes.graphs import (
@@ -20,7 +19,8 @@ from passes.graphs import (
 )
 from passes.inline import functions_holding, inline_functions
 from passes.names import make_names_unique
-from passes.opset_forms import to_opset_form
+from passes.node_copies import copy_body
+from passes.opsets import to_opset_form
 from passes.picking import can_pick, pick
 from passes.prepare import move_initializers
 from passes.splice import splice

@@ -5,14 +5,20 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.anywhere import runs_anywhere
-from passes.body_copies import forget_dims, rank_alone
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graphs import default_opset, is_default_domain, node_paths, subgraphs, walk_nodes
+from passes.graphs import (
+    default_opset,
+    is_default_domain,
+    node_paths,
+    subgraphs,
+    walk_nodes,
+)
 from passes.merge import merge_sequence_maps
 from passes.names import make_names_unique
+from passes.node_copies import forget_dims, rank_alone
 from passes.prepare import prepare
 from passes.sequence_map import find_sequence_maps
 from passes.splice import remove_dead

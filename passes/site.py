@@ -104,15 +104,15 @@ class Rest:
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """The Loop or Scan that a Map took the place of, and what a node cannot say of it.
+    """The map that a Map took the place of, and what a node cannot say of it.
 
     Attributes:
-        nodes: The Loop or Scan, then the ConcatFromSequences behind it; each with the node that
-            stood before it.
+        nodes: The Loop, Scan or SequenceMap, then the ConcatFromSequences behind it; each with
+            the node that stood before it.
         written: The nodes that came into their place.
         values: Pairs of a value of theirs and the one that is read in its place.
-        path: The path of the Loop or Scan.
-        dialect: How it spells a map.
+        path: The path of the map.
+        dialect: How a Loop or Scan spells a map.
         assumptions: What reading it relied on without proof.
         alternatives: Further readings.
         patterns: What it carries, and operators behind the Map compute.
@@ -125,17 +125,22 @@ class Original:
     written: Sequence[ir.Node]
     values: Sequence[tuple[ir.Value, ir.Value]]
     path: str
-    dialect: str
-    assumptions: Sequence[str]
-    alternatives: Sequence[Alternative]
+    dialect: str = ""
+    assumptions: Sequence[str] = ()
+    alternatives: Sequence[Alternative] = ()
     patterns: Sequence[str] = ()
     grows: bool = False
     rest: Rest | None = None
 
     @property
     def node(self) -> ir.Node:
-        """The Loop or Scan."""
+        """The Loop, Scan or SequenceMap."""
         return self.nodes[0][0]
+
+    @property
+    def is_given_back_alone(self) -> bool:
+        """Whether it is a SequenceMap, which stands among Maps only to be merged with them."""
+        return self.node.op_type == "SequenceMap"
 
 
 @dataclasses.dataclass
@@ -151,7 +156,7 @@ class MapSite:
         shared: Each input of the body that is one value for all samples, and that value.
         body: The graph that is applied; it may capture values.
         results: What is made of its outputs. An output without a result is unused.
-        originals: The Loops and Scans that it was raised from; several where Maps were merged.
+        originals: What it was raised from; several where Maps were merged.
             What has an original is fused as a whole, or given back.
         condition: What must hold for this reading of it to be right; None if it always is.
     """

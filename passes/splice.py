@@ -1,4 +1,4 @@
-"""Puts new nodes in the place of a map."""
+"""Puts new nodes in the place of old ones, and removes what nothing reads any more."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.body_copies import rank_alone
 from passes.builder import Builder
 from passes.drafts import drop_uses
-from passes.graphs import captured_values, subgraphs
+from passes.graphs import all_graphs, captured_values, subgraphs
+from passes.node_copies import rank_alone
 
-__all__ = ["remove_dead", "splice", "splice_form"]
+__all__ = ["drop_initializers", "remove_dead", "splice", "splice_form", "unread_initializers"]
 
 
 def splice(
@@ -90,3 +90,27 @@ def remove_dead(nodes: Iterable[ir.Node]) -> None:
             drop_uses(list(inner))
         graph.remove(node, safe=True)
         pending.extend(p for v in read if (p := v.producer()) is not None)
+
+
+def unread_initializers(model: ir.Model) -> set[ir.Value]:
+    """Return the initializers of the main graph that no node and no output reads."""
+    read: set[ir.Value | None] = set()
+    for graph in all_graphs(model):
+        read.update(graph.outputs)
+        for node in graph:
+            read.update(node.inputs)
+    return {value for value in model.graph.initializers.values() if value not in read}
+
+
+def drop_initializers(model: ir.Model, spared: set[ir.Value]) -> bool:
+    """Drop the initializers that nothing reads, but for those that are inputs of the graph too.
+
+    Args:
+        model: The model.
+        spared: Those that nothing read before the rewrite either; they stay.
+    """
+    unread = unread_initializers(model) - spared - set(model.graph.inputs)
+    for value in unread:
+        assert value.name is not None
+        model.graph.initializers.pop(value.name, None)
+    return bool(unread)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
 from passes.ceilings import ceiling_of
 from passes.copies import Copies, settle
 from passes.decisions import Decision
@@ -24,7 +23,7 @@ from passes.loops.unrolled import copy_iterations
 from passes.names import make_names_unique
 from passes.prepare import prepare
 from passes.promises import Promises
-from passes.reading.iterations import is_iteration
+from passes.reading.iterations import is_given
 from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.sequences.known import MAKERS, maker
 from passes.sequences.unrolled import copy_samples
@@ -125,8 +124,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         return [node for graph in graphs for node in graph if self._is_wanted(node)]
 
     def _is_wanted(self, node: ir.Node) -> bool:
-        is_given = is_iteration(node) and ORIGIN_KEY not in node.metadata_props
-        return is_given and not ceiling_of(node) and node.op_type in self._loops
+        return is_given(node) and not ceiling_of(node) and node.op_type in self._loops
 
     def _unroll_innermost(self, model: ir.Model) -> list[ir.Node] | None:
         """Unroll Loops in which none was unrolled; return the copies, None if there are none."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rewriter.predictor import Prediction, Predictor
     from rewriter.proving import VerificationError
     from rewriter.reference import ReferenceEvaluator
-    from rewriter.report import Report
-    from rewriter.result import Result
+    from rewriter.report import Report, Result
     from rewriter.sessions import session
     from rewriter.targets import TargetError
     from rewriter.timing import bench
@@ -69,7 +68,7 @@ _MODULES = {
     "Predictor": "rewriter.predictor",
     "ReferenceEvaluator": "rewriter.reference",
     "Report": "rewriter.report",
-    "Result": "rewriter.result",
+    "Result": "rewriter.report",
     "RewriteError": "passes.errors",
     "TargetError": "rewriter.targets",
     "VerificationError": "rewriter.proving",

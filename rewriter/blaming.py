@@ -7,7 +7,7 @@ from typing import Any
 
 from passes.ceilings import Ceiling
 from passes.decisions import Code, Verdict
-from rewriter.result import Result
+from rewriter.report import Result
 
 __all__ = ["IN_WORDS", "Ceilings", "blame"]
 

@@ -13,7 +13,7 @@ from passes.errors import ContradictionError, RewriteError
 from rewriter.blaming import IN_WORDS, Ceilings, blame
 from rewriter.errors import FaultWarning, InvalidResultError
 from rewriter.models import AnyModel, take
-from rewriter.result import Result
+from rewriter.report import Result
 
 __all__ = ["without_faults"]
 

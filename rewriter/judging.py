@@ -9,7 +9,7 @@ from typing import Any
 from rewriter import models
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.budget import Allowance, Budget
-from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
+from rewriter.check_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
 from rewriter.compare import Difference, as_known, compare
 from rewriter.count_iterations import ITERATIONS, with_iterations
 from rewriter.engines import (

@@ -1,32 +1,162 @@
-"""The order of work: which passes a rewrite runs, and in which order."""
+"""The order of work: which passes a rewrite runs, in which order, and what they say."""
 
 from __future__ import annotations
 
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Sequence
+
 import onnx_ir as ir
 
+from passes.ceilings import clear_ceilings
 from passes.convert_opset import ConvertOpsetPass
-from passes.decisions import Code, Reason
+from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device_forms import DeviceFormsPass
 from passes.eliminate import EliminateSequencesPass
+from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
+from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.inline import InlineMapFunctionsPass
+from passes.names import make_names_unique
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
+from passes.splice import drop_initializers, unread_initializers
 from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
+from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
+from rewriter.checking import require_valid
+from rewriter.final_decisions import (
+    sequence_sources,
+    with_built_sequences,
+    with_left_loops,
+    with_named_inputs,
+)
+from rewriter.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.placing import kernels_of, off_device, place
+from rewriter.placement.predict import PredictedPlacement
+from rewriter.report_parts import Unreached
+from rewriter.targets import check_target, version_warnings
 
-__all__ = ["passes_for"]
+__all__ = ["OnPass", "Work", "passes_for", "run_passes"]
+
+logger = logging.getLogger(__name__)
+
+OnPass = Callable[[str, ir.Model], None]
+"""What is called with the name of each pass and the model after it."""
 
 _MAP_PASSES = (FuseSequenceMapPass, ExpandSequenceMapPass)
+
+
+@dataclasses.dataclass
+class Work:
+    """What the passes said of a model that they rewrote."""
+
+    decisions: list[Decision] = dataclasses.field(default_factory=list)
+    blocked: list[Unreached] = dataclasses.field(default_factory=list)
+    assumptions: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
+    placement: PredictedPlacement | None = None
+
+
+def run_passes(
+    model: ir.Model,
+    options: Options,
+    given: Callable[[], ir.Model],
+    on_pass: OnPass | None = None,
+    level: int = logging.INFO,
+) -> Work:
+    """Run the passes that the options ask for.
+
+    Args:
+        model: The model; it is changed.
+        options: What is asked.
+        given: Returns a copy of the model as given.
+        on_pass: Called with the name of each pass and the model after it.
+        level: How loudly passes and times are logged.
+    """
+    forget_paths(all_nodes(model))
+    record_paths(node_paths(model))
+    spent, sources = options.spent(model), sequence_sources(model)
+    unread = unread_initializers(model)
+    work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
+    counted = count_operators(model)
+    for one in passes_for(options, model):
+        start = time.perf_counter()
+        result = _apply(one, model, given)
+        declined |= getattr(one, "declined", {})
+        refused.extend(getattr(one, "refused", ()))
+        work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
+        work.decisions.extend(
+            d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
+            for d in getattr(one, "decisions", ())
+        )
+        work.warnings.extend(getattr(one, "warnings", ()))
+        name, seconds = type(one).__name__, time.perf_counter() - start
+        if logger.isEnabledFor(level):
+            counts, counted = counted, count_operators(model)
+            changed = _changed(counts, counted) if result.modified else "nothing changed"
+            logger.log(level, "%s: %.4f s, %s", name, seconds, changed)
+        if on_pass is not None:
+            on_pass(name, model)
+    clear_ceilings(model)
+    make_names_unique(model)
+    drop_initializers(model, unread)
+    decisions = with_built_sequences(_final(work.decisions, model), model)
+    decisions = with_left_loops(decisions, model, options.strategy)
+    work.decisions = with_named_inputs(decisions, sources, options.promises.uniform)
+    options.promises.write(model)
+    target, required = options.target, tuple(options.require)
+    work.warnings += version_warnings(model, target)
+    work.blocked = check_target(model, target, required, refused, work.decisions, spent)
+    if "on-device" in required and (found := place(model, options.row)):
+        work.placement = found
+        work.blocked += off_device(found)
+    forget_paths(all_nodes(model))
+    return work
+
+
+def _changed(before: OperatorCounts, after: OperatorCounts) -> str:
+    """Say by how many nodes of each operator two models differ."""
+    one, other = before.by_type, after.by_type
+    differences = {kind: other.get(kind, 0) - one.get(kind, 0) for kind in {**one, **other}}
+    changed = [f"{kind} {n:+d}" for kind, n in sorted(differences.items()) if n]
+    return ", ".join(changed) or "changed, with as many nodes of each operator"
+
+
+def _apply(
+    one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
+) -> ir.passes.PassResult:
+    """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
+    try:
+        return one(model)
+    except RewriteError:
+        raise
+    except Exception:
+        require_valid(given())
+        raise
+
+
+def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Leave out what was said of Loops that a later decision took away."""
+    left = set(node_paths(model).values())
+    final: list[Decision] = []
+    for i, decision in enumerate(decisions):
+        later = {other.path for other in decisions[i + 1 :]}
+        if decision.verdict is Verdict.KEPT and (
+            decision.path in later or decision.path not in left
+        ):
+            continue
+        final.append(decision)
+    return final
 
 
 def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:

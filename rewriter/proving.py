@@ -12,15 +12,13 @@ from rewriter import checking, models
 from rewriter.backends import BackendError, open_session
 from rewriter.blaming import Ceilings
 from rewriter.budget import Allowance, Budget
-from rewriter.case_record import Case
-from rewriter.check_record import Check
+from rewriter.check_record import Case, Check
 from rewriter.feeds import Feed
 from rewriter.judging import Judge
 from rewriter.models import AnyModel, ModelError
 from rewriter.proof_record import proof_record
 from rewriter.repairing import Repair, Repaired, repair
-from rewriter.report import Report
-from rewriter.result import Result
+from rewriter.report import Report, Result
 from rewriter.validation import validate
 
 __all__ = ["VerificationError", "prove", "refuse_invalid", "repaired", "with_proof"]

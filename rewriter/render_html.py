@@ -18,7 +18,7 @@ from rewriter.pictures import Picture
 from rewriter.printable import printable
 from rewriter.remedies import told
 from rewriter.render import Block, codes_of, later_blocks, operator_rows
-from rewriter.render_proof import feed_rows, proof_lines
+from rewriter.render_parts import feed_rows, proof_lines
 
 __all__ = ["to_html"]
 

@@ -10,10 +10,9 @@ from passes.ceilings import Ceiling, safer_forms
 from passes.errors import RewriteError
 from rewriter import models
 from rewriter.blaming import IN_WORDS, Ceilings, blame
-from rewriter.case_record import Case
-from rewriter.check_record import Check
+from rewriter.check_record import Case, Check
 from rewriter.models import AnyModel
-from rewriter.result import Result
+from rewriter.report import Result
 
 __all__ = ["Repair", "Repaired", "repair"]
 

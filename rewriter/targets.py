@@ -15,7 +15,8 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.obstacles import LOOPS, Obstacles
 from rewriter.remedies import still_open, told
-from rewriter.report import Report, Unreached
+from rewriter.report import Report
+from rewriter.report_parts import Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
 __all__ = [

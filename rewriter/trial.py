@@ -21,8 +21,8 @@ from rewriter.backends import (
     open_session,
     run_as_given,
 )
-from rewriter.loading import Loading
 from rewriter.model_facts import model_facts
+from rewriter.report_parts import Loading
 from rewriter.target_table import Target, find_target
 from rewriter.validation import Check
 

@@ -14,8 +14,7 @@ from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models, weights
 from rewriter.budget import Allowance, Budget
-from rewriter.case_record import ALONE, Case
-from rewriter.check_record import Check
+from rewriter.check_record import ALONE, Case, Check, shape_remedy
 from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import input_specs
@@ -23,7 +22,6 @@ from rewriter.judging import Judge
 from rewriter.mismatch import write_mismatch
 from rewriter.same_inputs import check_same_inputs
 from rewriter.size_tests import lengths_beyond
-from rewriter.verification_words import shape_remedy
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
 

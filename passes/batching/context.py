@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.body_state import BodyState
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.operators import Operators
+from passes.batching.operators import BatchAxis
 from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
 from passes.typing import ValueType
 
-__all__ = ["Context", "Operand", "Output", "Rule", "Surroundings"]
+__all__ = ["Context", "Operand", "Output", "Rule"]
 
 _WASTE, _FREE = 4, 4096
 """So many times what samples hold they may take when they are padded, and so much in any case."""
@@ -56,67 +57,7 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
-class Surroundings(Protocol):
-    """The walk that a context belongs to."""
-
-    def type_of(self, value: ir.Value) -> ValueType:
-        """See `Context.type_of`."""
-
-    def read_batched(self, value: ir.Value) -> Batched:
-        """See `Context.read`."""
-
-    def lengths_named(self, dim: int | str | None) -> Lengths | None:
-        """See `Context.lengths_named`."""
-
-    def lengths_by(self, builder: Builder, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
-        """See `Context.lengths_by`."""
-
-    @property
-    def numbers(self) -> SampleNumbers:
-        """See `Context.numbers`."""
-
-    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
-        """See `Context.declared_dims`."""
-
-    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
-        """See `Context.have_one_shape`."""
-
-    def lacks(self, op_type: str) -> bool:
-        """See `Context.lacks`."""
-
-    def note_single_numbers(self, count: int) -> None:
-        """See `Context.note_single_numbers`."""
-
-    def limit(self, flag: ir.Value) -> None:
-        """See `Context.limit_padding`."""
-
-    @property
-    def takes_flat(self) -> bool:
-        """See `Context.takes_flat`."""
-
-    def count_failing(self) -> int:
-        """See `Context.count_failing`."""
-
-    def nested(
-        self,
-        graph: ir.Graph,
-        bindings: Mapping[ir.Value, Batched],
-        builder: Builder,
-        batch: ir.Value,
-        may_be_empty: bool,
-    ) -> list[Batched]:
-        """See `Context.nested`."""
-
-
-def _numbers(dims: Sequence[int | str | None]) -> list[int]:
-    return [d for d in dims if isinstance(d, int)]
-
-
-def _are_positive(dims: Sequence[int | str | None]) -> bool:
-    return all(isinstance(d, int) and d > 0 for d in dims)
-
-
-class Context(Operators):
+class Context(BatchAxis):
     """The surroundings of one node while its rule runs.
 
     Attributes:
@@ -127,45 +68,38 @@ class Context(Operators):
     """
 
     def __init__(
-        self,
-        builder: Builder,
-        opset: int,
-        batch: ir.Value,
-        *,
-        may_be_empty: bool,
-        surroundings: Surroundings,
+        self, builder: Builder, body: BodyState, batch: ir.Value, *, may_be_empty: bool
     ) -> None:
-        super().__init__(builder, opset)
+        super().__init__(builder, body.options.opset, batch)
         self.may_be_empty = may_be_empty
-        self.batch = batch
-        self._surroundings = surroundings
+        self._body = body
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body."""
-        return self._surroundings.type_of(value)
+        return self._body.type_of(value)
 
     def read(self, value: ir.Value) -> Batched:
         """Return how a value of the body is held: shared or stacked."""
-        return self._surroundings.read_batched(value)
+        return self._body.read_batched(value)
 
     def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
         """Return the dimensions of a value of the body, numbers that are only declared included.
 
         This is for uses only where a sample that breaks the declaration ends in an error.
         """
-        return self._surroundings.declared_dims(value)
+        return self._body.declared_dims(value)
 
     def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
         """Whether two values of the body have the same dimensions in each sample, by proof."""
-        return self._surroundings.have_one_shape(one, other)
+        return self._body.have_one_shape(one, other)
 
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
-        return self._surroundings.lacks(op_type)
+        return op_type in self._body.options.asked.lacks
 
     def note_single_numbers(self, count: int) -> None:
         """Note that a rule reads so many single numbers of each sample, which a loop copies."""
-        self._surroundings.note_single_numbers(count)
+        self._body.reads_numbers = max(self._body.reads_numbers, count)
 
     def limit_padding(self, *axes: Lengths) -> None:
         """Let a loop run where padding takes too many times what the samples hold.
@@ -187,20 +121,20 @@ class Context(Operators):
             most = self.op("Mul", [most, other.longest])
         held = self.op("ReduceSum", [own], {"keepdims": 1})
         bound = self.op("Add", [self.op("Mul", [held, self.ints(_WASTE)]), self.ints(_FREE)])
-        self._surroundings.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]))
+        self._body.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]))
 
     @property
     def takes_flat(self) -> bool:
         """Whether samples that differ along several axes are batched; see `FuseOptions`."""
-        return self._surroundings.takes_flat
+        return self._body.options.asked.takes_flat
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""
-        return self._surroundings.count_failing()
+        return self._body.count_failing()
 
     def lengths_named(self, dim: int | str | None) -> Lengths | None:
         """Return the lengths that a dimension of a sample stands for, None if for none."""
-        return self._surroundings.lengths_named(dim)
+        return self._body.lengths_named(dim)
 
     def lengths_by(self, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
         """Return lengths that something tells: one object for one key.
@@ -210,12 +144,12 @@ class Context(Operators):
                 sum, or several such sums.
             make: Records the lengths where they are asked for the first time.
         """
-        return self._surroundings.lengths_by(self.builder, key, make)
+        return self._body.lengths_by(self.builder, key, make)
 
     @property
     def numbers(self) -> SampleNumbers:
         """Reads small integer tensors of the body as sums of lengths and dimensions."""
-        return self._surroundings.numbers
+        return self._body.numbers
 
     def nested(
         self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
@@ -231,7 +165,7 @@ class Context(Operators):
             Decline: One of the nodes declines.
         """
         empty = self.may_be_empty
-        return self._surroundings.nested(graph, bindings, builder, self.batch, empty)
+        return self._body.nested(graph, bindings, builder, self.batch, empty)
 
     def inside(self, builder: Builder) -> Context:
         """Return the same context for a graph inside of this one."""
@@ -247,13 +181,7 @@ class Context(Operators):
             batch: How many samples, as an int64 vector ``[1]``.
             may_be_empty: Whether there may be none.
         """
-        return Context(
-            builder,
-            self.opset,
-            batch,
-            may_be_empty=may_be_empty,
-            surroundings=self._surroundings,
-        )
+        return Context(builder, self._body, batch, may_be_empty=may_be_empty)
 
     # New nodes.
 
@@ -336,110 +264,6 @@ class Context(Operators):
         if not operand.is_shared:
             raise Decline(Code.BATCHED_OPERAND, f"its {name} differs from sample to sample")
         return operand.value
-
-    # Moves of the batch axis.
-
-    def padded_rank(self, operand: Batched, rank: int) -> ir.Value:
-        """Return an operand that aligns with batched operands of sample rank ``rank``.
-
-        A stacked operand of a smaller rank gains axes of size 1 behind the batch axis. A shared
-        one aligns from the right as it is.
-        """
-        if operand.is_shared or operand.rank >= rank:
-            return operand.value
-        return self.unsqueeze(operand.value, range(1, rank - operand.rank + 1))
-
-    def batched_shape(self, value: ir.Value) -> ir.Value:
-        """Return ``[B, *shape(value)]`` of a shared value as an int64 vector."""
-        return self.op("Concat", [self.batch, self.op("Shape", [value])], {"axis": 0})
-
-    def expanded(self, operand: Batched) -> ir.Value:
-        """Return an operand as ``[B, *s]``: a shared one is repeated for every sample."""
-        if operand.is_stacked:
-            return operand.value
-        return self.op("Expand", [operand.value, self.batched_shape(operand.value)])
-
-    def axis(self, axis: int, rank: int) -> int:
-        """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``.
-
-        Raises:
-            Decline: A sample has no such axis; its stack might.
-        """
-        if not -rank <= axis < rank:
-            raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
-        return axis + 1 if axis >= 0 else axis + rank + 1
-
-    def axis_attribute(self, node: ir.Node, rank: int, default: int | None = None) -> int:
-        """Return the axis of a stacked value that the ``axis`` of a node means.
-
-        Args:
-            node: The node of the body.
-            rank: Rank of a sample.
-            default: What the node means if it has no such attribute.
-
-        Raises:
-            Decline: See `axis`.
-        """
-        axis = self.attribute(node, "axis", default)
-        if axis is None:
-            raise Decline(Code.NO_RULE, "its axis is left out")
-        return self.axis(int(axis), rank)
-
-    def shifted_axes(self, axes: Batched, rank: int) -> ir.Value:
-        """Return shared axes of a sample, known at run time only, as axes of its stack.
-
-        The result is not negative: onnxruntime gets the shape of a reduction of no rows over a
-        negative axis wrong. An axis that a sample does not have is none of the stack either: the
-        one before its first is not the batch axis.
-        """
-        dtype = (axes.dtype or ir.DataType.INT64).numpy()
-        zero, one, wrap, least, away = (
-            self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1, -rank, -1)
-        )
-        shift = self.op("Where", [self.op("Less", [axes.value, zero]), wrap, one])
-        shift = self.op("Where", [self.op("Less", [axes.value, least]), away, shift])
-        return self.op("Add", [axes.value, shift])
-
-    def merged(self, value: ir.Value, dims: Sequence[int | str | None] = ()) -> ir.Value:
-        """Merge the batch axis of ``[B, N, ...]`` into the next one: ``[B * N, ...]``.
-
-        Args:
-            value: The stacked value.
-            dims: Dimensions of a sample, where they are known: numbers spare their computation.
-        """
-        if dims and dims[0] == 1:
-            return self.squeeze(value, [1])
-        if dims and _are_positive(dims[1:]):
-            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims[1:]))])
-        # The size is computed: a -1 could not be resolved where another dimension is 0.
-        size = self.op("ReduceProd", [self.shape(value, 0, 2)], {"keepdims": 1})
-        target = self.op("Concat", [size, self.shape(value, 2)], {"axis": 0})
-        return self.reshape(value, target)
-
-    def unmerged(
-        self, value: ir.Value, like: ir.Value, dims: Sequence[int | str | None] = ()
-    ) -> ir.Value:
-        """Split the first axis of ``[B * N, ...]`` as the first two of ``like`` are.
-
-        Args:
-            value: The merged value.
-            like: A stacked value ``[B, N, ...]``.
-            dims: Dimensions of a sample of the result, where they are known.
-        """
-        if dims and dims[0] == 1:
-            return self.unsqueeze(value, [1])
-        if dims and _are_positive(dims):
-            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims))])
-        target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
-        return self.reshape(value, target)
-
-    def attribute(self, node: ir.Node, name: str, default: Any = None) -> Any:
-        """Return the value of an attribute of a node, or a default."""
-        found = node.attributes.get(name)
-        if found is None:
-            return default
-        value = found.value
-        return value.decode() if isinstance(value, bytes) else value
 
     def typed(self, value: ir.Value, dtype: ir.DataType, *dims: int) -> Batched:
         """Describe a new shared value, for use as an operand."""

@@ -17,7 +17,6 @@ from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
 from passes.graphs import (
     PATH_KEY,
     all_nodes,
-    copy_nodes,
     default_opset,
     forget_paths,
     paths_below,
@@ -25,7 +24,8 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.schemas import schema_of
+from passes.node_copies import copy_nodes
+from passes.opsets import schema_of
 from passes.typing import Typing, type_values
 
 __all__ = ["body_by_definition", "open_functions"]

@@ -1,4 +1,8 @@
-"""New nodes in the form that the model's opset asks for."""
+"""New nodes in the form that the model's opset asks for, and moves of the batch axis.
+
+Samples ``[3, 4]`` stacked are ``[B, 3, 4]``: axis 1 of a sample is axis 2 of the stack, and its
+rows can be merged with the batch axis, ``[B * 3, 4]``, and taken apart again.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,13 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.batching.reshaping import reshape_without_zeros
 from passes.builder import Builder
+from passes.decisions import Code, Decline
 from passes.graphs import constant_value, is_default_domain
 
-__all__ = ["Operators"]
+__all__ = ["BatchAxis", "Operators"]
 
 
 class Operators:
@@ -99,3 +105,125 @@ class Operators:
         if self.opset >= 11:
             return reshape_without_zeros(self.builder, value, target)
         return self.op("Reshape", [value, target])
+
+
+class BatchAxis(Operators):
+    """Records nodes on stacked values.
+
+    Attributes:
+        batch: Number of samples as an int64 vector ``[1]``.
+    """
+
+    def __init__(self, builder: Builder, opset: int, batch: ir.Value) -> None:
+        super().__init__(builder, opset)
+        self.batch = batch
+
+    def padded_rank(self, operand: Batched, rank: int) -> ir.Value:
+        """Return an operand that aligns with batched operands of sample rank ``rank``.
+
+        A stacked operand of a smaller rank gains axes of size 1 behind the batch axis. A shared
+        one aligns from the right as it is.
+        """
+        if operand.is_shared or operand.rank >= rank:
+            return operand.value
+        return self.unsqueeze(operand.value, range(1, rank - operand.rank + 1))
+
+    def batched_shape(self, value: ir.Value) -> ir.Value:
+        """Return ``[B, *shape(value)]`` of a shared value as an int64 vector."""
+        return self.op("Concat", [self.batch, self.op("Shape", [value])], {"axis": 0})
+
+    def expanded(self, operand: Batched) -> ir.Value:
+        """Return an operand as ``[B, *s]``: a shared one is repeated for every sample."""
+        if operand.is_stacked:
+            return operand.value
+        return self.op("Expand", [operand.value, self.batched_shape(operand.value)])
+
+    def axis(self, axis: int, rank: int) -> int:
+        """Return the axis of a stacked value that is ``axis`` of a sample of rank ``rank``.
+
+        Raises:
+            Decline: A sample has no such axis; its stack might.
+        """
+        if not -rank <= axis < rank:
+            raise Decline(Code.NO_RULE, f"a sample of rank {rank} has no axis {axis}")
+        return axis + 1 if axis >= 0 else axis + rank + 1
+
+    def axis_attribute(self, node: ir.Node, rank: int, default: int | None = None) -> int:
+        """Return the axis of a stacked value that the ``axis`` of a node means.
+
+        Args:
+            node: The node of the body.
+            rank: Rank of a sample.
+            default: What the node means if it has no such attribute.
+
+        Raises:
+            Decline: See `axis`.
+        """
+        axis = self.attribute(node, "axis", default)
+        if axis is None:
+            raise Decline(Code.NO_RULE, "its axis is left out")
+        return self.axis(int(axis), rank)
+
+    def shifted_axes(self, axes: Batched, rank: int) -> ir.Value:
+        """Return shared axes of a sample, known at run time only, as axes of its stack.
+
+        The result is not negative: onnxruntime gets the shape of a reduction of no rows over a
+        negative axis wrong. An axis that a sample does not have is none of the stack either: the
+        one before its first is not the batch axis.
+        """
+        dtype = (axes.dtype or ir.DataType.INT64).numpy()
+        zero, one, wrap, least, away = (
+            self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1, -rank, -1)
+        )
+        shift = self.op("Where", [self.op("Less", [axes.value, zero]), wrap, one])
+        shift = self.op("Where", [self.op("Less", [axes.value, least]), away, shift])
+        return self.op("Add", [axes.value, shift])
+
+    def merged(self, value: ir.Value, dims: Sequence[int | str | None] = ()) -> ir.Value:
+        """Merge the batch axis of ``[B, N, ...]`` into the next one: ``[B * N, ...]``.
+
+        Args:
+            value: The stacked value.
+            dims: Dimensions of a sample, where they are known: numbers spare their computation.
+        """
+        if dims and dims[0] == 1:
+            return self.squeeze(value, [1])
+        if dims and _are_positive(dims[1:]):
+            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims[1:]))])
+        # The size is computed: a -1 could not be resolved where another dimension is 0.
+        size = self.op("ReduceProd", [self.shape(value, 0, 2)], {"keepdims": 1})
+        target = self.op("Concat", [size, self.shape(value, 2)], {"axis": 0})
+        return self.reshape(value, target)
+
+    def unmerged(
+        self, value: ir.Value, like: ir.Value, dims: Sequence[int | str | None] = ()
+    ) -> ir.Value:
+        """Split the first axis of ``[B * N, ...]`` as the first two of ``like`` are.
+
+        Args:
+            value: The merged value.
+            like: A stacked value ``[B, N, ...]``.
+            dims: Dimensions of a sample of the result, where they are known.
+        """
+        if dims and dims[0] == 1:
+            return self.unsqueeze(value, [1])
+        if dims and _are_positive(dims):
+            return self.op("Reshape", [value, self.ints(-1, *_numbers(dims))])
+        target = self.op("Concat", [self.shape(like, 0, 2), self.shape(value, 1)], {"axis": 0})
+        return self.reshape(value, target)
+
+    def attribute(self, node: ir.Node, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute of a node, or a default."""
+        found = node.attributes.get(name)
+        if found is None:
+            return default
+        value = found.value
+        return value.decode() if isinstance(value, bytes) else value
+
+
+def _numbers(dims: Sequence[int | str | None]) -> list[int]:
+    return [d for d in dims if isinstance(d, int)]
+
+
+def _are_positive(dims: Sequence[int | str | None]) -> bool:
+    return all(isinstance(d, int) and d > 0 for d in dims)

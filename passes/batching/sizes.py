@@ -6,20 +6,19 @@ rows: 5 each. So the result has one shape, though neither of its parts has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
+from passes.batching.counted_numbers import CountedNumbers
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.drafts import Memo
+from passes.batching.size_writes import write_number
 from passes.graphs import constant_value, is_default_domain
-from passes.reading.evaluate import Evaluator, Numbers
+from passes.reading.evaluate import Numbers
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import (
-    TRIP,
     Atom,
     Dim,
     Entry,
@@ -40,11 +39,6 @@ LengthKey: TypeAlias = ir.Value | Linear | tuple[Linear, ...]
 
 _MOST_ENTRIES = 64
 
-_ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators that change nothing about one number."""
-
-_Held: TypeAlias = Callable[[ir.Value], Batched | None]
-
 
 class SizeReads(Protocol):
     """What the numbers of a body are read from: the walk over it."""
@@ -59,7 +53,7 @@ class SizeReads(Protocol):
         """Return the lengths that a dimension of a sample stands for, None if for none."""
 
 
-class SampleNumbers(Evaluator):
+class SampleNumbers(CountedNumbers):
     """Reads small integer tensors of a body; the numbers of one sample are sums of atoms.
 
     A length of packed samples is an atom, or a sum of such (`Lengths.size`). So is a dimension
@@ -74,90 +68,7 @@ class SampleNumbers(Evaluator):
             reads: The walk over the body.
         """
         super().__init__(typing)
-        self.known = Memo()
-        self._proven = typing
         self._reads = reads
-        self._index: ir.Value | None = None
-        self._count: ir.Value | None = None
-
-    def count_samples(self, index: ir.Value, count: ir.Value) -> None:
-        """Enter an input of the body that is the number of the sample, from 0.
-
-        Args:
-            index: The input.
-            count: The number of samples, a value around the body.
-        """
-        self._index, self._count = index, count
-        self.known[index] = (Linear.of(TRIP),)
-
-    def most(self, number: Linear) -> Linear | None:
-        """Return a number that a number of no sample exceeds, None if none is known.
-
-        Of samples that begin at 0, 4, 8, ... before ``n`` none begins behind ``n - 1``.
-        """
-        times = number.coefficient(TRIP)
-        if not times or self._count is None:
-            return number if not times else None
-        span, step = self._span(self._count)
-        if span is None or times < 0 or times % step:
-            return None
-        return number.without(TRIP) + (span - 1) * (times // step)
-
-    def most_of_several(self, number: Linear) -> Linear | None:
-        """Return a number that no number of two samples or more exceeds, None if none is known.
-
-        Of ``(size - width) // step + 1`` windows none ends behind the size if there are two or
-        more of them; the only one may, as ONNX's division rounds towards 0.
-        """
-        times = number.coefficient(TRIP)
-        count = None if self._count is None else self._of_some(self._count)
-        if times <= 0 or count is None or count.constant != 1 or len(count.terms) != 1:
-            return None
-        ((atom, factor),) = count.terms
-        made = _maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
-        if made is None or made.op_type != "Div":
-            return None
-        if self._proven.dtype(made.outputs[0]) not in INTEGERS:
-            return None
-        span, step = (self.number(v) for v in made.inputs[:2])
-        if span is None or step is None or not step.number or step.number < 0:
-            return None
-        if times % step.number:
-            return None
-        return number.without(TRIP) + span * (times // step.number)
-
-    def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
-        """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""
-        number = self._of_some(count)
-        for atom, _ in () if number is None else number.terms:
-            if isinstance(atom, Scalar) and number == Linear.of(atom):
-                made = _maker(atom.value)
-                if made is not None and made.op_type == "Ceil":
-                    return self._rounded_up(made)
-        return number, 1
-
-    def _of_some(self, count: ir.Value) -> Linear | None:
-        """Return a number of samples if there are some: then there are not less than none."""
-        number = self.number(count)
-        for atom, _ in () if number is None else number.terms:
-            if isinstance(atom, Greatest) and number == Linear.of(atom):
-                others = [n for n in atom.members if n != Linear()]
-                number = others[0] if len(others) == 1 else number
-        return number
-
-    def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
-        quotient = None if node.inputs[0] is None else node.inputs[0].producer()
-        if quotient is None or quotient.op_type != "Div":
-            return None, 1
-        whole, by = quotient.inputs[:2]
-        cast = None if whole is None else whole.producer()
-        step = None if by is None else constant_value(by)
-        if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
-            return None, 1
-        number = float(step.reshape(()))
-        if number < 1 or number != int(number):
-            return None, 1
-        return self.number(cast.inputs[0]), int(number)
 
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from sample to sample."""
@@ -262,7 +173,7 @@ class SampleNumbers(Evaluator):
             ops: Records the nodes.
             number: What `is_at_hand` holds of.
         """
-        return _write_number(ops, number, self._reads.held)
+        return write_number(ops, number, self._reads.held)
 
     def is_at_hand(self, number: Linear) -> bool:
         """Whether all that a number is the sum of can be read outside of loops."""
@@ -275,14 +186,6 @@ class SampleNumbers(Evaluator):
         value = atom.vector if isinstance(atom, Entry) else value
         x = None if value is None else self._reads.held(value)
         return x is not None and x.is_stacked
-
-
-def _maker(value: ir.Value | None) -> ir.Node | None:
-    """Return the node that computes a number, behind those that change nothing about it."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in _ALONE and is_default_domain(node):
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
-    return node
 
 
 def sole_lengths(number: Linear) -> Lengths | None:
@@ -306,62 +209,3 @@ def difference(one: Linear, other: Linear) -> Linear:
             parts = [difference(rest, member) for member in atom.members]
             return greatest(parts) if isinstance(atom, Least) else least(parts)
     return one - other
-
-
-def _write_number(ops: Operators, number: Linear, held: _Held) -> ir.Value:
-    total: ir.Value | None = None
-    for atom, count in sorted(number.terms, key=_order_of_term):
-        term = _write_atom(ops, atom, held)
-        if count != 1:
-            term = ops.op("Mul", [term, ops.ints(count)])
-        total = term if total is None else ops.op("Add", [total, term])
-    if total is None:
-        return ops.ints(number.constant)
-    return ops.op("Add", [total, ops.ints(number.constant)]) if number.constant else total
-
-
-def _write_atom(ops: Operators, atom: Atom, held: _Held) -> ir.Value:
-    if isinstance(atom, Least | Greatest):
-        members = [_write_number(ops, m, held) for m in sorted(atom.members, key=_order)]
-        return ops.op("Min" if isinstance(atom, Least) else "Max", members)
-    if isinstance(atom, Dim) and isinstance(atom.key, Lengths):
-        return atom.key.value
-    value = atom.tensor if isinstance(atom, Dim) else None
-    value = atom.vector if isinstance(atom, Entry) else value
-    value = atom.value if isinstance(atom, Scalar) else value
-    x = None if value is None else held(value)
-    assert x is not None
-    if isinstance(atom, Dim):
-        axis = atom.axis + x.is_stacked
-        return ops.shape(x.value, axis, axis + 1)
-    if isinstance(atom, Entry):
-        position = _write_number(ops, atom.position, held)
-        entry = ops.op("Gather", [x.value, position], {"axis": int(x.is_stacked)})
-        return _as_vector(ops, x, entry)
-    return _as_vector(ops, x, x.value)
-
-
-def _as_vector(ops: Operators, x: Batched, number: ir.Value) -> ir.Value:
-    if x.is_stacked or x.type.dims != (1,):
-        number = ops.op("Reshape", [number, ops.ints(-1 if x.is_stacked else 1)])
-    if x.dtype == ir.DataType.INT64:
-        return number
-    return ops.op("Cast", [number], {"to": ir.DataType.INT64})
-
-
-def _order(number: Linear) -> str:
-    """Return what sums are sorted by: sets have another order in each process."""
-    return " ".join([str(number.constant), *sorted(map(_order_of_term, number.terms))])
-
-
-def _order_of_term(term: tuple[Atom, int]) -> str:
-    atom, count = term
-    if isinstance(atom, Least | Greatest):
-        inner = ", ".join(sorted(map(_order, atom.members)))
-    elif isinstance(atom, Dim):
-        inner = f"{atom.tensor.name} {atom.axis}"
-    elif isinstance(atom, Entry):
-        inner = f"{atom.vector.name} {_order(atom.position)}"
-    else:
-        inner = atom.value.name or "" if isinstance(atom, Scalar) else ""
-    return f"{count} {type(atom).__name__} ({inner})"

@@ -14,7 +14,6 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.carried.hoisting import hoist
 from passes.carried.pattern import (
     FLOATS,
     Joined,
@@ -24,7 +23,7 @@ from passes.carried.pattern import (
     operator,
     same_dims,
 )
-from passes.carried.selections import Selection, find_selection
+from passes.carried.selections import Selection, find_selection, hoist
 from passes.decisions import Code
 from passes.graphs import subgraphs, with_subgraphs
 from passes.reading.facts import skip_identities

@@ -16,7 +16,6 @@ from passes.carried.appends import (
     same_dims_beside,
     unsqueezed,
 )
-from passes.carried.hoisting import hoist
 from passes.carried.masks import flag_of
 from passes.carried.pattern import (
     Joined,
@@ -26,7 +25,7 @@ from passes.carried.pattern import (
     operator,
     path_through,
 )
-from passes.carried.selections import find_selection
+from passes.carried.selections import find_selection, hoist
 from passes.decisions import Code
 from passes.graphs import constant_value, is_default_domain
 from passes.loops.escape import SPLITTABLE

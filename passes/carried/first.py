@@ -9,10 +9,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.carried.best import Chosen, Hits
-from passes.carried.hoisting import hoist
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values, operator
-from passes.carried.selections import find_selection
+from passes.carried.selections import find_selection, hoist
 from passes.graphs import constant_value
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear

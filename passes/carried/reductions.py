@@ -9,7 +9,6 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.carried.hoisting import hoist
 from passes.carried.masks import masked_terms, neutral_of
 from passes.carried.pattern import (
     FLOATS,
@@ -21,7 +20,7 @@ from passes.carried.pattern import (
     path_through,
 )
 from passes.carried.running import running
-from passes.carried.selections import find_selection
+from passes.carried.selections import find_selection, hoist
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing

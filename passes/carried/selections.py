@@ -1,15 +1,18 @@
-"""Choices between two values by a condition: Where, and an If that hands on what it is given."""
+"""Choices between two values: Where and If, and what the branches compute, outside of them."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import operator
+from passes.carried.pattern import added, operator
+from passes.graphs import reads_of
+from passes.node_copies import copy_node
 from passes.reading.facts import skip_identities
 
-__all__ = ["Selection", "find_selection"]
+__all__ = ["Selection", "find_selection", "hoist"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,3 +49,41 @@ def find_selection(value: ir.Value, body: ir.Graph) -> Selection | None:
     branches = tuple(node.attributes[n].as_graph() for n in ("then_branch", "else_branch"))
     chosen, other = (skip_identities(branch.outputs[at]) for branch in branches)
     return Selection(inputs[0], chosen, other, is_whole=True, branches=branches)
+
+
+def hoist(
+    values: Sequence[ir.Value], branches: Sequence[ir.Graph]
+) -> tuple[list[ir.Value], list[ir.Node], list[tuple[ir.Node, ir.Node]]]:
+    """Copy what computes some values inside of branches.
+
+    Args:
+        values: Values of a body, or of the branches of an If in it.
+        branches: The branches.
+
+    Returns:
+        The values as they are known outside; the copies, in order; and pairs of a copy and the
+        node that it is made of, which ran under a condition.
+    """
+    needed: set[ir.Node] = set()
+    pending = list(values)
+    while pending:
+        node = pending.pop().producer()
+        if node is None or node.graph not in branches or node in needed:
+            continue
+        needed.add(node)
+        pending += reads_of(node)
+    constants, copies = _constants(branches, {*values, *(v for n in needed for v in reads_of(n))})
+    pairs = [
+        (copy_node(node, copies), node) for graph in branches for node in graph if node in needed
+    ]
+    made = [copies.get(value) or value for value in values]
+    return made, [*constants, *(copy for copy, _ in pairs)], pairs
+
+
+def _constants(
+    branches: Sequence[ir.Graph], read: Collection[ir.Value]
+) -> tuple[list[ir.Node], dict[ir.Value, ir.Value | None]]:
+    """Return Constants for the initializers of branches that are read, and what each is for."""
+    given = [v for graph in branches for v in graph.initializers.values() if v in read]
+    nodes = [added("Constant", [], {"value": v.const_value}) for v in given]
+    return nodes, {v: node.outputs[0] for v, node in zip(given, nodes, strict=True)}

@@ -19,7 +19,8 @@ import onnx_ir as ir
 from passes.batching.operators import Operators
 from passes.builder import Builder
 from passes.fusing.spans import POOLS, Span, elementwise_nodes, reduced_axes, span_of
-from passes.graphs import constant_value, copy_node
+from passes.graphs import constant_value
+from passes.node_copies import copy_node
 from passes.site import MapSite
 from passes.typing import Typings, ValueType
 

@@ -7,24 +7,20 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.batching.flat.reading import as_packed, as_stacked, flat_alike
-from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
-from passes.batching.operators import Operators
-from passes.batching.packed.evening import stacked_alike
 from passes.batching.walk import Walk
 from passes.builder import Builder
-from passes.fusing.read_flat import write_flat
+from passes.fusing.batched_results import is_in_place, write_result
 from passes.graphs import reads_of
 from passes.loops.escape import escape
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
 from passes.loops.plan import plan_output
 from passes.maps.element_source import ElementSource
 from passes.maps.tensor_source import TensorSource
-from passes.site import MapResult, MapSite
+from passes.site import MapSite
 from passes.typing import Typings
 
-__all__ = ["FusedBody", "is_in_place"]
+__all__ = ["FusedBody"]
 
 
 @dataclasses.dataclass(eq=False)
@@ -203,51 +199,7 @@ class FusedBody:
             return escape(builder, result, held[result.output], rank, dtype)
         count = self.site.elements[0][1].number(typings.proven)
         x = self._collected(value, self.walk.read(value))
-        if x.flat is not None:
-            x = self._of_flat(builder, x, result)
-        if x.is_flat and result.kind != "stacked":
-            return write_flat(builder, x, self.walk.opset)
-        whole = self._whole(builder, x, result)
-        splits_all = self._ends_as_tensor
-        return escape(builder, result, whole, rank, dtype, count, splits_all=splits_all)
-
-    def _whole(self, builder: Builder, x: Batched, result: MapResult) -> Held:
-        """Return a result of all samples as one tensor."""
-        ops = Operators(builder, self.walk.opset)
-        if x.is_flat:
-            return Held(Form.SCAN_OUTPUT, flat_alike(ops, x))
-        if x.lengths is not None and result.kind == "stacked":
-            return Held(Form.SCAN_OUTPUT, stacked_alike(ops, x))
-        if x.lengths is not None:
-            return Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
-        return Held(Form.SCAN_OUTPUT, x.value if x.is_stacked else self._repeated(builder, x))
-
-    def _packs(self, flat: FlatSamples, result: MapResult) -> bool:
-        """Whether flat samples leave as packed ones.
-
-        A sequence that differs along another axis than the first could not become a tensor.
-        """
-        if flat.ragged_axis is None or result.kind == "stacked":
-            return False
-        return not flat.ragged_axis or result.kind != "sequence" or not self._ends_as_tensor
-
-    @property
-    def _ends_as_tensor(self) -> bool:
-        """Whether no sequence may be left of a result, so that none is built for onnxruntime."""
-        return self.walk.lacks("SequenceInsert")
-
-    def _of_flat(self, builder: Builder, x: Batched, result: MapResult) -> Batched:
-        """Return flat samples of one shape stacked, such as leave as packed ones so."""
-        assert x.flat is not None
-        ops = Operators(builder, self.walk.opset)
-        if x.flat.has_one_shape:
-            value = as_stacked(ops, x)
-            return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
-        return as_packed(ops, x) if self._packs(x.flat, result) else x
-
-    def _repeated(self, builder: Builder, x: Batched) -> ir.Value:
-        shape = builder.op("Concat", [self.batch, builder.op("Shape", [x.value])], {"axis": 0})
-        return builder.op("Expand", [x.value, shape])
+        return write_result(builder, result, x, self.walk.options, rank, dtype, count)
 
     @property
     def is_packed(self) -> bool:
@@ -258,18 +210,3 @@ class FusedBody:
     def nodes_in_loops(self) -> int:
         """How many nodes run for each sample."""
         return sum(map(len, self.walk.loops))
-
-
-def is_in_place(result: MapResult, x: Batched) -> bool:
-    """Whether a result is made of packed samples without taking them apart.
-
-    Only samples of one length stack; that they have it is checked when the model runs.
-    """
-    if x.beside is not None:
-        return False
-    if result.kind == "concatenated":
-        dims = x.type.dims
-        return result.axis == x.axis or (dims is not None and result.axis == x.axis - len(dims))
-    if result.kind == "stacked":
-        return x.type.dims is not None
-    return result.kind == "sequence"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.builder import ORIGIN_KEY
+from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.graphs import PATH_KEY, default_opset, node_paths, paths_below
 from passes.reading.types import checked_types, is_possible
@@ -71,6 +72,11 @@ class FusionFacts:
             if self.is_promised(sequence) == is_promised:
                 found[sequence] = None
         return list(found)
+
+    def unproven_sequences(self, site: MapSite) -> list[ir.Value]:
+        """Return the sequences whose elements may differ in shape."""
+        found = self.sequences_of_open_shape(site, is_promised=False)
+        return [one for one in found if not (self.options.takes_flat and read_view(one))]
 
     def regardless_of_cost(self) -> FusionFacts:
         """Return the same for a map that is fused wherever it can be."""

@@ -11,7 +11,7 @@ from passes.fusing.form_choice import FormChoice, with_question
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.guard_choice import choose_by_cost, choose_guards
-from passes.fusing.guarded_walks import Behind, unproven_sequences, walk_behind_guards
+from passes.fusing.guarded_walks import Behind, walk_behind_guards
 from passes.fusing.plain_body import (
     has_no_samples,
     least_in_loops,
@@ -85,7 +85,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     plain = walk_site(site, facts, None)
     if not site.originals:
         plain = least_in_loops(site, facts, plain)
-    unproven = unproven_sequences(site, facts)
+    unproven = facts.unproven_sequences(site)
     behind = _behind_guards(site, facts, plain) if unproven else Behind()
     choice = _choose(site, facts, loop, plain, behind)
     fused = choice.forms
@@ -139,7 +139,8 @@ def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:
     """
     if not site.originals:
         return plan_loop(site, facts.typings, lacks=facts.options.lacks)
-    notes = [f"read as a map: {site.originals[-1].dialect}"]
+    dialect = site.originals[-1].dialect
+    notes = [f"read as a map: {dialect}"] if dialect else []
     kept = Decision(site.path, site.op_type, Verdict.KEPT, "as it is", notes=notes)
     if not _is_typed(site, facts):
         return LoopPlan({}, kept)

@@ -23,7 +23,7 @@ from passes.fusing.cost import (
 from passes.fusing.form_choice import FormChoice, Forms, few_without_guard, for_count
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.guarded_walks import Behind, unproven_sequences
+from passes.fusing.guarded_walks import Behind
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
@@ -158,7 +158,7 @@ def _needs_one_length(body: FusedBody) -> bool:
 def _cost(forms: Forms, site: MapSite, facts: FusionFacts) -> Cost:
     """Return the cost of the first body behind a guard."""
     body = next(iter(forms.values()))
-    return cost_of_body(body, facts.typings, unproven_sequences(site, facts))
+    return cost_of_body(body, facts.typings, facts.unproven_sequences(site))
 
 
 def _explain(saved: float, work: float) -> str:
@@ -173,7 +173,7 @@ def _explain(saved: float, work: float) -> str:
 
 def _asked(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
     """Return the inputs of the body that read a sequence of unproven shapes."""
-    unproven = unproven_sequences(site, facts)
+    unproven = facts.unproven_sequences(site)
     return [inner for inner, sequence in site.sequences if sequence in unproven]
 
 

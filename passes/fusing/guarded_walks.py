@@ -7,25 +7,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.flat_views import read_view
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.fusing.walk_site import walk_site
 from passes.site import GuardCheck, MapSite
 
-__all__ = ["Behind", "declared_elements", "unproven_sequences", "walk_behind_guards"]
+__all__ = ["Behind", "declared_elements", "walk_behind_guards"]
 
 _RANKS = (2, 1, 3)
 """Ranks that elements of unknown rank may be supposed to have, the most likely first."""
 
 Dims = tuple[int | str | None, ...]
 """A shape; None for each dimension that is not known."""
-
-
-def unproven_sequences(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
-    """Return the sequences whose elements may differ in shape."""
-    found = facts.sequences_of_open_shape(site, is_promised=False)
-    return [one for one in found if not (facts.options.takes_flat and read_view(one))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +90,7 @@ def _both(*dims: int | str | None) -> int | str | None:
 
 def _suppositions(site: MapSite, facts: FusionFacts) -> Iterator[Relied]:
     """Yield what a guard could check of the elements of the sequences, the least first."""
-    declared = declared_elements(site, facts, unproven_sequences(site, facts))
+    declared = declared_elements(site, facts, facts.unproven_sequences(site))
     known = {s: dims for s, dims in declared.items() if dims is not None}
     if site.originals and any(isinstance(d, int) for dims in known.values() for d in dims):
         yield {s: (None,) * len(dims) for s, dims in known.items()}
@@ -113,7 +106,7 @@ def _walk_behind(site: MapSite, facts: FusionFacts, relied: Relied) -> dict[Guar
     checks = [GuardCheck.SHAPES, GuardCheck.ROWS]
     if len({sequence for _, sequence in site.sequences}) > 1:
         checks.append(GuardCheck.LENGTHS)
-    declared = declared_elements(site, facts, unproven_sequences(site, facts))
+    declared = declared_elements(site, facts, facts.unproven_sequences(site))
     known = {s: dims for s, dims in declared.items() if dims is not None}
     other = None if relied == known else relied
     return {check: walk_site(site, facts, check, relied=other) for check in checks}

@@ -60,7 +60,7 @@ def plan_decision(
         ]
     assumptions += [line for one in site.originals for line in one.assumptions]
     notes[:0] = [line for one in site.originals for line in one.patterns]
-    notes[:0] = [f"read as a map: {one.dialect}" for one in site.originals[-1:]]
+    notes[:0] = [f"read as a map: {one.dialect}" for one in site.originals[-1:] if one.dialect]
     reasons = [*walk.reasons]
     if not site.originals and not site.lengths_are_equal(facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))

@@ -24,7 +24,8 @@ from passes.maps.sites import read_map
 from passes.merge import find_readers, merge_sites
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
-from passes.raising.raiser import Raiser, is_given
+from passes.raising.raiser import Raiser
+from passes.reading.iterations import is_given
 from passes.reading.types import type_body
 from passes.sequence_map import read_sequence_map
 from passes.site import MapSite, Original, Rest
@@ -56,7 +57,11 @@ class Turn:
         self._changed: set[ir.Graph] = set()
 
     def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
-        """Raise Loops and Scans, with those inside of them; return the Maps, inner ones first."""
+        """Raise Loops and Scans, with those inside of them, and the SequenceMaps beside them.
+
+        Returns:
+            The Maps, inner ones first.
+        """
         raiser = Raiser(
             self._model,
             self._facts.typings,
@@ -67,6 +72,7 @@ class Turn:
             splits="Loop" not in self._facts.options.lacks,
         )
         raiser.raise_loops()
+        raiser.raise_neighbours()
         self.kept |= raiser.kept
         self.fused += raiser.finals
         graphs = reversed(list(with_subgraphs(self._model.graph)))
@@ -85,7 +91,11 @@ class Turn:
                 several = _maps_of(original)
                 if node is several[-1]:
                     self._fuse_parts(several, original)
-            elif original is None or not self._fuse_chain(node):
+            elif original is not None and self._fuse_chain(node):
+                continue
+            elif original is not None and original.is_given_back_alone:
+                give_back(node)
+            else:
                 kept = self._fuse_alone(node)
                 if kept is not None and original is not None:
                     self._give_back(node, kept)

@@ -1,24 +1,25 @@
-"""Walks over the body of a map, its sources stacked or packed as far as a guard allows."""
+"""Walks over the body of a map, its sources read as far as a guard allows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 
-import numpy as np
 import onnx_ir as ir
 
+from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.walk import Walk, WalkOptions
-from passes.builder import Builder
+from passes.batching.walk import Walk
 from passes.decisions import Code, Reason
-from passes.flat_views import LEAST_OPSET, read_view
-from passes.fusing.fused_body import FusedBody, is_in_place
+from passes.fusing.batched_results import can_give
+from passes.fusing.batched_sources import BatchedSources
+from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.fusing.pack import Packed, ambiguous_symbols, can_pack, length_symbols, pack
-from passes.fusing.read_flat import Flat, Grids, read_flat
-from passes.site import GuardCheck, MapResult, MapSite
-from passes.typing import Typings
+from passes.graphs import captured_values
+from passes.site import GuardCheck, MapSite
+from passes.typing import Typing, Typings
+from passes.typing.value_types import UNKNOWN
 
 __all__ = ["walk_site"]
 
@@ -40,133 +41,42 @@ def walk_site(
         relied: What it checks of the elements of sequences; None for what is declared.
         collects_lengths: Whether loops may collect what differs by length, and the lengths.
     """
-    typings = facts.typings
-    prelude = Builder(site.path, facts.opset)
-    first = site.elements[0][1]
-    batch = first.count(prelude, typings.proven)
-    key = first.length_key(typings.proven)
-    stacked: dict[ir.Value, ir.Value] = {}
-    packed: dict[ir.Value, Packed] = {}
-    asked: dict[ir.Value, ir.Value] = {}
-    known: dict[ir.Value, Lengths] = {}
-    cut: dict[Lengths, Lengths] = {}
-    flat: dict[ir.Value, Flat] = {}
-    grids: Grids = {}
-    needs_samples = False
-
-    def ask_lengths(sequence: ir.Value) -> ir.Value:
-        asked[sequence] = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))
-        return asked[sequence]
-
-    for inner, source in site.elements:
-        is_as_long = check is not None or source.length_key(typings.proven) == key
-        sequence = source.as_sequence
-        is_sequence = sequence is not None
-        rank = typings.declared.rank(inner)
-        if relied and sequence is not None and sequence in relied:
-            rank = len(relied[sequence])
-        view = None if sequence is None else read_view(sequence)
-        if view is not None and facts.options.takes_flat and facts.opset >= LEAST_OPSET:
-            asked_batch = None if is_as_long else batch
-            flat[inner] = read_flat(prelude, view, grids, asked_batch)
-            continue
-        vouched = source.has_one_shape(typings.proven)
-        if not vouched and sequence is not None:
-            vouched = facts.is_promised(sequence) or check is GuardCheck.SHAPES
-        value = source.stack(prelude, rank, typings.proven) if vouched else None
-        if value is not None:
-            stacked[inner] = value if is_as_long else _cut(prelude, value, batch)
-            needs_samples |= is_sequence
-            continue
-        checked = is_sequence and bool(rank) and check in (GuardCheck.ROWS, GuardCheck.LENGTHS)
-        if checked or can_pack(inner, source, typings):
-            if check is GuardCheck.LENGTHS and sequence is not None and known:
-                known[sequence] = next(iter(known.values()))
-            packed[inner] = pack(prelude, source, typings, ask_lengths, known)
-            if not is_as_long:
-                packed[inner] = _cut_packed(prelude, packed[inner], batch, cut)
-            needs_samples |= is_sequence
+    read = BatchedSources(site, facts, check, relied)
     types = facts.checked_typings(check, site, relied)
-    apart = {inner for inner, _ in site.elements} - {*stacked, *packed, *flat}
+    apart = {inner for inner, _ in site.elements} - read.found.keys()
     options = WalkOptions(
         opset=facts.opset,
-        batch=batch,
-        may_be_empty=not needs_samples,
+        batch=read.batch,
+        may_be_empty=not read.needs_samples,
         paths=facts.paths,
         asked=facts.options,
-        lengths=length_symbols(site, packed, types.proven),
-        ambiguous=ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
+        lengths=_length_symbols(site, read.found, types.proven),
+        ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
     )
-    body = _walk_body(site, types, options, prelude, stacked, packed, flat)
-    body.asked = asked
-    return body
-
-
-def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:
-    """Cut surplus rows off a second source; fewer rows than samples are an error."""
-    rows = builder.op("Slice", [value, builder.ints(0), batch, builder.ints(0)])
-    shape = builder.op("Shape", [value])
-    rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(np.iinfo(np.int64).max)])
-    target = builder.op("Concat", [batch, rest], {"axis": 0})
-    return builder.op("Reshape", [rows, target], {"allowzero": 1})
-
-
-def _cut_packed(
-    builder: Builder, source: Packed, batch: ir.Value, known: dict[Lengths, Lengths]
-) -> Packed:
-    """Cut surplus samples off a second source; fewer samples are an error.
-
-    Args:
-        builder: Writes the graph that the map stands in.
-        source: The source.
-        batch: Number of samples, int64 ``[1]``.
-        known: Lengths that were cut before: what was packed alike stays so.
-    """
-    if source.lengths not in known:
-        sizes = builder.op("Slice", [source.lengths.value, builder.ints(0), batch])
-        sizes = builder.op("Reshape", [sizes, batch], {"allowzero": 1})
-        known[source.lengths] = Lengths(builder, sizes)
-    kept, axis = known[source.lengths], builder.ints(source.axis)
-    value = builder.op("Slice", [source.value, builder.ints(0), kept.total, axis])
-    return Packed(value, kept, source.axis)
+    return _walk_body(site, types, options, read)
 
 
 def _walk_body(
-    site: MapSite,
-    typings: Typings,
-    options: WalkOptions,
-    prelude: Builder,
-    stacked: Mapping[ir.Value, ir.Value],
-    packed: Mapping[ir.Value, Packed] | None = None,
-    flat: Mapping[ir.Value, Flat] | None = None,
+    site: MapSite, typings: Typings, options: WalkOptions, read: BatchedSources
 ) -> FusedBody:
     """Walk over the body of a map until nothing ragged must pass from one loop to another.
 
     Args:
         site: The map.
         typings: Both typings of the model.
-        options: The surroundings; ``options.batch`` is recorded in ``prelude``.
-        prelude: Has stacked the sources.
-        stacked: The inputs of the body that are stacked, and their tensors.
-        packed: Those that are packed.
-        flat: Those that are flat; loops read the sequence.
+        options: The surroundings.
+        read: The sources.
     """
-    together, rows = dict(packed or {}), dict(flat or {})
+    found = dict(read.found)
     kept: dict[ir.Node, Reason | None] = {}
     while True:
         walk = Walk(typings, options, site.path)
         walk.stage(0)
         for inner, outer in site.shared:
-            walk.bind(inner, Layout.SHARED, outer)
+            walk.bind(inner, Batched(Layout.SHARED, outer, UNKNOWN))
         for inner, source in site.elements:
-            if inner in stacked:
-                walk.bind(inner, Layout.STACKED, stacked[inner])
-            elif inner in together:
-                one = together[inner]
-                walk.bind(inner, Layout.PACKED, one.value, one.lengths, one.axis)
-            elif inner in rows:
-                given = rows[inner]
-                walk.bind(inner, Layout.FLAT, given.rows, flat=given.samples)
+            if inner in found:
+                walk.bind(inner, found[inner])
             else:
                 walk.bind_apart(inner, differs=source.differs(typings.proven))
             count = source.given_count
@@ -179,34 +89,74 @@ def _walk_body(
         makers = [node for v in torn if (node := v.producer()) is not None]
         kept = walk.demotions.nodes | {n: _why_apart(n, options) for n in makers} | kept
         for value in torn:
-            together.pop(value, None)
-            rows.pop(value, None)
-    bound = {*stacked, *together}
+            found.pop(value, None)
+    bound = {inner for inner, x in found.items() if not x.is_flat}
     sources = {inner: source for inner, source in site.elements if inner not in bound}
-    return FusedBody(site, walk, prelude, options.batch, sources)
+    return FusedBody(site, walk, read.prelude, options.batch, sources, read.asked)
 
 
 def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
     """Return the packed outputs of a body that some result joins along a different axis."""
     outputs = ((r, site.body.outputs[r.output]) for r in site.results)
-    torn = (v for r, v in outputs if not _can_give(r, walk.read(v)))
+    torn = (v for r, v in outputs if not can_give(r, walk.read(v)))
     return list(dict.fromkeys(torn))
-
-
-def _can_give(result: MapResult, x: Batched) -> bool:
-    """Whether a result is made of a value without taking its samples apart."""
-    if x.flat is not None:
-        if x.flat.has_one_shape:
-            return True
-        if result.kind == "stacked":
-            return True  # that they are alike is checked when the model runs
-        axis = x.flat.ragged_axis
-        if axis is not None and result.kind == "concatenated":
-            return result.axis in (axis, axis - len(x.flat.order))
-        return result.kind == "sequence" and x.dtype is not None
-    return not x.is_packed or is_in_place(result, x)
 
 
 def _why_apart(node: ir.Node, options: WalkOptions) -> Reason:
     detail = "its samples differ in length, and are stacked or joined along another axis"
     return Reason(Code.RAGGED, options.paths.get(node) or node.op_type, node.op_type, detail)
+
+
+def _length_symbols(
+    site: MapSite, read: Mapping[ir.Value, Batched], typing: Typing
+) -> dict[str, Lengths]:
+    """Return the symbols that stand for the length of a sample everywhere in a body.
+
+    A symbol that a value from outside has too, or that two lengths share, stands for nothing.
+
+    Args:
+        site: The map.
+        read: The inputs of its body that are read as one tensor.
+        typing: Types of the body's values where the new nodes run.
+    """
+    found: dict[str, Lengths | None] = {}
+    packed = {inner: x for inner, x in read.items() if x.is_packed}
+    for inner, x in packed.items():
+        dims, lengths = typing.dims(inner), x.lengths
+        along = dims[x.axis] if dims else None
+        if isinstance(along, str):
+            found[along] = lengths if found.get(along, lengths) is lengths else None
+    foreign = _foreign_symbols(site, packed, typing)
+    return {s: lengths for s, lengths in found.items() if lengths is not None and s not in foreign}
+
+
+def _foreign_symbols(site: MapSite, own: Collection[ir.Value], typing: Typing) -> set[str]:
+    """Return the symbols of values that come from outside of a body, but for some of its inputs.
+
+    Args:
+        site: The map.
+        own: Those inputs of its body.
+        typing: Types of the body's values where the new nodes run.
+    """
+    outer = {*captured_values(site.body), *(inner for inner, _ in site.shared)}
+    outer |= {inner for inner, _ in site.elements if inner not in own}
+    return {symbol for value in outer for symbol in _symbols(value, typing)}
+
+
+def _ambiguous_symbols(site: MapSite, apart: Collection[ir.Value], typing: Typing) -> set[str]:
+    """Return the symbols that may not be the same dimension of a sample in a whole body.
+
+    These are symbols from outside, and those that two inputs share.
+
+    Args:
+        site: The map.
+        apart: The per-sample inputs of its body.
+        typing: Types of the body's values where the new nodes run.
+    """
+    counts = Counter(symbol for value in apart for symbol in _symbols(value, typing))
+    repeated = {symbol for symbol, count in counts.items() if count > 1}
+    return repeated | _foreign_symbols(site, apart, typing)
+
+
+def _symbols(value: ir.Value, typing: Typing) -> set[str]:
+    return {dim for dim in typing.dims(value) or () if isinstance(dim, str)}

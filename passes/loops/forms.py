@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.maps.element_source import ElementSource
-from passes.site import MapSite
+from passes.site import MapResult, MapSite
+from passes.typing import Typings
 
-__all__ = ["Form", "Held", "LoopBody", "OutputPlan"]
+__all__ = ["Form", "Held", "LoopBody", "OutputPlan", "dims_of_samples"]
 
 
 class Form(enum.StrEnum):
@@ -93,3 +94,21 @@ class Held:
     value: ir.Value
     lengths: ir.Value | None = None
     axis: int = 0
+
+
+def dims_of_samples(
+    value: ir.Value, results: Iterable[MapResult], typings: Typings
+) -> tuple[int | str | None, ...] | None:
+    """Return the declared dimensions of an output of a body; its rank by a result otherwise.
+
+    Args:
+        value: The output of the body.
+        results: What is made of it.
+        typings: Both typings of the model.
+    """
+    dims = typings.declared.dims(value)
+    for result in results:
+        outer = typings.declared.dims(result.value)
+        if dims is None and outer is not None:
+            dims = (None,) * (len(outer) - (result.kind == "stacked"))
+    return dims

@@ -12,8 +12,8 @@ from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.loops.escape import can_split, escape
+from passes.loops.forms import dims_of_samples
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
-from passes.result_types import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.body_copies import copy_body
 from passes.builder import Builder
 from passes.copies import Copies, weight_of
 from passes.folding import Folder
 from passes.graphs import default_opset
-from passes.opset_forms import to_opset_form
+from passes.node_copies import copy_body
+from passes.opsets import to_opset_form
 from passes.prepare import move_initializers
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.result_types import dims_of_samples
+from passes.loops.forms import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 

@@ -15,7 +15,7 @@ from passes.graphs import reads_of, subgraphs, walk_nodes
 from passes.maps.operator import DOMAIN, is_map
 from passes.raising.behind import describe_patterns
 from passes.reading.body import LoopReading
-from passes.site import Alternative, Original, Rest
+from passes.site import Alternative, MapSite, Original, Rest
 from passes.splice import remove_dead
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "forget",
     "give_back",
     "original_of",
+    "replace_by_map",
     "replace_by_maps",
 ]
 
@@ -58,9 +59,44 @@ def replace_by_maps(
     Returns:
         What the Maps keep of the Loop or Scan.
     """
-    site = reads[-1].site
-    node, graph = site.node, site.graph
-    behind = dict.fromkeys(r.value.producer() for read in reads for r in read.site.results)
+    taken = _take_out([read.site for read in reads], written, values)
+    carried = [one for read in reads for one in read.behind]
+    original = Original(
+        taken,
+        written,
+        values,
+        reads[-1].site.path,
+        reads[-1].dialect,
+        list(dict.fromkeys(line for read in reads for line in read.assumptions)),
+        alternatives,
+        list(dict.fromkeys(line for read in reads for line in describe_patterns(read))),
+        grows=bool(carried) and all(one.pattern.grows for one in carried),
+        rest=rest,
+    )
+    return _noted(original)
+
+
+def replace_by_map(
+    site: MapSite, written: Sequence[ir.Node], values: Sequence[tuple[ir.Value, ir.Value]]
+) -> Original:
+    """Put new nodes, a Map among them, into the place of a SequenceMap.
+
+    Args:
+        site: The SequenceMap.
+        written: See `replace_by_maps`.
+        values: See `replace_by_maps`.
+    """
+    return _noted(Original(_take_out([site], written, values), written, values, site.path))
+
+
+def _take_out(
+    sites: Sequence[MapSite],
+    written: Sequence[ir.Node],
+    values: Sequence[tuple[ir.Value, ir.Value]],
+) -> list[tuple[ir.Node, ir.Node | None]]:
+    """Put new nodes into the place of a map; return what is gone, each with what was before it."""
+    node, graph = sites[-1].node, sites[-1].graph
+    behind = dict.fromkeys(r.value.producer() for site in sites for r in site.results)
     behind.pop(node, None)
     gone = [node, *(one for one in behind if one is not None)]
     previous: dict[ir.Node, ir.Node | None] = {}
@@ -73,21 +109,12 @@ def replace_by_maps(
     for old, new in values:
         _hand_over(old, new)
     graph.remove(gone)
-    taken = [(one, previous[one]) for one in gone]
-    carried = [one for read in reads for one in read.behind]
-    original = Original(
-        taken,
-        written,
-        values,
-        site.path,
-        reads[-1].dialect,
-        list(dict.fromkeys(line for read in reads for line in read.assumptions)),
-        alternatives,
-        list(dict.fromkeys(line for read in reads for line in describe_patterns(read))),
-        grows=bool(carried) and all(one.pattern.grows for one in carried),
-        rest=rest,
-    )
-    for one in written:
+    return [(one, previous[one]) for one in gone]
+
+
+def _noted(original: Original) -> Original:
+    """Note on the Maps what they were raised from."""
+    for one in original.written:
         if is_map(one):
             one.meta[_KEY] = original
     return original
@@ -139,7 +166,7 @@ def _drop_imports(model: ir.Model) -> bool:
 
 
 def give_back(node: ir.Node) -> ir.Node:
-    """Put the Loop or Scan that a Map was raised from into its place, and return it."""
+    """Put what a Map was raised from into its place, and return it."""
     original, graph = original_of(node), node.graph
     assert original is not None
     assert graph is not None

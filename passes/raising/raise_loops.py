@@ -6,14 +6,12 @@ import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
-from passes.graphs import (
-    node_paths,
-    walk_nodes,
-)
+from passes.graphs import node_paths, walk_nodes
 from passes.names import keep_names, name_apart
 from passes.promises import Promises
 from passes.raising.originals import IMPORTS_KEY
-from passes.raising.raiser import Raiser, is_given
+from passes.raising.raiser import Raiser
+from passes.reading.iterations import is_given
 from passes.typing import type_both_ways
 
 __all__ = ["RaiseLoopsPass"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY, Builder
+from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.drafts import Draft, drafting
@@ -14,47 +14,32 @@ from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.graphs import (
     PATH_KEY,
-    captured_values,
     default_opset,
     record_paths,
     subgraphs,
     walk_nodes,
 )
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
-from passes.opset_check import find_misfit
-from passes.opset_forms import to_opset_form
+from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading
+from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import write_parts
 from passes.raising.written import Written
 from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.facts import LoopFacts
-from passes.reading.iterations import is_iteration
-from passes.reading.needs import Stage
+from passes.reading.iterations import is_given
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
+from passes.reading.stages import Stage
 from passes.reading.trips import Trips
+from passes.sequence_map import find_sequence_maps
 from passes.site import GuardCheck, MapSite, Original, Rest
 from passes.splice import splice
 from passes.typing import Typings
 
-__all__ = ["Raiser", "is_given", "reads_new_nodes"]
-
-
-def is_given(node: ir.Node) -> bool:
-    """Whether a node is a Loop or Scan of the model's own."""
-    return is_iteration(node) and ORIGIN_KEY not in node.metadata_props
-
-
-def reads_new_nodes(node: ir.Node) -> bool:
-    """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
-    bodies = [graph for _, graph in subgraphs(node)]
-    values = {v for v in node.inputs if v is not None}
-    values.update(v for graph in bodies for v in captured_values(graph))
-    producers = [p for v in values if (p := v.producer()) is not None]
-    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
-    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
+__all__ = ["Raiser"]
 
 
 class Raiser:
@@ -113,6 +98,22 @@ class Raiser:
         self._raise_all(self._model.graph, self._is_wanted, splits=self._splits)
         if self.raised:
             self._model.opset_imports[DOMAIN] = VERSION
+
+    def raise_neighbours(self) -> None:
+        """Raise the SequenceMaps that read what a Map yields, or yield what one reads."""
+        found = [n for _, n in find_sequence_maps(self._model)] if self.raised else []
+        while beside := [node for node in found if self._is_beside(node)]:
+            for node in beside:
+                found.remove(node)
+                raised = raise_sequence_map(node, self.paths, self.typings)
+                if raised is not None:
+                    self.raised |= {one: raised for one in raised.written if is_map(one)}
+                    self.written += raised.written
+
+    def _is_beside(self, node: ir.Node) -> bool:
+        makers = (value.producer() for value in node.inputs if value is not None)
+        readers = (use.node for value in node.outputs for use in value.uses())
+        return any(one in self.raised for one in (*makers, *readers))
 
     def _raise_all(
         self, graph: ir.Graph, is_wanted: Callable[[ir.Node], bool], *, splits: bool = False

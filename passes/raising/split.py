@@ -10,9 +10,9 @@ from passes.raising.rest import write_rest
 from passes.raising.written import Written, own_initializers
 from passes.reading.body import LoopReading
 from passes.reading.facts import LoopFacts
-from passes.reading.needs import Stage, is_used
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import read_part, type_rows
+from passes.reading.stages import Stage, is_used
 from passes.reading.trips import Trips
 from passes.site import Rest
 from passes.typing import Typings

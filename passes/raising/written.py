@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.fuse_options import FuseOptions
-from passes.graphs import copy_value, walk_nodes, with_subgraphs
+from passes.graphs import walk_nodes, with_subgraphs
 from passes.maps.sites import write_map
-from passes.opset_check import find_misfit
-from passes.opset_forms import to_opset_form
+from passes.node_copies import copy_value
+from passes.opsets import find_misfit, to_opset_form
 from passes.raising.behind import write_behind
 from passes.raising.results import type_results
 from passes.reading.body import LoopReading

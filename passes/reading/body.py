@@ -19,10 +19,11 @@ from passes.reading.cuts import Cut, find_cuts
 from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
-from passes.reading.needs import CarriedResult, Needs, Stage
+from passes.reading.needs import Needs
 from passes.reading.nodes import constant_of, copy_into, passed_on
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.sources import Element, Reads, Window, positions
+from passes.reading.stages import CarriedResult, Stage
 from passes.reading.trips import Trips
 from passes.site import Condition, GuardCheck, MapSite
 from passes.typing.value_types import Typings, ValueType

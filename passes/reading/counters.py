@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.needs import is_used
+from passes.reading.stages import is_used
 from passes.reading.trips import Trips
 from passes.typing.value_types import Typing
 

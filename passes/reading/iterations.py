@@ -6,9 +6,19 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.builder import ORIGIN_KEY
+from passes.graphs import captured_values, subgraphs, walk_nodes
 from passes.maps.tensor_source import TensorSource
 
-__all__ = ["Carried", "Collected", "Iteration", "is_iteration", "read_iteration"]
+__all__ = [
+    "Carried",
+    "Collected",
+    "Iteration",
+    "is_given",
+    "is_iteration",
+    "read_iteration",
+    "reads_new_nodes",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +87,21 @@ class Iteration:
 def is_iteration(node: ir.Node) -> bool:
     """Whether a node is a Loop or a Scan of ONNX."""
     return node.op_type in ("Loop", "Scan") and node.domain in ("", "ai.onnx")
+
+
+def is_given(node: ir.Node) -> bool:
+    """Whether a node is a Loop or Scan of the model's own."""
+    return is_iteration(node) and ORIGIN_KEY not in node.metadata_props
+
+
+def reads_new_nodes(node: ir.Node) -> bool:
+    """Whether a Loop holds or reads what a rewrite wrote: its types are not known yet."""
+    bodies = [graph for _, graph in subgraphs(node)]
+    values = {v for v in node.inputs if v is not None}
+    values.update(v for graph in bodies for v in captured_values(graph))
+    producers = [p for v in values if (p := v.producer()) is not None]
+    inside = [inner for graph in bodies for inner in walk_nodes(graph)]
+    return any(ORIGIN_KEY in n.metadata_props for n in (*producers, *inside))
 
 
 def read_iteration(node: ir.Node) -> Iteration | None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Mapping
-
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
@@ -13,55 +10,12 @@ from passes.reading.even import Bounds, entry_of
 from passes.reading.facts import Kind, LoopFacts, State, skip_identities, why_carried
 from passes.reading.iterations import Collected
 from passes.reading.sources import Element, Reads, Window, find_read
+from passes.reading.stages import CarriedResult, Stage
 from passes.sequence_map import results_of
 from passes.site import MapResult
 from passes.typing.value_types import Typing
 
-__all__ = ["CarriedResult", "Needs", "Stage", "is_used"]
-
-
-@dataclasses.dataclass(frozen=True)
-class CarriedResult:
-    """An output of a Loop that operators behind the map compute.
-
-    Attributes:
-        result: The output.
-        pattern: What computes it.
-        terms: For each term of the pattern what stands for it among the results of the map.
-        collects: Whether it stacks the values of all iterations, at their ends (True) or starts
-            (False); None for the value behind the last one.
-    """
-
-    result: ir.Value
-    pattern: Pattern
-    terms: tuple[ir.Value, ...]
-    collects: bool | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Stage:
-    """One of several maps that a Loop becomes: a later one reads what an earlier one gives.
-
-    Attributes:
-        ahead: The carried values whose running totals the second of two maps reads.
-        given: Values of the body that are rows of a tensor; for each the tensor, whose axis 0 is
-            that of the samples.
-        is_first: Whether it is the first of two maps.
-        results: The outputs of the Loop that this map gives; None for all of them.
-        rows: Further values of the body that are stacked, each with its tensor.
-    """
-
-    ahead: frozenset[ir.Value] = frozenset()
-    given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
-    is_first: bool = False
-    results: Collection[ir.Value] | None = None
-    rows: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
-
-    def yields(self, result: ir.Value) -> bool:
-        """Whether an output of the Loop, or a tensor of rows, is among what it gives."""
-        if result in self.rows.values():
-            return True
-        return is_used(result) and (self.results is None or result in self.results)
+__all__ = ["Needs"]
 
 
 class Needs:
@@ -298,8 +252,3 @@ _PASS_SHAPE = frozenset(
     {"Identity", "Slice", "Gather", "Unsqueeze", "Squeeze", "Transpose", "Cast"}
 )
 """Operators whose result has a shape that depends on the shape of their first operand only."""
-
-
-def is_used(value: ir.Value) -> bool:
-    """Whether anything reads a value, or it leaves its graph."""
-    return bool(value.uses()) or value.is_graph_output()

@@ -16,8 +16,8 @@ from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
-from passes.reading.needs import Stage
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.reading.types import type_body
 from passes.site import GuardCheck

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator
 
 import onnx_ir as ir
 
-from passes.body_copies import copy_body
 from passes.builder import Builder
 from passes.graphs import (
     all_graphs,
@@ -15,6 +14,7 @@ from passes.graphs import (
     reads_of,
     subgraphs,
 )
+from passes.node_copies import copy_body
 from passes.prepare import move_initializers
 from passes.runtimes.types import Types
 

@@ -7,8 +7,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value
-from passes.runtimes.axes import from_front
-from passes.runtimes.reshapes import kept_apart
+from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
 __all__ = [

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import constant_value, is_default_domain
-from passes.runtimes.axes import from_front
+from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
 __all__ = ["clipped", "compared", "extremum", "is_at_risk", "signs"]

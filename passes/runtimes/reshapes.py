@@ -1,13 +1,16 @@
-"""Operators that change a shape, which onnxruntime makes one of where they do not follow."""
+"""Shapes and axes: operators that onnxruntime makes one of where they do not follow."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.runtimes.types import Types
 
-__all__ = ["behind_a_negation", "is_by_a_reshape", "kept_apart"]
+__all__ = ["behind_a_negation", "from_front", "is_by_a_reshape", "kept_apart"]
+
 
 _MERGED = ("Reshape", "Squeeze", "Unsqueeze")
 
@@ -38,3 +41,19 @@ def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.
 def kept_apart(builder: Builder, target: ir.Value) -> ir.Value:
     """Record nodes that change no number, and that onnxruntime does not see through."""
     return builder.op("Neg", [builder.op("Neg", [target])])
+
+
+def from_front(axes: Iterable[int], rank: int) -> list[int] | None:
+    """Return axes as they count from the front.
+
+    Args:
+        axes: Axes; a negative one counts from the back.
+        rank: How many axes there are.
+
+    Returns:
+        None if there is no such axis, which is an error that no other form may take away.
+    """
+    known = [int(axis) for axis in axes]
+    if not all(-rank <= axis < rank for axis in known):
+        return None
+    return [axis % rank for axis in known]

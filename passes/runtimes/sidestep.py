@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.body_copies import rank_alone
 from passes.builder import Builder
 from passes.drafts import drafting
 from passes.graphs import all_nodes, default_opset, graphs_inside, is_default_domain
 from passes.names import make_names_unique
-from passes.opset_forms import to_opset_form
+from passes.node_copies import rank_alone
+from passes.opsets import to_opset_form
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
 from passes.runtimes.table import DEFECTS, Defect

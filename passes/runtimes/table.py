@@ -17,15 +17,12 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.runtimes import (
     branches,
-    captured,
-    early_reads,
     empties,
-    inlined_loops,
     integers,
+    loops,
     quantized,
     rearranged,
     reshapes,
-    scans,
     sequences,
 )
 from passes.runtimes.types import Types
@@ -164,14 +161,14 @@ DEFECTS: tuple[Defect, ...] = (
     _onnxruntime(
         "cast-back-and-captured",
         ("Cast", "CastLike"),
-        captured.is_cast_back_and_captured,
-        captured.before_the_casts,
+        loops.is_cast_back_and_captured,
+        loops.before_the_casts,
     ),
     _onnxruntime(
         "inlined-loop-without-condition",
         ("Loop",),
-        inlined_loops.lacks_condition,
-        inlined_loops.with_condition,
+        loops.lacks_condition,
+        loops.with_condition,
         stays=True,
     ),
     _onnxruntime(
@@ -225,16 +222,16 @@ DEFECTS: tuple[Defect, ...] = (
     _onnxruntime(
         "scan-along-another-axis-of-nothing",
         ("Scan",),
-        scans.is_along_another_axis,
-        scans.along_the_first_axis,
+        loops.is_along_another_axis,
+        loops.along_the_first_axis,
     ),
     Defect(
         "openvino-what-an-if-yields",
         "openvino",
         "2026.4.1",
         ("If",),
-        early_reads.is_read_early,
-        early_reads.expanded_to_its_shape,
+        loops.is_read_early,
+        loops.expanded_to_its_shape,
         _pin("openvino-what-an-if-yields"),
         stays=True,
     ),

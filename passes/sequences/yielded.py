@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.drafts import drafting
 from passes.graphs import all_graphs, is_default_domain
-from passes.opset_forms import to_opset_form
+from passes.opsets import to_opset_form
 from passes.sequences.carried import rewrite_loop
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Element, Parts, Piece, Sliced

@@ -13,7 +13,7 @@ from passes.loops.escape import SPLITTABLE
 from passes.maps.sequence_source import before_identities, cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.names import make_names_unique
-from passes.opset_forms import to_opset_form
+from passes.opsets import to_opset_form
 from passes.promises import Promises
 from passes.splice import remove_dead
 from passes.tensors.cut_sequences import cut_of, take_cut

@@ -9,14 +9,18 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import ContradictionError
-from passes.graphs import captured_values, constant_value, is_default_domain, subgraphs
+from passes.graphs import (
+    captured_values,
+    constant_value,
+    is_default_domain,
+    subgraphs,
+)
 from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
-from passes.typing.carried_types import hide_first_elements
+from passes.typing.corrections import hide_first_elements, is_whole, pass_whole
 from passes.typing.shape_functions import has_shape_function, stand_in_typed
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
-from passes.typing.whole_slices import is_whole, pass_whole
 
 __all__ = [
     "correct_nodes",

@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 
-from rewriter.backends.onnxruntime import missing, plain
+from rewriter.backends.providers import missing, plain
 from rewriter.backends.session import BackendError
 
 __all__ = ["OPENED_KEY", "all_nodes_of", "before_placement"]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from rewriter.backends.memory_limit import limited_memory
 from rewriter.run_watch import OverBudgetError, RunWatch
 
 __all__ = ["run_watched"]
 
 _NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
+_STATM = Path("/proc/self/statm")
 
 
 def run_watched(session: Any, feeds: Mapping[str, Any], watch: RunWatch) -> list[Any]:
@@ -34,7 +36,7 @@ def run_watched(session: Any, feeds: Mapping[str, Any], watch: RunWatch) -> list
     timer = threading.Timer(max(watch.deadline - time.monotonic(), 0.0), end)
     timer.daemon = True
     timer.start()
-    room = contextlib.nullcontext() if watch.is_gauged else limited_memory(watch.memory)
+    room = contextlib.nullcontext() if watch.is_gauged else _limited_memory(watch.memory)
     try:
         with room:
             return list(session.run(None, dict(feeds), options))
@@ -47,3 +49,26 @@ def run_watched(session: Any, feeds: Mapping[str, Any], watch: RunWatch) -> list
         raise
     finally:
         timer.cancel()
+
+
+@contextlib.contextmanager
+def _limited_memory(size: int) -> Iterator[None]:
+    """Let this process allocate no more than a size on top of what it holds, within the block.
+
+    Only Linux can do so; elsewhere the block runs without a limit.
+    """
+    try:
+        resource = importlib.import_module("resource")
+        held = int(_STATM.read_bytes().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    except (ImportError, OSError, ValueError, IndexError):
+        yield
+        return
+    limit = held + size
+    if soft != resource.RLIM_INFINITY:
+        limit = min(limit, soft)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

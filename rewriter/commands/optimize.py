@@ -26,7 +26,7 @@ from rewriter.commands import options, reports, scan, several, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.proving import repaired, with_proof
-from rewriter.result import Result
+from rewriter.report import Result
 from rewriter.serving import triton
 from rewriter.targets import TargetError
 from rewriter.trial import load_as_given, load_at_target

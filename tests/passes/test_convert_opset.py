@@ -12,7 +12,7 @@ import pytest
 from passes.convert_opset import ConvertOpsetPass
 from passes.errors import RewriteError
 from passes.graphs import all_nodes
-from passes.opset_check import find_misfit
+from passes.opsets import find_misfit
 from tests.passes.batching.harness import Array, run_model
 
 NODES = {

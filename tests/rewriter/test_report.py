@@ -9,9 +9,15 @@ import pytest
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.promises import Promises
-from rewriter.loading import Loading
-from rewriter.model_facts import ModelFacts, bytes_text, model_facts
-from rewriter.report import OperatorCounts, Report, Unreached, count_operators
+from rewriter.model_facts import (
+    ModelFacts,
+    OperatorCounts,
+    bytes_text,
+    count_operators,
+    model_facts,
+)
+from rewriter.report import Report
+from rewriter.report_parts import Loading, Unreached
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 18, "local" : 1]>

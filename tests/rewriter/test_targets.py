@@ -11,11 +11,13 @@ import pytest
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
-from rewriter import pipeline
+from rewriter import order, pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
+from rewriter.model_facts import OperatorCounts
 from rewriter.pipeline import explain
 from rewriter.remedies import still_open
-from rewriter.report import OperatorCounts, Report, Unreached
+from rewriter.report import Report
+from rewriter.report_parts import Unreached
 from rewriter.targets import (
     TARGETS,
     Target,
@@ -425,7 +427,7 @@ def test_what_it_costs_to_have_no_sequence_is_told(monkeypatch: pytest.MonkeyPat
             zero = Constant <value = int64[1] {0}> ()  end = Unsqueeze (i, zero)
             part = Slice (x, zero, end, zero)  r = SequenceInsert (a, part) }>
         y = ConcatFromSequence <axis = 0> (s) }"""
-    monkeypatch.setattr(pipeline, "passes_for", lambda *_: [EliminateSequencesPass(required=True)])
+    monkeypatch.setattr(order, "passes_for", lambda *_: [EliminateSequencesPass(required=True)])
     (warning,) = explain(onnx.parser.parse_model(text), target="openvino").warnings
     assert warning.startswith("each/")
     assert "in quadratic time" in warning

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewriter.case_record import ALONE, ENGINES_DIFFER, Case, Verdict
+from rewriter.check_record import ALONE, ENGINES_DIFFER, Case, Verdict
 from rewriter.validation import Check
 
 BOTH = "reference and onnxruntime"

@@ -1,4 +1,4 @@
-"""NonZero: every sample yields as many positions as it has elements that are not zero."""
+"""Positions that are found in each sample, as many as there are: NonZero, NonMaxSuppression."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.lengths import Lengths
-from passes.batching.packed.row_by_row import packed_data
+from passes.batching.packed.padding import padded, places_inside, width_of
+from passes.batching.packed.row_by_row import lengths_of, packed_data
+from passes.batching.selection import of_images
 from passes.decisions import Code, Decline
 
-__all__ = ["non_zero", "non_zero_rows"]
+__all__ = ["non_zero", "non_zero_rows", "suppression_of_rows"]
+
 
 _ALL = int(np.iinfo(np.int64).max)
 
@@ -49,3 +52,37 @@ def _first(ctx: Context, found: ir.Value) -> ir.Value:
 def _behind_first(ctx: Context, found: ir.Value) -> ir.Value:
     """Return all coordinates but the first, ``[rank, M]``."""
     return ctx.op("Slice", [found, ctx.ints(1), ctx.ints(_ALL), ctx.ints(0)])
+
+
+def suppression_of_rows(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """One image in each sample, padded by boxes of no size with the lowest score.
+
+    Those come last, so that they suppress none and take the place of none; what is chosen of
+    them where no threshold keeps them out is left out of the result.
+
+    Raises:
+        Decline: Boxes and scores are not packed alike, or a sample has several images.
+    """
+    boxes, scores = ctx.operand(operands, 0, "boxes"), ctx.operand(operands, 1, "scores")
+    settings = [ctx.require_shared(x, "limits") for x in operands[2:]]
+    lengths = lengths_of(operands)
+    if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1 or scores.dims[0] != 1:
+        raise Decline(Code.RAGGED, "it is not over the boxes of one image in each sample")
+    width = width_of(ctx, lengths)
+    _, inside = places_inside(ctx, lengths.value, width)
+    lowest = ctx.builder.constant(np.array(-np.inf, np.float32))
+    by_box = ctx.op("Transpose", [ctx.squeeze(scores.value, [0])], {"perm": [1, 0]})
+    known = padded(ctx, by_box, lengths, width)
+    filled = ctx.op("Where", [ctx.unsqueeze(inside, [2]), known, lowest])
+    by_class = ctx.op("Transpose", [filled], {"perm": [0, 2, 1]})
+    all_boxes = padded(ctx, ctx.squeeze(boxes.value, [0]), lengths, width)
+    (new,) = ctx.same(node, [all_boxes, by_class, *settings])
+    images, places = (
+        ctx.op("Gather", [new.value, ctx.builder.scalar(i)], {"axis": 1}) for i in (0, 2)
+    )
+    sizes = ctx.op("Gather", [lengths.value, images], {"axis": 0})
+    is_box = ctx.op("Less", [places, sizes])
+    found = ctx.op("Compress", [new.value, is_box], {"axis": 0})
+    return [of_images(ctx, found, ctx.ints(1))]

@@ -21,6 +21,7 @@ from passes.batching.packed import (
 )
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.cumulations import cumulation_rows
+from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.products import beside_lengths
 from passes.batching.packed.row_by_row import (
     along_other_axis,
@@ -31,7 +32,6 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
-from passes.batching.packed.suppression import suppression_of_rows
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 

@@ -8,12 +8,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.batching.layouts import Layout
-from passes.batching.walk import Walk, WalkOptions
+from passes.batching.body_state import WalkOptions
+from passes.batching.layouts import Batched, Layout
+from passes.batching.walk import Walk
 from passes.builder import Builder
 from passes.graphs import node_paths
 from passes.names import make_names_unique
 from passes.typing import Typings, type_values
+from passes.typing.value_types import UNKNOWN
 from tests.passes.batching.harness import (
     Array,
     Case,
@@ -71,7 +73,7 @@ def _walked(case: Case) -> _Walked:
     for value in _inputs(single.graph):
         is_mapped = case.operands[value.name or ""].kind == "mapped"
         layout = Layout.STACKED if is_mapped else Layout.SHARED
-        walk.bind(value, layout, outer[value.name or ""])
+        walk.bind(value, Batched(layout, outer[value.name or ""], UNKNOWN))
     walk.run(single.graph)
     return _Walked(walk, prelude, graph, single.graph)
 

@@ -1,4 +1,4 @@
-"""Whether new nodes are operators of the model's own opset."""
+"""What an opset has: schemas, whether new nodes are of it, and older forms of operators."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from collections.abc import Iterable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import is_default_domain, walk_nodes
-from passes.schemas import schema_of
+from passes.graphs import constant_value, is_default_domain, walk_nodes
 
-__all__ = ["find_misfit"]
+__all__ = ["CARRIES_SEQUENCES", "find_misfit", "schema_of", "to_opset_form"]
+
+
+def schema_of(op_type: str, version: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """Return the schema of an operator, None if there is none.
+
+    Args:
+        op_type: The operator.
+        version: Version of its domain.
+        domain: The domain; ``ai.onnx`` is another name of ONNX's own.
+    """
+    try:
+        return onnx.defs.get_schema(op_type, version, "" if domain == "ai.onnx" else domain)
+    except onnx.defs.SchemaError:
+        return None
 
 
 def find_misfit(nodes: Iterable[ir.Node], opset: int) -> str | None:
@@ -83,3 +96,36 @@ _NAMES = {
     ir.DataType.UINT64: "uint64",
     ir.DataType.STRING: "string",
 }
+
+
+CARRIES_SEQUENCES = 13
+"""The first opset in which Loop and If take and yield sequences."""
+
+_ATTRIBUTE_UNTIL_12 = {
+    "Split": "split",
+    "Squeeze": "axes",
+    "Unsqueeze": "axes",
+    "ReduceSum": "axes",
+}
+"""Operators whose second input was an attribute before opset 13."""
+
+
+def to_opset_form(nodes: Iterable[ir.Node], opset: int) -> None:
+    """Give new nodes the form that an opset has for them.
+
+    Args:
+        nodes: Nodes with at least the form of opset 13. A second input that became an attribute
+            must be a constant; a node of which it is none stays as it is.
+        opset: Version of ONNX's operators.
+    """
+    if opset >= 13:
+        return
+    for node in nodes:
+        name = _ATTRIBUTE_UNTIL_12.get(node.op_type)
+        if name is None or not is_default_domain(node) or len(node.inputs) < 2:
+            continue
+        numbers = constant_value(node.inputs[1])
+        if numbers is None:
+            continue
+        node.attributes[name] = ir.AttrInt64s(name, [int(n) for n in numbers])
+        node.resize_inputs(1)

@@ -1,0 +1,189 @@
+"""What a walk knows of the values of a body, and what rules note while it goes on."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable, Collection, Mapping
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.promotion import Promotions
+from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
+from passes.builder import Builder
+from passes.decisions import Code, Decline
+from passes.drafts import Memo
+from passes.fuse_options import FuseOptions
+from passes.reading.integers import Linear
+from passes.typing import Typings, ValueType
+from passes.typing.value_types import UNKNOWN
+
+__all__ = ["BodyState", "WalkOptions"]
+
+
+@dataclasses.dataclass(frozen=True)
+class WalkOptions:
+    """The surroundings of a walk.
+
+    Attributes:
+        opset: Version of ONNX's operators in the model.
+        batch: Number of samples, int64 ``[1]``.
+        may_be_empty: Whether there may be no samples where the new nodes run.
+        paths: Names the nodes for messages.
+        asked: What the caller asks for.
+        lengths: The lengths that a symbol stands for, as the first dimension of a value.
+        ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
+            no loop may collect lengths.
+    """
+
+    opset: int
+    batch: ir.Value
+    may_be_empty: bool
+    paths: Mapping[ir.Node, str]
+    asked: FuseOptions = dataclasses.field(default_factory=FuseOptions)
+    lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
+    ambiguous: Collection[str] | None = None
+
+
+class BodyState(abc.ABC):
+    """The values of a body as far as a walk has come; `passes.batching.walk.Walk` is one.
+
+    Attributes:
+        options: The surroundings of the walk.
+        env: Every value of the body that was reached.
+        promotions: Per-sample values that are read as stacked or packed.
+        hoisted: Shared nodes, which now run once even if there are no samples.
+        reads_numbers: How many single numbers of a packed sample a node reads, one by one.
+        limits: Flags that must hold for padding not to waste too much; a loop runs otherwise.
+    """
+
+    def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
+        self.env: dict[ir.Value, Batched] = {}
+        self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
+        self.hoisted: list[ir.Node] = []
+        self.limits: list[ir.Value] = []
+        self.reads_numbers = 0
+        self._typings = typings
+        self.options = options
+        self._origin = origin
+        self._differing: set[ir.Value] = set()
+        self._lengths_by: dict[tuple[Builder, LengthKey], Lengths] = Memo()
+        self._around: BodyState | None = None
+        self._own: set[ir.Value] = set()
+
+    @functools.cached_property
+    def numbers(self) -> SampleNumbers:
+        """Reads small integer tensors of the body as sums of lengths and dimensions."""
+        return SampleNumbers(self._typings.proven, self)
+
+    def type_of(self, value: ir.Value) -> ValueType:
+        """Return what is known of a value of the body where the new nodes run."""
+        known = self._typings.proven[value]
+        return known if known.type is not None else self._typings.declared[value]
+
+    def declared_dims(self, value: ir.Value) -> tuple[int | str | None, ...] | None:
+        """See `passes.batching.context.Context.declared_dims`."""
+        return self._typings.numbered_dims(value)
+
+    def have_one_shape(self, one: ir.Value, other: ir.Value) -> bool:
+        """See `passes.batching.context.Context.have_one_shape`."""
+        return self._typings.proven.have_one_shape(one, other)
+
+    def bind(self, value: ir.Value, x: Batched) -> None:
+        """Enter an input of the body, of whatever type the body has it."""
+        self.env[value] = dataclasses.replace(x, type=self.type_of(value))
+
+    def bind_apart(self, value: ir.Value, *, differs: bool) -> None:
+        """Enter a per-sample input of the body, which can be read in every loop.
+
+        Args:
+            value: The input.
+            differs: Whether its samples are known to differ in shape.
+        """
+        self.promotions.add_source(value)
+        self.bind(value, Batched(Layout.PER_SAMPLE, value, UNKNOWN))
+        if differs:
+            self._differing.add(value)
+
+    def read(self, value: ir.Value) -> Batched:
+        """Return a value of the body; one that it does not compute itself is shared."""
+        if value not in self.env:
+            self.env[value] = Batched(Layout.SHARED, value, self.type_of(value))
+        return self.env[value]
+
+    def read_batched(self, value: ir.Value) -> Batched:
+        """Return a value of the body as shared or stacked."""
+        return self.promotions.promote(self.read(value))
+
+    def held(self, value: ir.Value) -> Batched | None:
+        """Return how a value is held; None for one of the body that was not reached.
+
+        A value from outside of the body, which it need not read itself, is shared.
+        """
+        if value in self.env:
+            return self.env[value]
+        if self._around is not None:
+            return self._around.held(value)
+        if value in self._own:
+            return None
+        return Batched(Layout.SHARED, value, self.type_of(value))
+
+    def settle(self, value: ir.Value, collected: ir.Value, lengths: ir.Value | None) -> None:
+        """Put what a loop has collected of a value into the place of what stood for it.
+
+        A rule may have passed on what it was given, or its lengths.
+        """
+        settled = self.promotions.settle(value, collected, lengths)
+        for old, x in self.env.items():
+            if x.value in settled:
+                self.env[old] = dataclasses.replace(x, value=settled[x.value])
+
+    def lengths_named(self, dim: int | str | None) -> Lengths | None:
+        """See `passes.batching.context.Context.lengths_named`."""
+        return self.promotions.named(dim)
+
+    def lengths_of(self, value: ir.Value) -> tuple[Lengths, int] | None:
+        """Return the lengths of a packed value and their axis, None if it is not packed."""
+        x = self.held(value)
+        if x is None or x.layout is not Layout.PER_SAMPLE:
+            return None if x is None or x.lengths is None else (x.lengths, x.axis)
+        lengths = self.promotions.lengths(value)
+        return None if lengths is None else (lengths, self.promotions.axis(value))
+
+    def lengths_by(self, builder: Builder, key: LengthKey, make: Callable[[], Lengths]) -> Lengths:
+        """See `passes.batching.context.Context.lengths_by`."""
+        if isinstance(key, Linear):
+            whole = sole_lengths(key)
+            if whole is not None:
+                return whole
+        if (builder, key) not in self._lengths_by:
+            self._lengths_by[builder, key] = make()
+        return self._lengths_by[builder, key]
+
+    def limit(self, flag: ir.Value) -> None:
+        """See `passes.batching.context.Context.limit_padding`.
+
+        Raises:
+            Decline: The node stands in a graph inside of the body.
+        """
+        if self._around is not None:
+            raise Decline(Code.RAGGED, "padding to the longest has no bound inside of a branch")
+        self.limits.append(flag)
+
+    @abc.abstractmethod
+    def nested(
+        self,
+        graph: ir.Graph,
+        bindings: Mapping[ir.Value, Batched],
+        builder: Builder,
+        batch: ir.Value,
+        may_be_empty: bool,
+    ) -> list[Batched]:
+        """Batch all nodes of a graph inside a node; see `Context.nested`."""
+
+    @abc.abstractmethod
+    def count_failing(self) -> int:
+        """See `passes.batching.context.Context.count_failing`."""

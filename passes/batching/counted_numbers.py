@@ -1,0 +1,123 @@
+"""Integers that count up with the number of the sample, and what none of them exceeds.
+
+Windows that begin at ``4 * k`` and are 4 wide end at ``4 * k + 4``; of ``size / 4`` windows none
+ends behind ``size``.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.drafts import Memo
+from passes.graphs import constant_value, is_default_domain
+from passes.reading.evaluate import Evaluator
+from passes.reading.integer_reads import INTEGERS
+from passes.reading.integers import TRIP, Greatest, Linear, Scalar
+from passes.typing import Typing
+
+__all__ = ["CountedNumbers"]
+
+_ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that change nothing about one number."""
+
+
+class CountedNumbers(Evaluator):
+    """Reads integers of a body of which an input may be the number of the sample."""
+
+    def __init__(self, typing: Typing) -> None:
+        """Set up the evaluator.
+
+        Args:
+            typing: The proven typing.
+        """
+        super().__init__(typing)
+        self.known = Memo()
+        self._proven = typing
+        self._count: ir.Value | None = None
+
+    def count_samples(self, index: ir.Value, count: ir.Value) -> None:
+        """Enter an input of the body that is the number of the sample, from 0.
+
+        Args:
+            index: The input.
+            count: The number of samples, a value around the body.
+        """
+        self._count = count
+        self.known[index] = (Linear.of(TRIP),)
+
+    def most(self, number: Linear) -> Linear | None:
+        """Return a number that a number of no sample exceeds, None if none is known.
+
+        Of samples that begin at 0, 4, 8, ... before ``n`` none begins behind ``n - 1``.
+        """
+        times = number.coefficient(TRIP)
+        if not times or self._count is None:
+            return number if not times else None
+        span, step = self._span(self._count)
+        if span is None or times < 0 or times % step:
+            return None
+        return number.without(TRIP) + (span - 1) * (times // step)
+
+    def most_of_several(self, number: Linear) -> Linear | None:
+        """Return a number that no number of two samples or more exceeds, None if none is known.
+
+        Of ``(size - width) // step + 1`` windows none ends behind the size if there are two or
+        more of them; the only one may, as ONNX's division rounds towards 0.
+        """
+        times = number.coefficient(TRIP)
+        count = None if self._count is None else self._of_some(self._count)
+        if times <= 0 or count is None or count.constant != 1 or len(count.terms) != 1:
+            return None
+        ((atom, factor),) = count.terms
+        made = _maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
+        if made is None or made.op_type != "Div":
+            return None
+        if self._proven.dtype(made.outputs[0]) not in INTEGERS:
+            return None
+        span, step = (self.number(v) for v in made.inputs[:2])
+        if span is None or step is None or not step.number or step.number < 0:
+            return None
+        if times % step.number:
+            return None
+        return number.without(TRIP) + span * (times // step.number)
+
+    def _span(self, count: ir.Value) -> tuple[Linear | None, int]:
+        """Return what a number of samples is a part of, rounded up: ``ceil(span / step)``."""
+        number = self._of_some(count)
+        for atom, _ in () if number is None else number.terms:
+            if isinstance(atom, Scalar) and number == Linear.of(atom):
+                made = _maker(atom.value)
+                if made is not None and made.op_type == "Ceil":
+                    return self._rounded_up(made)
+        return number, 1
+
+    def _of_some(self, count: ir.Value) -> Linear | None:
+        """Return a number of samples if there are some: then there are not less than none."""
+        number = self.number(count)
+        for atom, _ in () if number is None else number.terms:
+            if isinstance(atom, Greatest) and number == Linear.of(atom):
+                others = [n for n in atom.members if n != Linear()]
+                number = others[0] if len(others) == 1 else number
+        return number
+
+    def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
+        quotient = None if node.inputs[0] is None else node.inputs[0].producer()
+        if quotient is None or quotient.op_type != "Div":
+            return None, 1
+        whole, by = quotient.inputs[:2]
+        cast = None if whole is None else whole.producer()
+        step = None if by is None else constant_value(by)
+        if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
+            return None, 1
+        number = float(step.reshape(()))
+        if number < 1 or number != int(number):
+            return None, 1
+        return self.number(cast.inputs[0]), int(number)
+
+
+def _maker(value: ir.Value | None) -> ir.Node | None:
+    """Return the node that computes a number, behind those that change nothing about it."""
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in _ALONE and is_default_domain(node):
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    return node

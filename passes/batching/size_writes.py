@@ -1,0 +1,87 @@
+"""Writes sums of lengths and dimensions as nodes.
+
+``2 * length + 1`` of packed samples becomes ``Add(Mul(lengths, [2]), [1])``, one number a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.batching.operators import Operators
+from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar
+
+__all__ = ["Held", "write_number"]
+
+Held: TypeAlias = Callable[[ir.Value], Batched | None]
+"""How a value of the body is held; None if it is not known."""
+
+
+def write_number(ops: Operators, number: Linear, held: Held) -> ir.Value:
+    """Record a sum: int64 ``[1]`` if all samples share it, else ``[1]`` or ``[B]``.
+
+    Args:
+        ops: Records the nodes.
+        number: A sum of what can be read outside of loops.
+        held: How a value of the body is held.
+    """
+    total: ir.Value | None = None
+    for atom, count in sorted(number.terms, key=_order_of_term):
+        term = _write_atom(ops, atom, held)
+        if count != 1:
+            term = ops.op("Mul", [term, ops.ints(count)])
+        total = term if total is None else ops.op("Add", [total, term])
+    if total is None:
+        return ops.ints(number.constant)
+    return ops.op("Add", [total, ops.ints(number.constant)]) if number.constant else total
+
+
+def _write_atom(ops: Operators, atom: Atom, held: Held) -> ir.Value:
+    if isinstance(atom, Least | Greatest):
+        members = [write_number(ops, m, held) for m in sorted(atom.members, key=_order)]
+        return ops.op("Min" if isinstance(atom, Least) else "Max", members)
+    if isinstance(atom, Dim) and isinstance(atom.key, Lengths):
+        return atom.key.value
+    value = atom.tensor if isinstance(atom, Dim) else None
+    value = atom.vector if isinstance(atom, Entry) else value
+    value = atom.value if isinstance(atom, Scalar) else value
+    x = None if value is None else held(value)
+    assert x is not None
+    if isinstance(atom, Dim):
+        axis = atom.axis + x.is_stacked
+        return ops.shape(x.value, axis, axis + 1)
+    if isinstance(atom, Entry):
+        position = write_number(ops, atom.position, held)
+        entry = ops.op("Gather", [x.value, position], {"axis": int(x.is_stacked)})
+        return _as_vector(ops, x, entry)
+    return _as_vector(ops, x, x.value)
+
+
+def _as_vector(ops: Operators, x: Batched, number: ir.Value) -> ir.Value:
+    if x.is_stacked or x.type.dims != (1,):
+        number = ops.op("Reshape", [number, ops.ints(-1 if x.is_stacked else 1)])
+    if x.dtype == ir.DataType.INT64:
+        return number
+    return ops.op("Cast", [number], {"to": ir.DataType.INT64})
+
+
+def _order(number: Linear) -> str:
+    """Return what sums are sorted by: sets have another order in each process."""
+    return " ".join([str(number.constant), *sorted(map(_order_of_term, number.terms))])
+
+
+def _order_of_term(term: tuple[Atom, int]) -> str:
+    atom, count = term
+    if isinstance(atom, Least | Greatest):
+        inner = ", ".join(sorted(map(_order, atom.members)))
+    elif isinstance(atom, Dim):
+        inner = f"{atom.tensor.name} {atom.axis}"
+    elif isinstance(atom, Entry):
+        inner = f"{atom.vector.name} {_order(atom.position)}"
+    else:
+        inner = atom.value.name or "" if isinstance(atom, Scalar) else ""
+    return f"{count} {type(atom).__name__} ({inner})"

@@ -1,0 +1,134 @@
+"""Writes the results of a map: what becomes of one tensor of all samples.
+
+| the samples are | a sequence | stacked | joined along an axis |
+| --- | --- | --- | --- |
+| stacked, or shared and repeated | its rows | a Transpose | a Reshape |
+| packed | cut by the lengths | a Reshape, if they are alike | as it is, along its own axis |
+| flat | rows and sizes, or packed | a Reshape, if they are alike | packed, along its own axis |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.batching.body_state import WalkOptions
+from passes.batching.flat.reading import as_packed, as_stacked, flat_alike, in_order
+from passes.batching.layouts import Batched, Layout
+from passes.batching.operators import Operators
+from passes.batching.packed.evening import stacked_alike
+from passes.builder import Builder
+from passes.flat_views import FlatView, write_view
+from passes.loops.escape import escape
+from passes.loops.forms import Form, Held
+from passes.site import MapResult
+
+__all__ = ["can_give", "is_in_place", "write_result"]
+
+
+def write_result(
+    builder: Builder,
+    result: MapResult,
+    x: Batched,
+    options: WalkOptions,
+    rank: int | None,
+    dtype: ir.DataType | None,
+    count: int | None,
+) -> ir.Value:
+    """Record a result of samples that are held in one tensor, and return it.
+
+    Args:
+        builder: Writes the graph that the map stands in.
+        result: What is wanted.
+        x: The samples; `can_give` holds of them, or an error when the model runs says so.
+        options: The surroundings of the walk.
+        rank: Rank of a sample, if known.
+        dtype: Element type of a sample, if known.
+        count: Number of samples, if known.
+    """
+    ops = Operators(builder, options.opset)
+    # No sequence may be left of a result then, so that none is built for onnxruntime.
+    ends_as_tensor = "SequenceInsert" in options.asked.lacks
+    if x.flat is not None:
+        x = _of_flat(ops, x, result, ends_as_tensor=ends_as_tensor)
+    if x.is_flat and result.kind != "stacked":
+        return _write_flat(builder, x, options.opset)
+    whole = _whole(ops, x, result, options.batch)
+    return escape(builder, result, whole, rank, dtype, count, splits_all=ends_as_tensor)
+
+
+def _of_flat(ops: Operators, x: Batched, result: MapResult, *, ends_as_tensor: bool) -> Batched:
+    """Return flat samples of one shape stacked, and such as leave as packed ones so.
+
+    A sequence that differs along another axis than the first could not become a tensor.
+    """
+    assert x.flat is not None
+    if x.flat.has_one_shape:
+        value = as_stacked(ops, x)
+        return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
+    axis = x.flat.ragged_axis
+    if axis is None or result.kind == "stacked":
+        return x
+    return as_packed(ops, x) if not axis or result.kind != "sequence" or not ends_as_tensor else x
+
+
+def _whole(ops: Operators, x: Batched, result: MapResult, batch: ir.Value) -> Held:
+    """Return a result of all samples as one tensor."""
+    if x.is_flat:
+        return Held(Form.SCAN_OUTPUT, flat_alike(ops, x))
+    if x.lengths is not None and result.kind == "stacked":
+        return Held(Form.SCAN_OUTPUT, stacked_alike(ops, x))
+    if x.lengths is not None:
+        return Held(Form.BLOCKS, x.value, x.lengths.value, x.axis)
+    if x.is_stacked:
+        return Held(Form.SCAN_OUTPUT, x.value)
+    shape = ops.op("Concat", [batch, ops.op("Shape", [x.value])], {"axis": 0})
+    return Held(Form.SCAN_OUTPUT, ops.op("Expand", [x.value, shape]))
+
+
+def can_give(result: MapResult, x: Batched) -> bool:
+    """Whether a result is made of a value without taking its samples apart."""
+    if x.flat is not None:
+        if x.flat.has_one_shape:
+            return True
+        if result.kind == "stacked":
+            return True  # that they are alike is checked when the model runs
+        axis = x.flat.ragged_axis
+        if axis is not None and result.kind == "concatenated":
+            return result.axis in (axis, axis - len(x.flat.order))
+        return result.kind == "sequence" and x.dtype is not None
+    return not x.is_packed or is_in_place(result, x)
+
+
+def is_in_place(result: MapResult, x: Batched) -> bool:
+    """Whether a result is made of packed samples without taking them apart.
+
+    Only samples of one length stack; that they have it is checked when the model runs.
+    """
+    if x.beside is not None:
+        return False
+    if result.kind == "concatenated":
+        dims = x.type.dims
+        return result.axis == x.axis or (dims is not None and result.axis == x.axis - len(dims))
+    if result.kind == "stacked":
+        return x.type.dims is not None
+    return result.kind == "sequence"
+
+
+def _write_flat(builder: Builder, x: Batched, opset: int) -> ir.Value:
+    """Record the sequence of flat samples of several shapes and return it."""
+    builder.opset = opset
+    ops = Operators(builder, opset)
+    rows, samples = in_order(ops, x)
+    grid = samples.grid
+    behind = grid.rank
+    first = next(at for at, dim in enumerate(grid.dims) if isinstance(dim, ir.Value))
+    columns = [ops.unsqueeze(grid.column(at), [1]) for at in range(first, behind)]
+    sizes = columns[0] if len(columns) == 1 else ops.op("Concat", columns, {"axis": 1})
+    sizes.type, sizes.shape = ir.TensorType(ir.DataType.INT64), ir.Shape([None, behind - first])
+    lead = tuple(dim for dim in grid.dims[:first] if isinstance(dim, int))
+    rest = tuple(dim for dim in x.dims[behind:] if isinstance(dim, int))
+    view = FlatView(rows, sizes, lead, rest, behind - first)
+    assert x.dtype is not None
+    return write_view(builder, view, x.dtype)

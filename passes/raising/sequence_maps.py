@@ -1,0 +1,77 @@
+"""A SequenceMap as a Map node, for it to be merged with the Maps that Loops became."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.ceilings import ceiling_of
+from passes.errors import RewriteError
+from passes.graphs import PATH_KEY, record_paths, subgraphs, walk_nodes
+from passes.maps.sites import write_map
+from passes.node_copies import copy_graph
+from passes.raising.originals import replace_by_map
+from passes.raising.results import type_results
+from passes.sequence_map import read_sequence_map
+from passes.site import MapSite, Original
+from passes.typing import Typings
+
+__all__ = ["raise_sequence_map"]
+
+
+def raise_sequence_map(
+    node: ir.Node, paths: dict[ir.Node, str], typings: Typings
+) -> Original | None:
+    """Put a Map into the place of a SequenceMap.
+
+    One whose sequences may differ in length stays: that is said of SequenceMaps only. So does one
+    in whose body graphs stand: what is done inside of it is done before.
+
+    Args:
+        node: The SequenceMap; the initializers of its body lie outside of it.
+        paths: Names the nodes; it gains those of the new body.
+        typings: Both typings; they gain what was written.
+
+    Returns:
+        What the Map keeps of it; None where it stays.
+    """
+    site = _readable(node, paths[node], typings)
+    if site is None:
+        return None
+    record_paths({inner: paths[inner] for inner in site.body})
+    site = _copied(site, typings)
+    paths |= {inner: inner.meta[PATH_KEY] for inner in site.body}
+    builder = Builder(site.path)
+    made = write_map(builder, site)
+    written = dict(zip((r.value for r in site.results), made.outputs, strict=True))
+    type_results(site, written, typings)
+    return replace_by_map(site, builder.nodes, list(written.items()))
+
+
+def _readable(node: ir.Node, path: str, typings: Typings) -> MapSite | None:
+    """Read a SequenceMap; None if it is not to be raised."""
+    graph = node.graph
+    inner = [one for _, body in subgraphs(node) for one in walk_nodes(body)]
+    if graph is None or ceiling_of(node) or any(subgraphs(one) for one in inner):
+        return None
+    try:
+        site = read_sequence_map(node, graph, path, typings.declared)
+    except RewriteError:
+        return None
+    return site if site.results and site.lengths_are_equal(typings.proven) else None
+
+
+def _copied(site: MapSite, typings: Typings) -> MapSite:
+    """Return a map with a body of its own."""
+    values: dict[ir.Value, ir.Value | None] = {}
+    body = copy_graph(site.body, values)
+    typings.copy(values)
+    pairs = dict(zip(site.body.inputs, body.inputs, strict=True))
+    return dataclasses.replace(
+        site,
+        body=body,
+        elements=[(pairs[inner], source) for inner, source in site.elements],
+        shared=[(pairs[inner], outer) for inner, outer in site.shared],
+    )

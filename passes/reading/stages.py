@@ -1,0 +1,61 @@
+"""The maps that a Loop becomes, and the outputs that operators behind a map compute."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+import onnx_ir as ir
+
+from passes.carried.pattern import Pattern
+
+__all__ = ["CarriedResult", "Stage", "is_used"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CarriedResult:
+    """An output of a Loop that operators behind the map compute.
+
+    Attributes:
+        result: The output.
+        pattern: What computes it.
+        terms: For each term of the pattern what stands for it among the results of the map.
+        collects: Whether it stacks the values of all iterations, at their ends (True) or starts
+            (False); None for the value behind the last one.
+    """
+
+    result: ir.Value
+    pattern: Pattern
+    terms: tuple[ir.Value, ...]
+    collects: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One of several maps that a Loop becomes: a later one reads what an earlier one gives.
+
+    Attributes:
+        ahead: The carried values whose running totals the second of two maps reads.
+        given: Values of the body that are rows of a tensor; for each the tensor, whose axis 0 is
+            that of the samples.
+        is_first: Whether it is the first of two maps.
+        results: The outputs of the Loop that this map gives; None for all of them.
+        rows: Further values of the body that are stacked, each with its tensor.
+    """
+
+    ahead: frozenset[ir.Value] = frozenset()
+    given: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    is_first: bool = False
+    results: Collection[ir.Value] | None = None
+    rows: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def yields(self, result: ir.Value) -> bool:
+        """Whether an output of the Loop, or a tensor of rows, is among what it gives."""
+        if result in self.rows.values():
+            return True
+        return is_used(result) and (self.results is None or result in self.results)
+
+
+def is_used(value: ir.Value) -> bool:
+    """Whether anything reads a value, or it leaves its graph."""
+    return bool(value.uses()) or value.is_graph_output()

@@ -1,0 +1,196 @@
+"""Loops, Scans and Ifs that runtimes get wrong, and what they read of the graphs around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.node_copies import copy_body
+from passes.runtimes.reshapes import from_front
+from passes.runtimes.types import Types
+
+__all__ = [
+    "along_the_first_axis",
+    "before_the_casts",
+    "expanded_to_its_shape",
+    "is_along_another_axis",
+    "is_cast_back_and_captured",
+    "is_read_early",
+    "lacks_condition",
+    "with_condition",
+]
+
+
+def is_along_another_axis(node: ir.Node, types: Types) -> bool:
+    """Whether what a Scan slices or stacks along a later axis may have no elements."""
+    values = [node.inputs[place] for place, _, _ in _inputs(node, types)]
+    values += [node.outputs[place] for place, _, _ in _outputs(node, types)]
+    return any(value is not None and types.may_be_empty(value) for value in values)
+
+
+def along_the_first_axis(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same along the first axis, between Transposes."""
+    sources, results = list(_inputs(node, types)), list(_outputs(node, types))
+    (scan,) = copy_body([node], {})
+    for place, axis, rank in sources:
+        order = [axis, *(i for i in range(rank) if i != axis)]
+        turned = builder.op("Transpose", [node.inputs[place]], {"perm": order})
+        scan.replace_input_with(place, turned)
+    states = len(node.inputs) - _scanned(node)
+    _set_axes(scan, "scan_input_axes", _scanned(node), [p - states for p, _, _ in sources])
+    _set_axes(
+        scan, "scan_output_axes", len(node.outputs) - states, [p - states for p, _, _ in results]
+    )
+    builder.nodes.append(scan)
+    outputs = list(scan.outputs)
+    for place, axis, rank in results:
+        order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+        outputs[place] = builder.op("Transpose", [outputs[place]], {"perm": order})
+    return outputs
+
+
+def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
+    """Yield position, axis and rank of each input that is sliced along a later axis."""
+    first = len(node.inputs) - _scanned(node)
+    for i, axis in enumerate(node.attributes.get_ints("scan_input_axes") or ()):
+        value = node.inputs[first + i]
+        yield from _later_axis(first + i, value, axis, types)
+
+
+def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
+    """Yield position, axis and rank of each output that is stacked along a later axis."""
+    first = len(node.inputs) - _scanned(node)
+    for i, axis in enumerate(node.attributes.get_ints("scan_output_axes") or ()):
+        yield from _later_axis(first + i, node.outputs[first + i], axis, types)
+
+
+def _later_axis(
+    place: int, value: ir.Value | None, axis: int, types: Types
+) -> Iterator[tuple[int, int, int]]:
+    rank = None if value is None else types.rank(value)
+    front = None if rank is None else from_front([axis], rank)
+    if rank is not None and front is not None and front[0]:
+        yield place, front[0], rank
+
+
+def _scanned(node: ir.Node) -> int:
+    return node.attributes.get_int("num_scan_inputs", 0) or 0
+
+
+def _set_axes(scan: ir.Node, name: str, count: int, first: list[int]) -> None:
+    """Let the first axis take the place of some of the axes that an attribute names."""
+    axes = list(scan.attributes.get_ints(name) or [0] * count)
+    scan.attributes[name] = ir.AttrInt64s(
+        name, [0 if i in first else a for i, a in enumerate(axes)]
+    )
+
+
+def lacks_condition(node: ir.Node, types: Types) -> bool:
+    """Whether a Loop in a branch begins without a condition, and hands on what it is given."""
+    if node.inputs[1] is not None:
+        return False
+    body = node.attributes["body"].as_graph()
+    condition = body.outputs[0]
+    while (producer := condition.producer()) is not None and producer.op_type == "Identity":
+        source = producer.inputs[0]
+        if source is None:
+            return False
+        condition = source
+    return condition is body.inputs[1] and types.is_in_branch(node)
+
+
+def with_condition(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same Loop with a condition that is true, and stays so."""
+    node.replace_input_with(1, builder.flag(True))
+    return list(node.outputs)
+
+
+_WAITS = ("Expand", "Shape")
+"""Operators that read an If's output in time, each as the form of the row has it."""
+
+
+def is_read_early(node: ir.Node, types: Types) -> bool:
+    """Whether other nodes read what an If yields.
+
+    OpenVINO prepares the nodes that follow before the If has told the shapes of its outputs. What
+    they compute is not defined whenever a shape is larger than all before it.
+    """
+    if not all(types.is_tensor(out) for out in node.outputs):
+        return False
+    readers = (use.node for out in node.outputs for use in out.uses())
+    return any(reader.op_type not in _WAITS for reader in readers)
+
+
+def expanded_to_its_shape(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """Each output that is read expanded to the shape that it has: OpenVINO has to wait for it."""
+    return [
+        builder.op("Expand", [out, builder.op("Shape", [out])]) if out.uses() else out
+        for out in node.outputs
+    ]
+
+
+_CASTS = ("Cast", "CastLike")
+
+
+def is_cast_back_and_captured(node: ir.Node, types: Types) -> bool:
+    """Whether a value is cast to a wider type and back, and a graph inside of a node reads it.
+
+    onnxruntime drops both casts and does not tell the readers inside of If, Loop and Scan.
+    """
+    return _is_captured(node.outputs[0]) and _source(node, types) is not None
+
+
+def before_the_casts(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The value before both casts, which it equals."""
+    source = _source(node, types)
+    return None if source is None else [source]
+
+
+def _source(node: ir.Node, types: Types) -> ir.Value | None:
+    """Return the value that casts to wider types, then to its own again, have not changed."""
+    dtype = types.dtype(node.outputs[0])
+    value = node.inputs[0]
+    wider: list[ir.DataType] = []
+    while value is not None:
+        found = types.dtype(value)
+        if dtype is None or found is None:
+            return None
+        if found == dtype:
+            return value if wider else None
+        wider.append(found)
+        producer = value.producer()
+        if producer is None or producer.op_type not in (*_CASTS, "Identity"):
+            return None
+        if not _holds(found, dtype):
+            return None
+        value = producer.inputs[0]
+    return None
+
+
+def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
+    """Whether a type has all numbers of another one."""
+    if narrow == ir.DataType.BOOL:
+        return wide.is_integer() or wide.is_floating_point()
+    if narrow.is_floating_point():
+        return _holds_float(wide, narrow)
+    if not (narrow.is_integer() and wide.is_integer()):
+        return False
+    if wide.is_signed() == narrow.is_signed():
+        return wide.itemsize >= narrow.itemsize
+    return wide.is_signed() and wide.itemsize > narrow.itemsize
+
+
+def _holds_float(wide: ir.DataType, narrow: ir.DataType) -> bool:
+    order = [ir.DataType.FLOAT, ir.DataType.DOUBLE]
+    if narrow in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        return wide in order
+    return narrow == ir.DataType.FLOAT and wide == ir.DataType.DOUBLE
+
+
+def _is_captured(value: ir.Value) -> bool:
+    """Whether a graph inside of a node reads a value."""
+    producer = value.producer()
+    home = None if producer is None else producer.graph
+    return any(use.node.graph is not home for use in value.uses())

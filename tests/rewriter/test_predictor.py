@@ -163,8 +163,19 @@ def test_what_cannot_be_batched_is_said_at_once(text: str, options: dict, messag
 )
 def test_samples_that_act_on_each_other_are_refused(text: str, message: str) -> None:
     samples = list(np.arange(12, dtype=np.float32).reshape(4, 3))
-    with pytest.raises(rewriter.RewriteError, match=message):
-        list(rewriter.Predictor(_model(text))(samples))
+    predictor = rewriter.Predictor(_model(text))
+    for _ in range(2):
+        with pytest.raises(rewriter.RewriteError, match=message):
+            predictor.predict(samples)
+
+
+def test_lists_that_are_no_tensor_fail_alone() -> None:
+    predictor = rewriter.Predictor(_model(ROWS))
+    one = np.ones(3, np.float32)
+    first, ragged, last = predictor.predict([one, [[1.0, 2.0], [3.0]], one])
+    assert first.outputs is not None
+    assert last.outputs is not None
+    assert ragged.error == "the value for input 'x' is no tensor: its rows differ in length"
 
 
 def test_a_sample_of_several_inputs_is_a_mapping() -> None:

@@ -11,6 +11,7 @@ from passes.eliminate import EliminateSequencesPass
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
+from passes.host_numbers import HostNumbersPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
@@ -22,7 +23,7 @@ from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.device_kernels import keeps_numbers, kernels_of, reads_on_host
 
 __all__ = ["passes_for"]
 
@@ -41,6 +42,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OldFormsPass())
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
+    if keeps_numbers(options.row.kernels):
+        passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]

@@ -11,6 +11,7 @@ from passes.eliminate import EliminateSequencesPass
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
+from passes.gathered_ranges import GatheredRangesPass
 from passes.host_numbers import HostNumbersPass
 from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
@@ -43,6 +44,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
     if keeps_numbers(options.row.kernels):
+        passes.append(GatheredRangesPass())
         passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}

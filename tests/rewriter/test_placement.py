@@ -76,6 +76,14 @@ CASES = {
         0,
         0,
     ),
+    "the list of an older release": (
+        "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
+        "tensorrt-8.6",
+        1,
+        [("Hardmax", "no TensorRT kernel")],
+        1,
+        0,
+    ),
     "a list from documentation": (UNIQUE, "trt", 2, [("Unique", "no TensorRT kernel")], 2, 0),
 }
 
@@ -134,6 +142,10 @@ def test_tables_are_in_the_package(name: str) -> None:
 
 
 DOCUMENTED = {
+    "tensorrt-8.6": (
+        "> It will cast down INT64 to INT32.\n| Abs | Y | FP32, INT32 |\n| Unique | N |\n",
+        [",Abs,,,main=float|int32|int64,,"],
+    ),
     "tensorrt": ("| Abs | Y | FP32, INT64 |\n| Unique | N |\n", [",Abs,,,main=float|int64,,"]),
     "migraphx": (
         "| Abs  | ✅ | INT8, |  |\n|      |    | FP32  |  |\n| Unique | ❌ |   |  |\n",

@@ -57,6 +57,8 @@ _FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
 # So does a Scan along one of these where nothing goes through it, whatever the model is fed.
 _AXES = {"scan_input_axes", "scan_output_axes"}
 _FATAL_ONLY = 4
+# A session is refused unless the device takes every node; some runtimes force it on.
+_NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
 
 def missing() -> str:
@@ -84,7 +86,12 @@ def provider_of(device: str) -> str:
 
 
 def open_session(
-    model: onnx.ModelProto, folder: Path | None, device: str, threads: int | None = None
+    model: onnx.ModelProto,
+    folder: Path | None,
+    device: str,
+    threads: int | None = None,
+    *,
+    whole: bool = False,
 ) -> Session:
     """Make a model ready to run.
 
@@ -93,6 +100,7 @@ def open_session(
         folder: Where its external weights lie.
         device: ``cpu``, ``cuda``, ... or the name of an execution provider.
         threads: Threads of one run; None lets onnxruntime choose.
+        whole: Refuse a model of which another provider would run a part.
 
     Raises:
         BackendError: onnxruntime refuses the model, or does not run it on that device.
@@ -100,7 +108,7 @@ def open_session(
     reason = missing()
     if reason:
         raise BackendError(f"cannot run on onnxruntime: {reason}", is_limit=True)
-    return OnnxruntimeSession(model, folder, device, threads=threads)
+    return OnnxruntimeSession(model, folder, device, whole=whole, threads=threads)
 
 
 class OnnxruntimeSession:
@@ -132,7 +140,7 @@ class OnnxruntimeSession:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                extra = {"session.disable_cpu_ep_fallback": "1"} if whole else {}
+                extra = {_NO_FALLBACK: "1"} if whole else {}
                 self._session = _create(self._source[0], folder, provider, extra, threads=threads)
         except BackendError:
             raise
@@ -243,7 +251,7 @@ def _create(
     if provider not in onnxruntime.get_available_providers():
         remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
         raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
-    chain = [provider, _PROVIDERS["cpu"]]
+    chain = [provider] if _NO_FALLBACK in extra else [provider, _PROVIDERS["cpu"]]
     return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
 
 

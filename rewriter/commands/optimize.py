@@ -121,7 +121,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         report = result.report
         if check.ok:
             with console.progress("loading"):
-                loading = load_at_target(result.model, args.target, check)
+                whole = "on-device" in args.require
+                loading = load_at_target(result.model, args.target, check, whole=whole)
                 as_given = None if report.nothing_to_do else load_as_given(model, args.target)
             report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)

@@ -220,6 +220,33 @@ def test_cuda_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> None:
     compare(rows, accepted=200)
 
 
+REFUSED = """
+import sys, onnx
+from rewriter.backends import BackendError, open_session
+for path in sys.argv[1:]:
+    try:
+        open_session(path, device="cuda", whole=True)
+        print("taken")
+    except BackendError as error:
+        print("fallback to CPU EP has been explicitly disabled" in str(error))
+"""
+
+
+@pytest.mark.full
+def test_cuda_refuses_what_is_not_wholly_on_the_device(tmp_path: pathlib.Path) -> None:
+    if reason := stand_in_cuda.why_not():
+        pytest.skip(reason)
+    paths = [tmp_path / "relu.onnx", tmp_path / "unique.onnx"]
+    for path, text in zip(paths, (CASES["all on the device"][0], UNIQUE), strict=True):
+        onnx.save(parse(text), path)
+    command = [sys.executable, "-W", "ignore", "-c", REFUSED, *map(str, paths)]
+    environment = stand_in_cuda.environment()
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["taken", "True"]
+
+
 @pytest.mark.cuda
 def test_a_real_device_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> None:
     compare(placed("cuda", written(tmp_path, ZOO, "cuda"), None), accepted=200)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
+from passes.builder import STEPS_KEY, Builder, tensor_value
 
 __all__ = ["LAST", "STEP", "Asked", "Shapes", "all_true", "behind_first", "read_rows"]
 
@@ -150,10 +150,11 @@ def _scan(
 
     body = builder.subgraph("shapes", inputs, write)
     attributes = {"body": body, "num_scan_inputs": len(parts)}
-    rows = builder.node("Scan", parts, attributes, outputs=len(asked)).outputs
+    node = builder.node("Scan", parts, attributes, outputs=len(asked))
+    node.metadata_props[STEPS_KEY] = "1"
     return [
         row if one.dims is not None else _as_wide(builder, row, fill)
-        for one, row, fill in zip(asked, rows, fills, strict=True)
+        for one, row, fill in zip(asked, node.outputs, fills, strict=True)
     ]
 
 

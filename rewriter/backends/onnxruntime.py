@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from passes.builder import STEPS_KEY
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
 from rewriter.backends.profiling import Placement, read_profile
@@ -134,7 +135,7 @@ class OnnxruntimeSession:
         """
         self._source = (model.SerializeToString(), folder, device)
         nodes = [node for owner in (model.graph, *model.functions) for node in _nodes(owner)]
-        self._is_fragile = any(node.op_type in _FRAGILE for node in nodes)
+        self._is_fragile = any(map(_may_end_its_process, nodes))
         self._is_brittle = any(map(_divides_by_what_it_scans, nodes))
         provider = provider_of(device)
         try:
@@ -309,6 +310,11 @@ def _nodes(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodePro
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from _nodes(attribute.g)
+
+
+def _may_end_its_process(node: onnx.NodeProto) -> bool:
+    steps = (one.value for one in node.metadata_props if one.key == STEPS_KEY)
+    return node.op_type in _FRAGILE and next(steps, "0") == "0"
 
 
 def _divides_by_what_it_scans(node: onnx.NodeProto) -> bool:

@@ -12,13 +12,16 @@ from onnx_ir import AttributeType
 from passes.drafts import Memo, drop_uses, note
 from passes.graphs import reads_of
 
-__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "Builder", "needed_nodes", "tensor_value"]
+__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "STEPS_KEY", "Builder", "needed_nodes", "tensor_value"]
 
 ORIGIN_KEY = "seqmap.origin"
 """Metadata of a new node: path of the node that it stands for."""
 
 BATCHED_KEY = "seqmap.batched"
 """Metadata of a Loop or Scan that stood in a body and now runs for all samples at once."""
+
+STEPS_KEY = "seqmap.steps"
+"""Metadata of a Scan that takes at least so many steps, whatever the model is fed."""
 
 
 def tensor_value(

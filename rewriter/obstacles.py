@@ -120,5 +120,7 @@ def _detail(reason: Reason) -> str:
 
 
 def _choose(op_type: str) -> str:
-    others = [t.name for t in TARGETS.values() if t.accepts(op_type) and t.backend]
+    others = [
+        t.name for t in TARGETS.values() if t.accepts(op_type) and t.backend and not t.release_of
+    ]
     return f"choose a target that has {op_type}: {', '.join(others)}"

@@ -100,7 +100,9 @@ class Options:
         _check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
         _check_known("requirement", "choose among", self.require, REQUIREMENTS)
         if "on-device" in self.require and not self.row.kernels:
-            devices = ", ".join(name for name, row in TARGETS.items() if row.kernels)
+            devices = ", ".join(
+                name for name, row in TARGETS.items() if row.kernels and not row.release_of
+            )
             raise RewriteError(
                 f"on-device is required, and target {self.target} has no device: choose one of "
                 f"{devices}"

@@ -18,6 +18,8 @@ from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
+from passes.gathered_ranges import GatheredRangesPass
+from passes.host_numbers import HostNumbersPass
 from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
@@ -41,7 +43,8 @@ from rewriter.final_decisions import (
 )
 from rewriter.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.placing import kernels_of, off_device, place
+from rewriter.placement.device_kernels import keeps_numbers, kernels_of, reads_on_host
+from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.report_parts import Unreached
 from rewriter.targets import check_target, version_warnings
@@ -171,6 +174,9 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OldFormsPass())
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
+    if keeps_numbers(options.row.kernels):
+        passes.append(GatheredRangesPass())
+        passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target.
     runtimes = {"onnxruntime", options.row.backend}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.tensors.io import TensorIo
@@ -17,7 +16,7 @@ from rewriter.backends import open_session
 from rewriter.compare import compare
 from rewriter.errors import BackendError
 from rewriter.feed_checks import InputCheck
-from rewriter.input_specs import InputSpec, input_specs
+from rewriter.sampled_inputs import as_array, element_type, sampled_inputs
 from rewriter.tensor_io import ListSession
 
 __all__ = ["Prediction", "Predictor"]
@@ -51,6 +50,7 @@ class Predictor:
     Attributes:
         inputs: The names of the inputs that hold a value for each sample.
         dims: The dimensions of that value, as far as they are known, by name.
+        dtypes: The element type of that value, by name; object for strings.
         outputs: The names of the outputs.
     """
 
@@ -89,12 +89,13 @@ class Predictor:
         self._check = InputCheck(taken)
         self._batch_size = batch_size
         self._shared = dict(shared or {})
-        self._specs = _sampled(taken, self._shared)
+        self._specs = sampled_inputs(taken, self._shared)
         self._passed = TensorIo.read(taken)
         self.dims = {
             spec.name: spec.dims if spec.is_sequence or spec.dims is None else spec.dims[1:]
             for spec in self._specs
         }
+        self.dtypes = {spec.name: element_type(spec) for spec in self._specs}
         self.inputs = tuple(self.dims)
         lengths = {one.lengths for one in self._passed.outputs.values()}
         self.outputs = tuple(v.name or "" for v in taken.graph.outputs if v.name not in lengths)
@@ -165,9 +166,7 @@ class Predictor:
             raise RewriteError(f"no input {unknown[0]!r} holds samples; give {self.inputs}")
         if absent := [name for name in self.inputs if given.get(name) is None]:
             raise RewriteError(f"the sample has no value for input {absent[0]!r}")
-        return {
-            spec.name: _typed(np.asarray(given[spec.name]), spec.dtype) for spec in self._specs
-        }
+        return {spec.name: as_array(spec, given[spec.name]) for spec in self._specs}
 
     def _key(self, sample: Sample) -> _Key:
         """Return what samples of one batch must have in common."""
@@ -195,8 +194,8 @@ class Predictor:
         except RewriteError as error:
             return self._halved(samples, error)
         if not self._is_tried and len(samples) > 1:
-            self._is_tried = True
             self._require_apart(samples[0], outputs[0])
+            self._is_tried = True
         return [Prediction(one) for one in outputs]
 
     def _halved(self, samples: Sequence[Sample], error: RewriteError) -> list[Prediction]:
@@ -236,43 +235,6 @@ class Predictor:
 
 class _NotPerSampleError(RewriteError):
     """An output does not hold one value for each sample."""
-
-
-def _sampled(model: Any, shared: Mapping[str, Any]) -> list[InputSpec]:
-    """Return the inputs that hold samples.
-
-    Raises:
-        RewriteError: There is none, a shared one is unknown, or a required one is left.
-    """
-    specs = input_specs(model)
-    names = [spec.name for spec in specs]
-    if unknown := [name for name in shared if name not in names]:
-        raise RewriteError(f"the model has no input {unknown[0]!r}; its inputs are: {names}")
-    needed = [spec for spec in specs if spec.name not in shared and spec.is_required]
-    found = [spec for spec in needed if spec.is_sequence]
-    if not found:
-        found = [spec for spec in needed if spec.dims and not isinstance(spec.dims[0], int)]
-    if not found:
-        raise RewriteError(
-            "no input of the model holds samples: each is shared, or has a fixed first dimension; "
-            "give a model that takes a sequence, or a tensor whose first dimension is open"
-        )
-    taken = {spec.name for spec in found}
-    if left := [spec.name for spec in needed if spec.name not in taken]:
-        raise RewriteError(
-            f"input {left[0]!r} does not hold samples; give its value in "
-            f"shared={{{left[0]!r}: ...}}"
-        )
-    return found
-
-
-def _typed(value: Array, dtype: ir.DataType) -> Array:
-    """Return an array as another type of its kind where that changes no integer."""
-    wanted = np.dtype(object) if dtype == ir.DataType.STRING else dtype.numpy()
-    if value.dtype == wanted or value.dtype.kind != wanted.kind or wanted.kind not in "iuf":
-        return value
-    found = value.astype(wanted)
-    return value if wanted.kind != "f" and (found != value).any() else found
 
 
 def _split(name: str, value: Any, count: int) -> Sequence[Array]:

@@ -31,6 +31,8 @@ class Target:
         kernels: The table of the kernels of its device, by which placement is predicted; empty
             where it has no device beside the host, or none is known.
         unrun: Why no backend runs a model for this target; empty where one does.
+        release_of: The target that it is an older release of, which remedies name in its place;
+            empty for a target of its own.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Target:
     ignores: tuple[tuple[str, str], ...] = ()
     kernels: str = ""
     unrun: str = ""
+    release_of: str = ""
 
     def accepts(self, op_type: str) -> bool:
         """Return whether nodes of a default-domain operator are accepted."""
@@ -86,6 +89,20 @@ _ROWS = (
         highest_opset=25,
         device="tensorrt",
         kernels="tensorrt",
+    ),
+    # The lists of older releases, and the opsets that they name.
+    *(
+        Target(
+            f"tensorrt-{release}",
+            loop=True,
+            branch=True,
+            scan=True,
+            highest_opset=opset,
+            device="tensorrt",
+            kernels=f"tensorrt-{release}",
+            release_of="tensorrt",
+        )
+        for release, opset in (("8.5", 17), ("8.6", 17), ("9.3", 19))
     ),
     # Its documentation lists no sequence operator either.
     Target(

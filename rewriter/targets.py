@@ -125,7 +125,11 @@ def _ignored(model: ir.Model, row: Target) -> Iterator[Unreached]:
                 and node.attributes.get_int(name)
             ):
                 reason = f"{row.name} takes no notice of '{name}' and computes without it"
-                others = [t.name for t in TARGETS.values() if not t.ignores and t.backend]
+                others = [
+                    t.name
+                    for t in TARGETS.values()
+                    if not t.ignores and t.backend and not t.release_of
+                ]
                 remedy = (
                     f"leave '{name}' out where the model is made; or choose another target: "
                     f"{', '.join(others)}"

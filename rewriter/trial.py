@@ -32,7 +32,7 @@ _LARGEST_GIVEN = 2**30
 """Bytes of weights up to which the model as given is handed to a runtime too."""
 
 
-def load_at_target(model: Any, target: str, check: Check) -> Loading:
+def load_at_target(model: Any, target: str, check: Check, *, whole: bool = False) -> Loading:
     """Hand a rewritten model to the runtime of its target, once, with inputs to run it on.
 
     Args:
@@ -40,6 +40,8 @@ def load_at_target(model: Any, target: str, check: Check) -> Loading:
         target: The name of the target.
         check: What a comparison showed: inputs that the model before accepts, and what
             onnxruntime said of the new model there.
+        whole: Whether the runtime is to refuse a model of which its device leaves a part to the
+            host.
 
     Returns:
         What became of it.
@@ -52,7 +54,7 @@ def load_at_target(model: Any, target: str, check: Check) -> Loading:
         return Loading(row.name, "not loaded", f"{row.backend} is not installed here")
     runtime = f"{row.backend} {backend.version}".strip()
     feed = next((case.feed for case in check.cases if case.verdict == "equal"), None)
-    attempt = _Attempt(models.take(model).model, model, row, runtime, backend)
+    attempt = _Attempt(models.take(model).model, model, row, runtime, backend, whole)
     if row.device != "cpu" and (reason := backend.lacking(row.device)):
         return Loading(runtime, "not loaded", _short(reason).partition(":")[0])
     refusal = check.runtime_refusal
@@ -96,10 +98,13 @@ class _Attempt:
     row: Target
     runtime: str
     backend: Backend
+    whole: bool
 
     def outcome(self, feed: Mapping[str, Any] | None) -> Loading:
         try:
-            session = open_session(self.source, self.row.backend, self.row.device)
+            session = open_session(
+                self.source, self.row.backend, self.row.device, whole=self.whole
+            )
             if feed is None:
                 return Loading(self.runtime, "loaded")
             try:

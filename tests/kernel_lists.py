@@ -1,6 +1,7 @@
 """Writes tables from lists of operators in documentation: ``python -m tests.kernel_lists NAME FILE``.
 
-``tensorrt`` reads onnx-tensorrt's ``docs/operators.md``, ``migraphx`` MIGraphX's
+``tensorrt`` reads onnx-tensorrt's ``docs/operators.md``, ``tensorrt-8.6`` that of the branch of a
+release, ``migraphx`` MIGraphX's
 ``docs/dev/onnx_operators.rst``, ``coreml`` onnxruntime's ``coreml_supported_mlprogram_ops.md``,
 ``dml`` the part on DirectML of onnxruntime's ``docs/OperatorKernels.md``.
 """
@@ -17,8 +18,19 @@ from collections.abc import Iterator
 from rewriter.placement.kernel_table import load_table
 from tests.kernel_tables import COLUMNS, COPIES, TABLES
 
+RELEASES = ("8.5", "8.6", "9.3")
+"""Releases of TensorRT with a table of their own, beside the newest."""
 HEADS = {
     "tensorrt": ("TensorrtExecutionProvider", "TensorRT 10.1", "TensorRT", "list"),
+    **{
+        f"tensorrt-{release}": (
+            "TensorrtExecutionProvider",
+            f"TensorRT {release}",
+            "TensorRT",
+            "list",
+        )
+        for release in RELEASES
+    },
     "migraphx": ("MIGraphXExecutionProvider", "MIGraphX 2.16", "MIGraphX", "list"),
     "coreml": ("CoreMLExecutionProvider", "onnxruntime 1.25", "CoreML", "list"),
     "dml": ("DmlExecutionProvider", "onnxruntime 1.25", "DirectML", ""),
@@ -38,7 +50,11 @@ Row = tuple[str, str, str, str]
 
 
 def matrix(text: str) -> Iterator[Row]:
-    """Read a table of operators, whether they are supported, and types; rows may go on below."""
+    """Read a table of operators, whether they are supported, and types; rows may go on below.
+
+    Where a release says that it casts int64 to int32, what takes the one takes the other.
+    """
+    text = text.replace("INT32", "INT32, INT64") if "INT64 to INT32" in text else text
     operator, types = "", ""
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -87,7 +103,12 @@ def _tensors(text: str) -> list[str]:
     ]
 
 
-READERS = {"tensorrt": matrix, "migraphx": matrix, "coreml": names, "dml": documented_kernels}
+READERS = {
+    **{name: matrix for name in HEADS if name.startswith("tensorrt")},
+    "migraphx": matrix,
+    "coreml": names,
+    "dml": documented_kernels,
+}
 
 
 def table(name: str, text: str) -> str:

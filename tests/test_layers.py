@@ -29,7 +29,9 @@ ALONE = {
     "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
     "openvino": {"rewriter/backends/openvino.py"},
     "tract": {"rewriter/backends/tract.py"},
-    "pyarrow": {f"rewriter/apply/{name}.py" for name in ("columns", "parts", "rows")},
+    "pyarrow": {
+        f"rewriter/apply/{name}.py" for name in ("arrow", "columns", "parts", "results", "rows")
+    },
     "PIL": {"rewriter/apply/rows.py"},
     "ray": {"rewriter/apply/workers.py"},
     "olive": {"rewriter/integrations/olive_pass.py"},

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
+from passes.builder import STEPS_KEY, Builder, tensor_value
 
 __all__ = ["LAST", "STEP", "Asked", "Shapes", "all_true", "behind_first", "read_rows"]
 
@@ -21,6 +21,9 @@ STEP = 8
 
 LAST = -1
 """What stands behind a shape; no dimension is negative."""
+
+_MOST = 12
+"""The most numbers that are compared of a shape of unknown rank, the -1 among them."""
 
 _INT64 = ir.DataType.INT64
 _INT32 = ir.DataType.INT32
@@ -98,6 +101,10 @@ def read_rows(
     sizes = builder.op("Expand", [steps, builder.ints(STEP)])
     parts = builder.node("Split", [positions, sizes], {"axis": 0}, outputs=STEP).outputs
     # Rows have one width, whatever the ranks of the elements are: they are filled up and cut.
+    wanted = [
+        first if one.dims is not None else _first_numbers(builder, first)
+        for one, first in zip(asked, wanted, strict=True)
+    ]
     fills = [builder.op("Tile", [first, builder.ints(STEP)]) for first in wanted]
     rows = _scan(builder, parts, asked, fills)
     return [
@@ -108,38 +115,52 @@ def read_rows(
     ]
 
 
+def _first_numbers(builder: Builder, row: ir.Value) -> ir.Value:
+    """Return the first numbers of a row.
+
+    A row that is cut has no -1 left, while the rows of the elements have one in these places
+    where their ranks are as large: it equals none of them.
+    """
+    return builder.op("Slice", [row, builder.ints(0), builder.ints(_MOST)])
+
+
 def _scan(
     builder: Builder, parts: Sequence[ir.Value], asked: Sequence[Asked], fills: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """Record the Scan; return for each sequence ``[steps, STEP * (rank + 1)]``."""
-    widths = [
-        builder.op("Shape", [fill])
-        if one.dims is None
-        else builder.ints(STEP * (len(one.dims) + 1))
-        for one, fill in zip(asked, fills, strict=True)
-    ]
+    # A constant, and the rest is cut behind the Scan: a device cuts by no other on the host.
+    counts = [STEP * (_MOST if one.dims is None else len(one.dims) + 1) for one in asked]
     inputs = [tensor_value("position", _INT64, []) for _ in parts]
 
     def write(inner: Builder) -> list[ir.Value]:
         rows = []
-        for one, fill, width in zip(asked, fills, widths, strict=True):
+        for one, count in zip(asked, counts, strict=True):
             pieces = []
             for position in inputs:
                 element = inner.op("SequenceAt", [one.sequence, position])
                 pieces += [inner.op("Shape", [element]), inner.ints(LAST)]
             # What no shape can equal in its place; a constant, since a device would have to be
             # handed any other fill, and with it the shapes.
-            if one.dims is not None:
-                fill = inner.ints(*[LAST] * STEP * (len(one.dims) + 1))
+            fill = inner.ints(*[LAST] * count)
             row = inner.op("Concat", [*pieces, fill], {"axis": 0})
-            row = inner.op("Slice", [row, inner.ints(0), width])
+            row = inner.op("Slice", [row, inner.ints(0), inner.ints(count)])
             row.type, row.shape = ir.TensorType(_INT64), ir.Shape([None])
             rows.append(row)
         return rows
 
     body = builder.subgraph("shapes", inputs, write)
     attributes = {"body": body, "num_scan_inputs": len(parts)}
-    return list(builder.node("Scan", parts, attributes, outputs=len(asked)).outputs)
+    node = builder.node("Scan", parts, attributes, outputs=len(asked))
+    node.metadata_props[STEPS_KEY] = "1"
+    return [
+        row if one.dims is not None else _as_wide(builder, row, fill)
+        for one, row, fill in zip(asked, node.outputs, fills, strict=True)
+    ]
+
+
+def _as_wide(builder: Builder, rows: ir.Value, fill: ir.Value) -> ir.Value:
+    width = builder.op("Shape", [fill])
+    return builder.op("Slice", [rows, builder.ints(0), width, builder.ints(1)])
 
 
 def _by_rows(

@@ -52,6 +52,8 @@ class BlockLoopWriter(LoopWriter):
         end = builder.op("Max", [count, builder.scalar(1)])
         starts = builder.op("Range", [builder.scalar(0), end, builder.scalar(BLOCK)])
         number = builder.op("Size", [starts])
+        # Where there is one block only, it may be shorter.
+        step = builder.op("Min", [end, builder.scalar(BLOCK)])
         block_index = tensor_value("block", _INT64, [])
         condition = tensor_value("cond_block", _BOOL, [])
         whole = {i: sequence_value("blocks", self.plans[i].dtype) for i in tensors}
@@ -60,7 +62,7 @@ class BlockLoopWriter(LoopWriter):
         first = {i: self._first_element(builder, i, count) for i in blocks}
 
         def write(inner: Builder) -> list[ir.Value]:
-            start = inner.op("Gather", [starts, block_index], {"axis": 0})
+            start = inner.op("Mul", [block_index, step])
             left = inner.op("Sub", [count, start])
             size = inner.op("Min", [left, inner.scalar(BLOCK)])
             part = self._write_block(inner, start, size, first, states)

@@ -8,21 +8,13 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from passes.errors import RewriteError
-from rewriter.apply.columns import type_of_column, write_column
+from rewriter.apply.results import ERROR, Column, result_columns
 from rewriter.predictor import Prediction
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Column", "Job", "OutputFolder"]
-
-Column = tuple[str, np.dtype[Any] | None, int]
-"""The name, element type and rank of an output; no type where no sample has one."""
+__all__ = ["Job", "OutputFolder"]
 
 _JOB = "_job.json"
 
@@ -132,35 +124,18 @@ class OutputFolder:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        results = [self._fitting(one) for one in results]
-        columns: dict[str, pa.Array] = {id_name: pa.array(ids)}
-        for name, dtype, rank in self._outputs:
-            rows = [None if one.outputs is None else one.outputs[name] for one in results]
-            kind = None if dtype is None else type_of_column(dtype, rank)
-            columns[name] = pa.nulls(len(rows)) if kind is None else write_column(rows, kind)
-        columns["error"] = pa.array([one.error for one in results], type=pa.string())
+        columns = {id_name: pa.array(ids), **result_columns(self._outputs, results)}
         partial = self.path(part).with_suffix(f".{os.getpid()}.partial")
         pq.write_table(pa.table(columns), partial)
         partial.replace(self.path(part))
-        return sum(one.error is not None for one in results)
-
-    def _fitting(self, result: Prediction) -> Prediction:
-        """Return a result whose outputs fit the columns, or what is wrong with it."""
-        for name, dtype, rank in self._outputs if result.outputs is not None else ():
-            value = np.asarray((result.outputs or {})[name])
-            if dtype is None or value.ndim != rank:
-                return Prediction(
-                    error=f"output {name!r} has rank {value.ndim} here and {rank} in the samples "
-                    "before: a column holds tensors of one rank"
-                )
-        return result
+        return len(ids) - int(columns[ERROR].null_count)
 
     def errors(self, job: Job) -> int:
         """Return how many samples of the parts that are there have an error."""
         import pyarrow.parquet as pq
 
         there = [self.path(part) for part, *_ in job.parts if self.path(part).exists()]
-        tables = (pq.read_table(path, columns=["error"])["error"] for path in there)
+        tables = (pq.read_table(path, columns=[ERROR])[ERROR] for path in there)
         return sum(len(column) - column.null_count for column in tables)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import Dims, read_column
 
-__all__ = ["Rows", "open_rows"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Rows", "open_rows", "samples_of"]
 
 Array = np.ndarray[Any, Any]
 _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff"}
@@ -112,10 +115,7 @@ class ParquetRows:
             low, high = max(start, begin), min(stop, end)
             table = self._table(group).slice(low - begin, high - low)
             ids += table[self._id].to_pylist() if self._id else range(low, high)
-            columns = [self._column(table, name) for name in self._inputs]
-            samples += [
-                dict(zip(self._inputs, row, strict=True)) for row in zip(*columns, strict=True)
-            ]
+            samples += samples_of(table, self._inputs)
         return ids, samples
 
     def _table(self, group: int) -> Any:
@@ -130,10 +130,23 @@ class ParquetRows:
                 self._opened = (group, data.read_row_group(number, columns=columns))
         return self._opened[1]
 
-    def _column(self, table: Any, name: str) -> list[Array | None]:
-        shape = f"{name}.shape"
-        shapes = _combined(table[shape]) if shape in table.column_names else None
-        return read_column(_combined(table[name]), shapes, self._inputs[name])
+
+def samples_of(table: pa.Table, inputs: Mapping[str, Dims]) -> list[dict[str, Array | None]]:
+    """Return the sample in each row of a table.
+
+    Args:
+        table: A column for each input, named as it is; beside it a column ``NAME.shape`` may give
+            the shapes of flat lists.
+        inputs: The inputs, and what is known of the dimensions of their values.
+    """
+    columns = [_read(table, name, dims) for name, dims in inputs.items()]
+    return [dict(zip(inputs, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _read(table: pa.Table, name: str, dims: Dims) -> list[Array | None]:
+    shape = f"{name}.shape"
+    shapes = _combined(table[shape]) if shape in table.column_names else None
+    return read_column(_combined(table[name]), shapes, dims)
 
 
 def _combined(column: Any) -> Any:

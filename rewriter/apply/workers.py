@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from passes.errors import RewriteError
-from rewriter.apply.parts import Column, OutputFolder
+from rewriter.apply.parts import OutputFolder
+from rewriter.apply.results import Column
 from rewriter.apply.rows import open_rows
-from rewriter.predictor import Prediction, Predictor
+from rewriter.predictor import Predictor
 
-__all__ = ["ENGINES", "Task", "Worker", "apply_parts", "columns_of"]
+__all__ = ["ENGINES", "Task", "Worker", "apply_parts"]
 
 ENGINES = ("local", "ray")
 Part = tuple[int, int, int]
@@ -88,15 +87,6 @@ class Worker:
     def numbered(self, part: int, start: int, stop: int) -> tuple[int, int]:
         """Do one part as `work` does, and return its number before the failures."""
         return part, self.work(part, start, stop)
-
-
-def columns_of(results: Sequence[Prediction], outputs: Sequence[str]) -> tuple[Column, ...]:
-    """Return the name, element type and rank of each output, as the first sample shows them."""
-    first = next((one.outputs for one in results if one.outputs is not None), None)
-    if first is None:
-        return tuple((name, None, 0) for name in outputs)
-    arrays = {name: np.asarray(value) for name, value in first.items()}
-    return tuple((name, array.dtype, array.ndim) for name, array in arrays.items())
 
 
 def apply_parts(

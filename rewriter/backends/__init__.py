@@ -123,7 +123,12 @@ BACKENDS: dict[str, Backend] = {
 
 
 def open_session(
-    model: Any, backend: str = "onnxruntime", device: str = "cpu", *, threads: int | None = None
+    model: Any,
+    backend: str = "onnxruntime",
+    device: str = "cpu",
+    *,
+    threads: int | None = None,
+    whole: bool = False,
 ) -> Session:
     """Make a model ready to run.
 
@@ -134,6 +139,8 @@ def open_session(
         device: One of its devices.
         threads: Threads of one run, where the backend can be told (onnxruntime); None lets it
             choose.
+        whole: Refuse a model of which the device leaves a part to the host, where the backend can
+            be told (onnxruntime).
 
     Raises:
         BackendError: The backend is unknown or not installed, refuses the model, or would run it
@@ -153,8 +160,8 @@ def open_session(
             "a path, or load it with rewriter.load",
             is_limit=True,
         )
-    if threads is not None and chosen.name == "onnxruntime":
-        session = onnxruntime.open_session(proto, taken.folder, device, threads)
+    if chosen.name == "onnxruntime" and (whole or threads is not None):
+        session = onnxruntime.open_session(proto, taken.folder, device, threads, whole=whole)
     else:
         session = chosen.open(proto, taken.folder, device)
     io = TensorIo.read(taken.model)

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from passes.builder import STEPS_KEY
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
 from rewriter.backends.profiling import Placement, read_profile
 from rewriter.backends.providers import (
     DEVICES,
+    NO_FALLBACK,
     create_session,
     missing,
     plain,
@@ -42,7 +44,12 @@ _AXES = {"scan_input_axes", "scan_output_axes"}
 
 
 def open_session(
-    model: onnx.ModelProto, folder: Path | None, device: str, threads: int | None = None
+    model: onnx.ModelProto,
+    folder: Path | None,
+    device: str,
+    threads: int | None = None,
+    *,
+    whole: bool = False,
 ) -> Session:
     """Make a model ready to run.
 
@@ -51,6 +58,7 @@ def open_session(
         folder: Where its external weights lie.
         device: ``cpu``, ``cuda``, ... or the name of an execution provider.
         threads: Threads of one run; None lets onnxruntime choose.
+        whole: Refuse a model of which another provider would run a part.
 
     Raises:
         BackendError: onnxruntime refuses the model, or does not run it on that device.
@@ -58,7 +66,7 @@ def open_session(
     reason = missing()
     if reason:
         raise BackendError(f"cannot run on onnxruntime: {reason}", is_limit=True)
-    return OnnxruntimeSession(model, folder, device, threads=threads)
+    return OnnxruntimeSession(model, folder, device, whole=whole, threads=threads)
 
 
 class OnnxruntimeSession:
@@ -84,13 +92,13 @@ class OnnxruntimeSession:
         """
         self._source = (model.SerializeToString(), folder, device)
         nodes = [node for owner in (model.graph, *model.functions) for node in _nodes(owner)]
-        self._is_fragile = any(node.op_type in _FRAGILE for node in nodes)
+        self._is_fragile = any(map(_may_end_its_process, nodes))
         self._is_brittle = any(map(_divides_by_what_it_scans, nodes))
         provider = provider_of(device)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                extra = {"session.disable_cpu_ep_fallback": "1"} if whole else {}
+                extra = {NO_FALLBACK: "1"} if whole else {}
                 self._session = create_session(
                     self._source[0], folder, provider, extra, threads=threads
                 )
@@ -188,6 +196,11 @@ def _nodes(owner: onnx.GraphProto | onnx.FunctionProto) -> Iterator[onnx.NodePro
         for attribute in node.attribute:
             if attribute.HasField("g"):
                 yield from _nodes(attribute.g)
+
+
+def _may_end_its_process(node: onnx.NodeProto) -> bool:
+    steps = (one.value for one in node.metadata_props if one.key == STEPS_KEY)
+    return node.op_type in _FRAGILE and next(steps, "0") == "0"
 
 
 def _divides_by_what_it_scans(node: onnx.NodeProto) -> bool:

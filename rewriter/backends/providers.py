@@ -13,6 +13,7 @@ from rewriter.backends.session import BackendError, PlacementError, one_line
 
 __all__ = [
     "DEVICES",
+    "NO_FALLBACK",
     "create_session",
     "missing",
     "plain",
@@ -44,6 +45,8 @@ _INSTALL = {
     "MIGraphXExecutionProvider": "install onnxruntime-migraphx in place of onnxruntime",
 }
 _FATAL_ONLY = 4
+NO_FALLBACK = "session.disable_cpu_ep_fallback"
+"""A session is refused unless the device takes every node; some runtimes force it on."""
 
 
 def missing() -> str:
@@ -119,7 +122,7 @@ def create_session(
     if provider not in onnxruntime.get_available_providers():
         remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
         raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
-    chain = [provider, _PROVIDERS["cpu"]]
+    chain = [provider] if NO_FALLBACK in extra else [provider, _PROVIDERS["cpu"]]
     return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
 
 

@@ -25,6 +25,7 @@ from rewriter.check_record import Check
 from rewriter.commands import options, reports, scan, several, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
+from rewriter.packed import declare_packed
 from rewriter.proving import repaired, with_proof
 from rewriter.report import Result
 from rewriter.serving import triton
@@ -52,6 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     options.add_model(group, "output", "OUT", "where it goes; may be IN; - for stdout")
     options.add_rewrite_options(group)
+    options.add_packed_option(group)
     group = parser.add_argument_group("verification")
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
@@ -99,6 +101,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         _check_place(args.output, is_folder=args.tensor_io == "triton")
     with console.progress("reading"):
         model = options.read_model(args.input)
+    if args.packed:
+        declare_packed(model, dict(args.packed))
     if not args.dry_run:
         _check_weights(model, args)
     if not args.no_verify:
@@ -117,7 +121,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         report = result.report
         if check.ok:
             with console.progress("loading"):
-                loading = load_at_target(result.model, args.target, check)
+                whole = "on-device" in args.require
+                loading = load_at_target(result.model, args.target, check, whole=whole)
                 as_given = None if report.nothing_to_do else load_as_given(model, args.target)
             report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)

@@ -25,6 +25,7 @@ __all__ = [
     "add_budget_option",
     "add_feed_options",
     "add_model",
+    "add_packed_option",
     "add_rewrite_options",
     "add_rules_option",
     "add_tolerance_options",
@@ -94,7 +95,7 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         default="",
         choices=("tensors", "triton"),
         metavar="triton",
-        help="pass sequence inputs and outputs as tensors; triton: OUT is a folder for Triton",
+        help="pass sequence inputs and outputs as tensors; triton: OUT is for Triton",
     )
     group.add_argument(
         "--exact", action="store_true", help="batch nothing that could flip at a tie"
@@ -111,6 +112,25 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         "--opset", type=count, metavar="N", help="convert the model to opset N first"
     )
     add_rules_option(group)
+
+
+def add_packed_option(group: argparse._ArgumentGroup) -> None:
+    """Add which inputs and outputs are packed as the model comes."""
+    group.add_argument(
+        "--packed",
+        action="append",
+        default=[],
+        type=_packed,
+        metavar="NAME=LENGTHS",
+        help="promise: NAME holds all samples; input LENGTHS says how long",
+    )
+
+
+def _packed(text: str) -> tuple[str, str]:
+    name, _, lengths = text.partition("=")
+    if not name or not lengths:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LENGTHS, ids=lengths for example")
+    return name, lengths
 
 
 def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:

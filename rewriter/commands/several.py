@@ -34,6 +34,9 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if args.report is not None or args.inputs is not None:
         console.error("--report and --inputs are for one model: name one, or leave them out")
         return 2
+    if args.packed:
+        console.error("--packed is for one model: name one, or leave it out")
+        return 2
     if args.tensor_io == "triton":
         console.error("--tensor-io triton is for one model: name one")
         return 2

@@ -6,7 +6,6 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
-from passes.device_forms import HasKernel
 from passes.graphs import default_opset
 from passes.typing import TypeValuesPass
 from rewriter import protos
@@ -20,7 +19,7 @@ from rewriter.placement.predict import HostNode, PredictedPlacement, predict
 from rewriter.report_parts import Unreached
 from rewriter.target_table import Target
 
-__all__ = ["MOST_BYTES", "kernels_of", "off_device", "place"]
+__all__ = ["MOST_BYTES", "off_device", "place"]
 
 
 MOST_BYTES = 2**28
@@ -98,28 +97,3 @@ def _remedy(one: HostNode) -> str:
     if " (has " in one.reason:
         return "cast to a type that has a kernel where the model is made"
     return "compute it by other operators where the model is made"
-
-
-def kernels_of(name: str, model: ir.Model) -> HasKernel:
-    """Return what tells whether a device computes a node with a type.
-
-    A type counts only if the device casts to and from it: values are cast in front of a node
-    and behind it.
-
-    Args:
-        name: The table of the device.
-        model: The model, whose opset is asked for whenever a node is.
-    """
-    table = load_table(name)
-    casts = ir.Node("", "Cast", [])
-
-    def has_kernel(node: ir.Node, dtype: ir.DataType | None) -> bool:
-        opset = default_opset(model)
-
-        def takes(one: ir.Node) -> bool:
-            version = onnx.defs.get_schema(one.op_type, opset).since_version
-            return table.takes(one, version, dtype)
-
-        return takes(node) and (dtype is None or takes(casts))
-
-    return has_kernel

@@ -93,7 +93,8 @@ def _refuse(model: ir.Model, passed: TensorIo) -> None:
     if not passed.inputs:
         raise RewriteError(
             "the model takes no sequence as a tensor, so there is nothing to batch for Triton: "
-            "--tensor-io triton is for models with sequence inputs"
+            "--tensor-io triton is for models with sequence inputs; where an input is packed as "
+            "the model comes, name it and its lengths, --packed INPUT=LENGTHS"
         )
     for side, values, sequences in (
         ("input", model.graph.inputs, passed.inputs),
@@ -136,9 +137,12 @@ def _input(name: str, value: ir.Value, sequence: PassedSequence) -> list[str]:
 def _tensor(name: str, value: ir.Value, sequence: PassedSequence) -> str:
     first = [-1] if sequence.form == "packed" else []
     rest = [dim if isinstance(dim, int) else -1 for dim in _rest(sequence)]
-    dims = ", ".join(map(str, [*first, *rest]))
+    dims = [*first, *rest]
+    # Triton asks for a dimension, so that a scalar travels as a vector of one.
+    scalar = "" if dims else " reshape: { shape: [ ] }"
+    listed = ", ".join(map(str, dims or [1]))
     assert value.dtype is not None
-    return f'name: "{name}" data_type: {_TYPES[value.dtype]} dims: [ {dims} ]'
+    return f'name: "{name}" data_type: {_TYPES[value.dtype]} dims: [ {listed} ]{scalar}'
 
 
 def _bridge(

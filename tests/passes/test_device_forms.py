@@ -13,7 +13,8 @@ from passes.device_forms import WIDENED, DeviceFormsPass
 from passes.graphs import all_nodes
 from rewriter.backends import run
 from rewriter.checking import check
-from rewriter.placement.placing import kernels_of, place
+from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.placing import place
 from rewriter.target_table import find_target
 
 BYTES = np.array([[3, 255, 0], [255, 7, 7]], np.uint8)

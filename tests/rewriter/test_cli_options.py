@@ -258,7 +258,7 @@ def test_every_option_is_used_by_a_test(command: str) -> None:
 
 
 STATED = """
---strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --opset --rules
+--strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --opset --rules --packed
 --verify
 --no-verify --no-repair --verify-budget --inputs --seed --atol --rtol --jobs --copy-weights --report --json --dry-run --quiet --verbose
 --help

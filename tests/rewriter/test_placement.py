@@ -76,6 +76,14 @@ CASES = {
         0,
         0,
     ),
+    "the list of an older release": (
+        "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
+        "tensorrt-8.6",
+        1,
+        [("Hardmax", "no TensorRT kernel")],
+        1,
+        0,
+    ),
     "a list from documentation": (UNIQUE, "trt", 2, [("Unique", "no TensorRT kernel")], 2, 0),
 }
 
@@ -134,6 +142,10 @@ def test_tables_are_in_the_package(name: str) -> None:
 
 
 DOCUMENTED = {
+    "tensorrt-8.6": (
+        "> It will cast down INT64 to INT32.\n| Abs | Y | FP32, INT32 |\n| Unique | N |\n",
+        [",Abs,,,main=float|int32|int64,,"],
+    ),
     "tensorrt": ("| Abs | Y | FP32, INT64 |\n| Unique | N |\n", [",Abs,,,main=float|int64,,"]),
     "migraphx": (
         "| Abs  | ✅ | INT8, |  |\n|      |    | FP32  |  |\n| Unique | ❌ |   |  |\n",
@@ -206,6 +218,33 @@ def test_cuda_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> None:
         pytest.skip(reason)
     rows = placed("cuda", written(tmp_path, ZOO, "cuda"), stand_in_cuda.environment())
     compare(rows, accepted=200)
+
+
+REFUSED = """
+import sys, onnx
+from rewriter.backends import BackendError, open_session
+for path in sys.argv[1:]:
+    try:
+        open_session(path, device="cuda", whole=True)
+        print("taken")
+    except BackendError as error:
+        print("fallback to CPU EP has been explicitly disabled" in str(error))
+"""
+
+
+@pytest.mark.full
+def test_cuda_refuses_what_is_not_wholly_on_the_device(tmp_path: pathlib.Path) -> None:
+    if reason := stand_in_cuda.why_not():
+        pytest.skip(reason)
+    paths = [tmp_path / "relu.onnx", tmp_path / "unique.onnx"]
+    for path, text in zip(paths, (CASES["all on the device"][0], UNIQUE), strict=True):
+        onnx.save(parse(text), path)
+    command = [sys.executable, "-W", "ignore", "-c", REFUSED, *map(str, paths)]
+    environment = stand_in_cuda.environment()
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["taken", "True"]
 
 
 @pytest.mark.cuda

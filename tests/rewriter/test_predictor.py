@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 import rewriter
+from rewriter.protos import from_proto
 
 EXPORTED = Path(__file__).parents[2] / "models" / "exported"
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -72,6 +73,19 @@ def test_results_come_in_order_and_bad_samples_alone_fail(form: str, batch_size:
         assert result.error is None
         assert result.outputs is not None
         np.testing.assert_allclose(result.outputs["ys"], _expected(sample), rtol=1e-5, atol=1e-6)
+
+
+def test_samples_without_rows_need_no_process_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = rewriter.optimize(_model(RAGGED))
+    assert any(node.op_type == "Scan" for node in from_proto(model).graph.all_nodes())
+    monkeypatch.setattr("rewriter.backends.isolated.run", lambda *_: pytest.fail("a process"))
+    samples = [np.ones((rows, 3), np.float32) for rows in (0, 2, 0, 1)]
+    results = rewriter.Predictor(model, shared={"w": WEIGHTS}).predict(samples)
+    for sample, result in zip(samples, results, strict=True):
+        assert result.outputs is not None
+        np.testing.assert_allclose(result.outputs["ys"], _expected(sample), rtol=1e-5)
 
 
 def test_no_samples_give_no_results() -> None:
@@ -163,8 +177,19 @@ def test_what_cannot_be_batched_is_said_at_once(text: str, options: dict, messag
 )
 def test_samples_that_act_on_each_other_are_refused(text: str, message: str) -> None:
     samples = list(np.arange(12, dtype=np.float32).reshape(4, 3))
-    with pytest.raises(rewriter.RewriteError, match=message):
-        list(rewriter.Predictor(_model(text))(samples))
+    predictor = rewriter.Predictor(_model(text))
+    for _ in range(2):
+        with pytest.raises(rewriter.RewriteError, match=message):
+            predictor.predict(samples)
+
+
+def test_lists_that_are_no_tensor_fail_alone() -> None:
+    predictor = rewriter.Predictor(_model(ROWS))
+    one = np.ones(3, np.float32)
+    first, ragged, last = predictor.predict([one, [[1.0, 2.0], [3.0]], one])
+    assert first.outputs is not None
+    assert last.outputs is not None
+    assert ragged.error == "the value for input 'x' is no tensor: its rows differ in length"
 
 
 def test_a_sample_of_several_inputs_is_a_mapping() -> None:

@@ -164,6 +164,20 @@ def test_a_device_that_takes_no_node_is_told(monkeypatch: pytest.MonkeyPatch) ->
     assert loading.sentence == "onnxruntime loads it, but CoreML takes no node of this model"
 
 
+def test_what_has_to_be_on_the_device_is_refused_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_(*_: Any, whole: bool) -> Any:
+        assert whole
+        raise BackendError("onnxruntime refuses the model: a node is on the host", is_limit=True)
+
+    backend = Backend("onnxruntime", ("coreml",), lambda: "", lambda *_: pytest.fail("not whole"))
+    monkeypatch.setitem(BACKENDS, "onnxruntime", backend)
+    monkeypatch.setattr("rewriter.backends.onnxruntime.open_session", open_)
+    monkeypatch.setattr(Backend, "lacking", lambda *_: "")
+    loading = load_at_target(onnx.parser.parse_model(PLAIN), "coreml", FEED, whole=True)
+    assert loading.outcome == "refused"
+    assert "a node is on the host" in loading.reason
+
+
 def test_a_runtime_that_has_to_know_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     def run_as_given(session: Any, feeds: Any, *, with_shapes: bool = False) -> dict[str, Any]:
         if not with_shapes:

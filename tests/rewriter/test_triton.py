@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 import rewriter
+from rewriter.packed import declare_packed
 from rewriter.serving.triton import for_triton, write_repository
 from tests.rewriter.cli_models import seqmap
 
@@ -31,6 +32,23 @@ SHARED = """g (seq(float[N,2]) xs, float[2] w) => (seq(float[N,2]) ys) {
         r = Mul (x, v) }> }"""
 IMAGES = """g (seq(float[H,W]) xs) => (seq(float[H,W]) ys) {
     ys = SequenceMap (xs) <body = b (float[H,W] x) => (float[H,W] r) { r = Relu (x) }> }"""
+OFFSETS = """g (float[L] input, int64[B] lengths) => (float[B] output)
+<int64[1] axis = {0}, int64 zero = {0}> {
+    shape = Shape (lengths)  count = Gather (shape, zero)
+    yes = Constant <value = bool {1}> ()
+    last, output = Loop (count, yes, zero) <
+        body = b (int64 i, bool c, int64 start) => (bool d, int64 stop, float s) {
+            d = Identity (c)
+            n = Gather (lengths, i)
+            stop = Add (start, n)
+            from = Unsqueeze (start, axis)
+            to = Unsqueeze (stop, axis)
+            part = Slice (input, from, to, axis)
+            s = ReduceSum <keepdims = 0> (part)
+        }> }"""
+"""Sums of the parts of one vector, the offset carried from part to part."""
+ROTATED = """g (float[L,2] x, int64[B] n) => (float[L,2] y) { y = Neg (x) }"""
+ENCODER = "models/pipelines/ts_packed_encoder.onnx"
 TENSORS = "g (float[N] x) => (float[N] y) { y = Relu (x) }"
 
 
@@ -119,6 +137,77 @@ def test_it_computes_the_same_from_what_triton_feeds(
 
 
 @pytest.mark.parametrize(
+    ("model", "packed", "samples"),
+    [
+        (OFFSETS, {"input": "lengths"}, [row.ravel() for row in ROWS]),
+        (ROTATED, {"x": "n", "y": "n"}, [row[:, :2] for row in ROWS]),
+        pytest.param(
+            ENCODER,
+            {"ids": "lengths"},
+            [np.arange(n) for n in (4, 1, 7)],
+            marks=pytest.mark.full,  # rewriting it takes seconds
+        ),
+    ],
+    ids=["offsets by lengths", "packed to packed", "an encoder"],
+)
+def test_inputs_that_are_packed_as_the_model_comes(
+    model: str, packed: dict[str, str], samples: list[np.ndarray], tmp_path: pathlib.Path
+) -> None:
+    given = load(model)
+    declared = rewriter.models.take(given).model
+    declare_packed(declared, packed)
+    write_repository(rewriter.optimize(declared), tmp_path / "m")
+    config = parsed((tmp_path / "m" / "config.pbtxt").read_text("utf-8"))
+    (name,) = (one.name for one in config.input)
+    served = onnx.load(tmp_path / "m" / "1" / "model.onnx")
+    assert {value.name for value in served.graph.input} == {name, packed[name]}
+    outputs = rewriter.run(served, as_triton_feeds(config, {name: samples}))
+    answers = as_triton_answers(config, outputs, {name: samples})
+    for number, sample in enumerate(samples):
+        alone = {name: sample, packed[name]: np.array([len(sample)])}
+        for output, value in rewriter.run(given, alone).items():
+            expected = value if output in packed else value[0]
+            np.testing.assert_allclose(answers[output][number], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_scalar_travels_as_a_vector_of_one(tmp_path: pathlib.Path) -> None:
+    declared = rewriter.models.take(load(OFFSETS)).model
+    declare_packed(declared, {"input": "lengths"})
+    (output,) = parsed(for_triton(declared, "m")[1]).output
+    assert (list(output.dims), list(output.reshape.shape)) == ([1], [])
+    assert output.HasField("reshape")
+
+
+def test_what_is_packed_runs_sample_by_sample() -> None:
+    declared = rewriter.models.take(load(OFFSETS)).model
+    declare_packed(declared, {"input": "lengths"})
+    rewritten = rewriter.optimize(declared)
+    check = rewriter.validate(declared, rewritten)
+    assert check.ok
+    results = rewriter.Predictor(rewritten)([row.ravel() for row in ROWS])
+    for row, result in zip(ROWS, results, strict=True):
+        assert result.outputs is not None
+        np.testing.assert_allclose(result.outputs["output"], row.sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("packed", "message"),
+    [
+        ({"inputs": "lengths"}, "no input or output is called 'inputs'"),
+        ({"input": "length"}, "no input or output is called 'length'"),
+        ({"lengths": "input"}, "input 'input' cannot hold lengths"),
+        ({"input": "lengths", "more": "lengths"}, "'lengths' are the lengths of two inputs"),
+        ({"input": "lengths", "whole": "lengths"}, "'whole' is no tensor of known rank"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) -> None:
+    inputs = "float[L] input, float[L] more, float whole, int64[B] lengths"
+    given = load(f"g ({inputs}) => (float[L] y) {{ y = Neg (input) }}")
+    with pytest.raises(rewriter.RewriteError, match=message):
+        declare_packed(rewriter.models.take(given).model, packed)
+
+
+@pytest.mark.parametrize(
     ("model", "message"),
     [
         (FILTERED, "output 'ys' has other lengths than an input, which Triton cannot pass on"),
@@ -142,3 +231,9 @@ def test_the_command_line_writes_a_folder(tmp_path: pathlib.Path) -> None:
     assert 'name: "mlp"' in text and "allow_ragged_batch: true" in text
     assert seqmap("optimize", "--tensor-io", RAGGED, tmp_path / "out.onnx") == 0
     assert seqmap("optimize", RAGGED, tmp_path / "x.onnx", "--tensor-io", "triton") == 2
+    words = ("--tensor-io", "triton", "--packed")
+    onnx.save(load(OFFSETS), tmp_path / "sums.onnx")
+    place = (tmp_path / "sums.onnx", tmp_path / "sums")
+    assert seqmap("optimize", *place, *words, "input=lengths") == 0
+    assert 'source_input: "input"' in (tmp_path / "sums" / "config.pbtxt").read_text("utf-8")
+    assert seqmap("optimize", tmp_path, tmp_path / "all", "--packed", "input=lengths") == 2

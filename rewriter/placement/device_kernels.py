@@ -1,0 +1,64 @@
+"""What the device of a target computes, for the passes that write for it."""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from passes.device_forms import HasKernel
+from passes.graphs import default_opset
+from passes.host_numbers import ReadsOnHost
+from rewriter.placement.kernel_table import load_table
+
+__all__ = ["keeps_numbers", "kernels_of", "reads_on_host"]
+
+
+def kernels_of(name: str, model: ir.Model) -> HasKernel:
+    """Return what tells whether a device computes a node with a type.
+
+    A type counts only if the device casts to and from it: values are cast in front of a node
+    and behind it.
+
+    Args:
+        name: The table of the device.
+        model: The model, whose opset is asked for whenever a node is.
+    """
+    table = load_table(name)
+    casts = ir.Node("", "Cast", [])
+
+    def has_kernel(node: ir.Node, dtype: ir.DataType | None) -> bool:
+        opset = default_opset(model)
+
+        def takes(one: ir.Node) -> bool:
+            version = onnx.defs.get_schema(one.op_type, opset).since_version
+            return table.takes(one, version, dtype)
+
+        return takes(node) and (dtype is None or takes(casts))
+
+    return has_kernel
+
+
+def keeps_numbers(name: str) -> bool:
+    """Return whether a device leaves arithmetic on shapes on the host, by onnxruntime's rule."""
+    return bool(name) and not load_table(name).kind
+
+
+def reads_on_host(name: str, model: ir.Model) -> ReadsOnHost:
+    """Return what tells whether a node reads an input in the memory of the host.
+
+    Args:
+        name: The table of the device.
+        model: The model, whose opset is asked for whenever a node is.
+    """
+    table = load_table(name)
+
+    def reads(node: ir.Node, position: int) -> bool:
+        try:
+            schema = onnx.defs.get_schema(node.op_type, default_opset(model), node.domain)
+        except onnx.defs.SchemaError:
+            return False
+        rows = table.kernels.get((node.domain, node.op_type), ())
+        served = [row for row in rows if row.serves(schema.since_version)]
+        return all(position in row.host_inputs for row in served)
+
+    return reads

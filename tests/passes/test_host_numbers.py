@@ -1,0 +1,142 @@
+"""Numbers that loops compute for the host: handed over as shapes, and the results stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from passes.host_numbers import HostNumbersPass
+from rewriter.placement.device_kernels import keeps_numbers, reads_on_host
+from rewriter.placement.placing import place
+from rewriter.protos import from_proto
+from rewriter.target_table import find_target
+
+HEAD = '<ir_version: 9, opset_import: ["" : 18]> '
+
+
+def looped(body: str, *, before: str = "", given: str = "float[N] x, int64 n") -> str:
+    return f"""{HEAD} g ({given}) => (float[K, M] y)
+    <int64[1] axis = {{0}}, int64 zero = {{0}}, int64 two = {{2}}, bool yes = {{1}}> {{
+        {before}
+        y = Loop (n, yes) <body = b (int64 i, bool c) => (bool d, float[M] r) {{
+            d = Identity (c)  {body} }}> }}"""
+
+
+# A slice of the iteration's own, between a captured number and the number behind it.
+SLICED = "s = Add (k, i) e = Add (s, two) f = Unsqueeze (s, axis) t = Unsqueeze (e, axis) r = Slice (x, f, t)"
+COUNT = "k = Size (w)"
+CASES = {
+    "a captured size": (looped(SLICED, before=COUNT, given="float[N] x, int64 n, float[W] w"), 1),
+    "a captured length": (
+        looped(SLICED, before="k = SequenceLength (w)", given="float[N] x, int64 n, seq(float) w"),
+        1,
+    ),
+    "a product of sizes": (
+        looped(
+            SLICED,
+            before="z = Size (w) m = Min (z, two) k = Mul (m, two)",
+            given="float[N] x, int64 n, float[W] w",
+        ),
+        1,
+    ),
+    "two numbers": (
+        looped(
+            "s = Add (k, i) e = Add (s, l) f = Unsqueeze (s, axis) t = Unsqueeze (e, axis) r = Slice (x, f, t)",
+            before=f"{COUNT} l = Max (k, two)",
+            given="float[N] x, int64 n, float[W] w",
+        ),
+        2,
+    ),
+    "the number of an outer loop": (
+        f"""{HEAD} g (float[N] x, int64 n) => (float[K, J, M] y)
+        <int64[1] axis = {{0}}, int64 zero = {{0}}, int64 two = {{2}}, bool yes = {{1}}> {{
+            y = Loop (n, yes) <body = b (int64 k, bool c) => (bool d, float[J, M] q) {{
+                d = Identity (c)
+                q = Loop (two, yes) <body = b2 (int64 i, bool c2) => (bool d2, float[M] r) {{
+                    d2 = Identity (c2)  {SLICED} }}> }}> }}""",
+        1,
+    ),
+    "inside of an If": (
+        looped(
+            f"""b = Greater (i, zero)
+            r = If (b) <then_branch = t () => (float[M] r1) {{ {SLICED.replace("r = ", "r1 = ")} }},
+                else_branch = e () => (float[M] r2) {{ {SLICED.replace("r = ", "r2 = ").replace("(k, i)", "(k, zero)")} }}>""",
+            before=COUNT,
+            given="float[N] x, int64 n, float[W] w",
+        ),
+        2,
+    ),
+}
+LEFT = {
+    "a number that may be negative": looped(SLICED, given="float[N] x, int64 n, int64 k"),
+    "a difference": looped(
+        SLICED, before="z = Size (w) k = Sub (z, two)", given="float[N] x, int64 n, float[W] w"
+    ),
+    "what the device reads, too": looped(
+        SLICED + " h = Cast <to = 1> (s) v = Add (r, h)",
+        before=COUNT,
+        given="float[N] x, int64 n, float[W] w",
+    ),
+    "a position read from data": looped(
+        "s = Gather (p, i) f = Unsqueeze (s, axis) e = Add (f, axis) r = Slice (x, f, e)",
+        given="float[N] x, int64 n, int64[P] p",
+    ),
+    "the iteration number alone": looped(
+        "e = Add (i, two) f = Unsqueeze (i, axis) t = Unsqueeze (e, axis) r = Slice (x, f, t)"
+    ),
+    "no loop": f"""{HEAD} g (float[N] x, float[W] w) => (float[M] y) <int64[1] axis = {{0}}> {{
+        k = Size (w)  f = Unsqueeze (k, axis)  e = Add (f, axis)  y = Slice (x, f, e) }}""",
+}
+
+
+def kept(text: str) -> tuple[onnx.ModelProto, ir.Model, bool]:
+    given = onnx.parser.parse_model(text)
+    onnx.checker.check_model(given, full_check=True)
+    model = from_proto(given)
+    result = HostNumbersPass(reads_on_host("cuda", model))(model)
+    onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    return given, model, result.modified
+
+
+@pytest.mark.parametrize(("text", "numbers"), CASES.values(), ids=CASES)
+def test_numbers_are_handed_over_as_shapes(text: str, numbers: int) -> None:
+    given, model, modified = kept(text)
+    assert modified
+    made = [node for node in model.graph.all_nodes() if node.op_type == "ConstantOfShape"]
+    assert len(made) == numbers
+    target = find_target("onnxruntime-cuda")
+    before, after = place(from_proto(given), target), place(model, target)
+    assert before is not None and after is not None
+    assert after.copies_per_iteration < before.copies_per_iteration
+    assert not HostNumbersPass(reads_on_host("cuda", model))(model).modified
+    x = np.arange(12, dtype=np.float32)
+    for samples in (0, 1, 3):
+        for width in (0, 1, 3):
+            feeds = {"x": x, "n": np.array(samples, np.int64)}
+            if len(given.graph.input) == 3:
+                w = np.ones(width, np.float32)
+                feeds["w"] = list(w) if given.graph.input[2].type.HasField("sequence_type") else w
+            expected = rewriter.run(given, feeds)["y"]
+            np.testing.assert_array_equal(rewriter.run(model, feeds)["y"], expected)
+
+
+@pytest.mark.parametrize("text", LEFT.values(), ids=LEFT)
+def test_what_is_left_as_it_is(text: str) -> None:
+    _, model, modified = kept(text)
+    assert not modified
+    assert all(node.op_type != "ConstantOfShape" for node in model.graph.all_nodes())
+
+
+def test_the_devices_that_leave_shapes_on_the_host() -> None:
+    assert keeps_numbers("cuda") and keeps_numbers("dml")
+    assert not any(map(keeps_numbers, ("", "webgpu", "tensorrt")))
+
+
+def test_loops_over_blocks_copy_nothing() -> None:
+    model = onnx.load("models/exported/seqmap_mlp_ragged_rows.onnx")
+    placement = rewriter.rewrite(model, target="onnxruntime-cuda").report.placement
+    assert placement is not None
+    assert placement.copies_per_iteration == 0

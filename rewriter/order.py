@@ -19,8 +19,8 @@ from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
 from passes.gathered_ranges import GatheredRangesPass
-from passes.host_numbers import HostNumbersPass
 from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
+from passes.host_numbers import HostNumbersPass
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
 from passes.old_forms import OldFormsPass

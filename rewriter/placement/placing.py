@@ -6,7 +6,6 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
-from passes.graphs import default_opset
 from passes.typing import TypeValuesPass
 from rewriter import protos
 from rewriter.backends.optimized_graph import before_placement

@@ -28,7 +28,10 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
     3. Loops come first, in a pass of their own, since the bodies around them are simplified by
        what they become. The pass for SequenceMaps looks only at those that hold or read what a
        rewrite wrote.
-    4. The loops that a rewrite wrote itself stay. A model-local function is inlined where one of
+    4. A SequenceMap that hands elements on to a Loop, or is handed such by one, is raised with
+       it: what becomes one map is fused as one, in whatever order the two stand. Alone it waits
+       for the pass for SequenceMaps.
+    5. The loops that a rewrite wrote itself stay. A model-local function is inlined where one of
        its Loops is fused.
 
     Attributes:
@@ -42,7 +45,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
 
         Args:
             options: What is promised, and how far to go.
-            loops: Fuse the Loops and Scans of the model, and no SequenceMap.
+            loops: Fuse the Loops and Scans of the model, and no SequenceMap but beside them.
         """
         super().__init__()
         self._options = options or FuseOptions()
@@ -82,12 +85,12 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         functions, imports = dict(model.functions), dict(model.opset_imports)
         if not self._wanted(model, kept, retry):
             return False
-        if self._loops and _stand_beside(model, self._wanted(model, kept, retry)):
+        if self._loops and _have_neighbours(model, self._wanted(model, kept, retry)):
             modified |= prepare(model, opens=True)
         while progress and (wanted := self._wanted(model, kept, retry)):
             modified |= make_names_unique(model)
             turn = Turn(model, self._options)
-            turn.fuse(turn.raise_loops(wanted))
+            turn.fuse(turn.raise_loops(wanted, with_neighbours=self._loops))
             kept |= turn.kept
             fused += turn.fused
             retry, progress = bool(turn.fused), bool(turn.fused) or turn.came_back
@@ -108,8 +111,8 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         }
 
 
-def _stand_beside(model: ir.Model, loops: Collection[ir.Node]) -> bool:
-    """Whether a SequenceMap reads what one of some Loops yields, or yields what one reads."""
+def _have_neighbours(model: ir.Model, loops: Collection[ir.Node]) -> bool:
+    """Whether a SequenceMap reads what some Loops yield, or yields what they read."""
     maps = [node for _, node in find_sequence_maps(model)]
     if any(v is not None and v.producer() in loops for node in maps for v in node.inputs):
         return True

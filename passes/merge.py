@@ -155,8 +155,8 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
     Args:
         first: A map.
         second: A map that `find_readers` found for it.
-        gone: All nodes, at any depth, of the Loops that become this map; of SequenceMaps none,
-            and all results are kept.
+        gone: All nodes, at any depth, of the originals that become this map; none where there
+            are none, and all results are kept.
 
     Returns:
         The map; None if the two need not have one number of samples.

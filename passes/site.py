@@ -138,8 +138,8 @@ class Original:
         return self.nodes[0][0]
 
     @property
-    def is_given_back_alone(self) -> bool:
-        """Whether it is a SequenceMap, which stands among Maps only to be merged with them."""
+    def is_sequence_map(self) -> bool:
+        """Whether it is a SequenceMap, which is raised only to be merged with other Maps."""
         return self.node.op_type == "SequenceMap"
 
 

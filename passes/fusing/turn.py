@@ -56,11 +56,14 @@ class Turn:
         self._facts = FusionFacts(model, options)
         self._changed: set[ir.Graph] = set()
 
-    def raise_loops(self, wanted: Collection[ir.Node]) -> list[ir.Node]:
-        """Raise Loops and Scans, with those inside of them, and the SequenceMaps beside them.
+    def raise_loops(
+        self, wanted: Collection[ir.Node], *, with_neighbours: bool = False
+    ) -> list[ir.Node]:
+        """Raise Loops and Scans, with those inside of them; return the Maps, inner ones first.
 
-        Returns:
-            The Maps, inner ones first.
+        Args:
+            wanted: The Loops and Scans.
+            with_neighbours: Raise the SequenceMaps beside them, too.
         """
         raiser = Raiser(
             self._model,
@@ -72,7 +75,8 @@ class Turn:
             splits="Loop" not in self._facts.options.lacks,
         )
         raiser.raise_loops()
-        raiser.raise_neighbours()
+        if with_neighbours:
+            raiser.raise_neighbours()
         self.kept |= raiser.kept
         self.fused += raiser.finals
         graphs = reversed(list(with_subgraphs(self._model.graph)))
@@ -93,7 +97,7 @@ class Turn:
                     self._fuse_parts(several, original)
             elif original is not None and self._fuse_chain(node):
                 continue
-            elif original is not None and original.is_given_back_alone:
+            elif original is not None and original.is_sequence_map:
                 give_back(node)
             else:
                 kept = self._fuse_alone(node)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.errors import RewriteError
-from passes.graphs import PATH_KEY, record_paths, subgraphs, walk_nodes
+from passes.graphs import PATH_KEY, record_paths, subgraphs
 from passes.maps.sites import write_map
 from passes.node_copies import copy_graph
 from passes.raising.originals import replace_by_map
@@ -27,10 +27,11 @@ def raise_sequence_map(
     """Put a Map into the place of a SequenceMap.
 
     One whose sequences may differ in length stays: that is said of SequenceMaps only. So does one
-    in whose body graphs stand: what is done inside of it is done before.
+    in whose body graphs stand, what is done inside of it is done before; and one whose body has
+    initializers, which `passes.prepare` moves outside.
 
     Args:
-        node: The SequenceMap; the initializers of its body lie outside of it.
+        node: The SequenceMap.
         paths: Names the nodes; it gains those of the new body.
         typings: Both typings; they gain what was written.
 
@@ -52,9 +53,10 @@ def raise_sequence_map(
 
 def _readable(node: ir.Node, path: str, typings: Typings) -> MapSite | None:
     """Read a SequenceMap; None if it is not to be raised."""
-    graph = node.graph
-    inner = [one for _, body in subgraphs(node) for one in walk_nodes(body)]
-    if graph is None or ceiling_of(node) or any(subgraphs(one) for one in inner):
+    graph, bodies = node.graph, [body for _, body in subgraphs(node)]
+    if graph is None or ceiling_of(node) or any(body.initializers for body in bodies):
+        return None
+    if any(subgraphs(inner) for body in bodies for inner in body):
         return None
     try:
         site = read_sequence_map(node, graph, path, typings.declared)

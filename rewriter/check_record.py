@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from rewriter.budget import Budget
 from rewriter.case_record import Case
+from rewriter.python_words import in_python
 from rewriter.verification_words import told_judges, told_nothing, told_rest, told_unproven
 
 __all__ = ["Check"]
@@ -35,8 +36,8 @@ class Check:
     bodies: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the result in one sentence."""
-        return self.summary
+        """Return the result in one sentence, remedies in Python's words."""
+        return in_python(self.summary)
 
     @property
     def verified(self) -> int:

@@ -240,7 +240,8 @@ def _stopped(error: StoppedError, engine: str) -> _Finding:
 def _named(difference: Difference, engine: str) -> Difference:
     if difference.equal:
         return difference
-    return dataclasses.replace(difference, message=f"on {engine}, {difference.message}")
+    name = engine.replace("reference", "the evaluator")
+    return dataclasses.replace(difference, message=f"on {name}, {difference.message}")
 
 
 def _worse(one: Difference, other: Difference) -> Difference:

@@ -23,6 +23,7 @@ from rewriter.model_facts import ModelFacts
 from rewriter.pictures import Picture
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.printable import json_text
+from rewriter.python_words import in_python
 from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
 
 __all__ = [
@@ -241,8 +242,8 @@ class Report:
         return render.to_text(self.to_dict(), verbose=verbose)
 
     def __str__(self) -> str:
-        """Return what `to_text` returns."""
-        return self.to_text()
+        """Return what `to_text` returns, remedies in Python's words."""
+        return in_python(self.to_text())
 
     def to_markdown(self) -> str:
         """Return the report as Markdown."""

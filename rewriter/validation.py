@@ -205,7 +205,8 @@ def _search(
     """Draw feeds until the model before accepts one.
 
     The evaluator may accept what breaks a rule that onnxruntime knows: one on which onnxruntime
-    runs is better. Feeds without elements are alike, whatever draws them: one is enough.
+    runs is better, unless no body ran: then other values change nothing. Feeds without elements
+    are alike, whatever draws them: one is enough.
 
     Returns:
         The try and what it showed; else of a feed that takes too much, else of the first.
@@ -220,7 +221,8 @@ def _search(
         tried[feed.fingerprint] = feed
         if judge.is_defined(feed):
             case = judge.case(feed)
-            if not case.message.startswith(ALONE) or judge.runtime_refusal:
+            is_alone = case.message.startswith(ALONE)
+            if not is_alone or not case.ran_body or judge.runtime_refusal:
                 return attempt, case
             alone = alone or (attempt, case)
         elif judge.is_stopped(feed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 from collections.abc import Sequence
 
 from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case
@@ -10,6 +11,7 @@ from rewriter.input_specs import InputSpec
 
 __all__ = ["shape_remedy", "told_judges", "told_nothing", "told_rest", "told_unproven"]
 
+_UNKNOWN = re.compile(r"(?P<domain>[\w.]+):(?P<name>\w+)\(-?\d+\) is not a registered function/op")
 _REFERENCE, _RUNTIME = "reference", "onnxruntime"
 
 
@@ -54,8 +56,12 @@ def told_nothing(cases: Sequence[Case], remedy: str) -> str:
     else:
         reason = next((case.message for case in cases if case.message), "no feed was tried")
         what = f"none of {len(cases)} feeds proves anything ({reason})"
+    unknown = next(filter(None, (_UNKNOWN.search(case.message) for case in cases)), None)
     remedies = ["give inputs it accepts with --inputs"]
-    if remedy and any(case.verdict == "before fails" for case in cases):
+    if unknown:
+        operator = f"{unknown['domain']}.{unknown['name']}"
+        remedies = [f"define {operator} for the evaluator in a file given with --rules"]
+    elif remedy and any(case.verdict == "before fails" for case in cases):
         remedies.append(remedy)
     if any(case.verdict == "skipped" for case in cases):
         remedies.append("allow more with --verify-budget")

@@ -52,6 +52,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """
     options.refuse_overwriting(args.plot, reads=[args.input, args.inputs])
     options.refuse_overwriting(args.report, reads=[args.input, args.inputs, args.plot])
+    for path in filter(None, (args.plot, args.report)):
+        files.require_folder(path)
     with console.progress("reading"):
         model = options.read_model(args.input)
     backend, device = options.place(args)

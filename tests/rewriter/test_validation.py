@@ -279,7 +279,7 @@ class TestFeeds:
         )
         check = validate(recurrence, recurrence)
         assert check.ok, check.summary
-        assert len(seen) == 2
+        assert len(seen) == 2  # before and after
 
     def test_inputs_that_onnxruntime_accepts_are_better(self):
         # The evaluator repeats an initial state of one sample, which onnxruntime refuses.

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.verification_words import plain_engine
+
 __all__ = ["feed_rows", "proof_lines"]
 
+_VERDICTS = {
+    "before fails": "the model as given fails",
+    "defined only after": "only the new model runs",
+}
 _TITLES = ("feed", "verdict", "judged by", "largest difference")
 
 
@@ -32,8 +38,8 @@ def _row(case: Mapping[str, Any]) -> Sequence[str]:
     error = case["max_abs_error"]
     shown = "not finite" if error is None else f"{error:.1e}"
     is_compared = case["verdict"] in ("equal", "differs")
-    verdict = case["verdict"]
+    verdict = _VERDICTS.get(case["verdict"], case["verdict"])
     if verdict == "equal" and not case["ran_body"]:
         verdict = "equal, no body ran"
-    engine = case["engine"].replace("reference", "the evaluator")
+    engine = plain_engine(case["engine"])
     return (case["description"], verdict, engine, shown if is_compared else "")

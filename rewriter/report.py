@@ -249,10 +249,11 @@ class Report:
         """Return the report as Markdown."""
         return render.to_markdown(self.to_dict())
 
-    def to_html(self, *, command: str = "", date: str = "") -> str:
+    def to_html(self, *, title: str = "", command: str = "", date: str = "") -> str:
         """Return the report as one HTML page that needs no other file.
 
         Args:
+            title: What the page calls the model; empty for the name of its graph.
             command: The command line that made it.
             date: When it was made.
         """
@@ -261,6 +262,7 @@ class Report:
             self.pictures,
             self.bench,
             version=importlib.metadata.version("seqmap"),
+            title=title,
             command=command,
             date=date,
         )

@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case
 from rewriter.input_specs import InputSpec
 
-__all__ = ["shape_remedy", "told_judges", "told_nothing", "told_rest", "told_unproven"]
+__all__ = [
+    "plain_engine",
+    "shape_remedy",
+    "told_judges",
+    "told_nothing",
+    "told_rest",
+    "told_unproven",
+]
 
 _UNKNOWN = re.compile(r"(?P<domain>[\w.]+):(?P<name>\w+)\(-?\d+\) is not a registered function/op")
 _REFERENCE, _RUNTIME = "reference", "onnxruntime"
@@ -20,9 +27,11 @@ def told_judges(cases: Sequence[Case]) -> str:
     proving = [case for case in cases if case.verdict == "equal"]
     counts = collections.Counter(case.engine for case in proving)
     if len(counts) == 1:
-        who = f"by {_plain(next(iter(counts)))}"
+        who = f"by {plain_engine(next(iter(counts)))}"
     else:
-        who = "(" + ", ".join(f"{n} by {_plain(engine)}" for engine, n in counts.items()) + ")"
+        who = (
+            "(" + ", ".join(f"{n} by {plain_engine(engine)}" for engine, n in counts.items()) + ")"
+        )
     told = next((case.message for case in proving if case.message.startswith(ALONE)), "")
     if told and not any(_RUNTIME in engine for engine in counts):
         who += f" alone ({told.removeprefix(ALONE)})"
@@ -90,9 +99,9 @@ def told_rest(cases: Sequence[Case]) -> str:
     counts = collections.Counter(case.verdict for case in cases)
     rest = ""
     if only_after := counts["defined only after"]:
-        rest += f"; {only_after} defined only after the rewrite"
+        rest += f"; on {only_after} only the new model runs"
     if fails := counts["before fails"]:
-        rest += f"; on {fails} the model before fails"
+        rest += f"; on {fails} the model as given fails"
     skipped = [case for case in cases if case.verdict == "skipped"]
     if skipped:
         rest += f"; {len(skipped)} skipped, which would exceed the budget ({skipped[0].message})"
@@ -102,5 +111,7 @@ def told_rest(cases: Sequence[Case]) -> str:
     return rest
 
 
-def _plain(engine: str) -> str:
-    return engine.replace(_REFERENCE, "the evaluator")
+def plain_engine(engine: str) -> str:
+    """Return what judged a case, in words."""
+    words = engine.replace(_REFERENCE, "the evaluator")
+    return words.replace("on the plain expansion", "with maps as plain loops")

@@ -93,7 +93,7 @@ class Code(enum.StrEnum):
         "exact",
         "a discrete operator is fed by an operator that rounds differently when batched, or a "
         "carried total of floats would be added up in another order",
-        "leave --exact out to accept a flip at a tie, or another rounding of the total",
+        "leave --exact out to accept a flip at a tie or another rounding of the total",
     )
     COST = (
         "cost",
@@ -114,7 +114,7 @@ class Code(enum.StrEnum):
     RECURRENCE = (
         "recurrence",
         "a carried value depends on its own past",
-        "nothing; the Loop stays as it is",
+        "nothing; it stays a loop",
     )
     CARRIED_OFFSET = (
         "carried-offset",
@@ -129,12 +129,12 @@ class Code(enum.StrEnum):
     EARLY_EXIT = (
         "early-exit",
         "what an iteration computes decides whether there is another",
-        "nothing; the Loop stays as it is",
+        "nothing; it stays a loop",
     )
     READS_EARLIER = (
         "reads-earlier-result",
         "an iteration reads what an earlier one wrote",
-        "nothing; the Loop stays as it is",
+        "nothing; it stays a loop",
     )
     NOT_A_MAP = (
         "not-a-map",

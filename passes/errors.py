@@ -19,6 +19,10 @@ class RewriteError(Exception):
 
     exit_status: ClassVar[int] = 1
 
+    def on_command_line(self) -> str:
+        """Return the message with options in place of Python's keyword arguments."""
+        return str(self)
+
 
 class ContradictionError(RewriteError):
     """The types that a model declares contradict each other."""

@@ -47,10 +47,10 @@ class MapResult:
 class GuardCheck(enum.StrEnum):
     """What a guard asks before the fused body runs: of elements, or of tensors cut alike."""
 
-    SHAPES = "equal shapes"
-    ROWS = "equal rows"
-    LENGTHS = "equal rows and lengths"
-    SIZES = "equally long tensors"
+    SHAPES = "all shapes are equal"
+    ROWS = "shapes differ in the first axis only"
+    LENGTHS = "shapes differ in the first axis only, in all lists alike"
+    SIZES = "the tensors are equally long"
     SLICES = "equally long slices"
 
     @property

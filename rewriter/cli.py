@@ -45,6 +45,7 @@ COMMANDS = {
 }
 """Each command and what it does. Its module, of the same name, is imported when it is used."""
 _STATUSES = "exit status: 0 done, 1 unusable input, 2 usage, 3 not verified, 4 target not reached"
+_SHORT = "seqmap IN.onnx OUT.onnx is short for seqmap optimize IN.onnx OUT.onnx;"
 _REPEATED = (
     "if an option is repeated the last value wins; --uniform, --input-shape, --require, --rules "
     "accumulate"
@@ -106,7 +107,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
             importlib.import_module("rewriter.rule_files").load_rules(*args.rules)
         return int(load_command(args.command).execute(args, console))
     except RewriteError as error:
-        console.error(str(error))
+        console.error(error.on_command_line())
         return error.exit_status
     except KeyboardInterrupt:
         console.error("interrupted")
@@ -161,7 +162,7 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
     parser = _Parser(
         prog="seqmap",
         description="Rewrite ONNX models so that no SequenceMap is left, and prove it.",
-        epilog=f"{_STATUSES}; {_REPEATED}",
+        epilog=f"{_SHORT} {_STATUSES}; {_REPEATED}",
         formatter_class=_OneLineHelp,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")

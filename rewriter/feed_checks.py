@@ -83,7 +83,7 @@ class InputCheck:
 
 
 def _wanted(spec: InputSpec) -> str:
-    element = str(spec.dtype).lower()
+    element = "string" if spec.dtype == ir.DataType.STRING else spec.dtype.numpy().name
     return f"a list of {element} arrays" if spec.is_sequence else f"one {element} array"
 
 
@@ -111,6 +111,11 @@ def _has_type(item: np.ndarray[Any, Any], dtype: ir.DataType) -> bool:
 
 
 def _check_shape(spec: InputSpec, where: str, shape: tuple[int, ...], promises: Promises) -> None:
+    if not spec.is_sequence and spec.dims is not None and not _fits(shape, spec.dims):
+        raise RewriteError(
+            f"input {where} has shape {_text(shape)} and is declared as {_text(spec.dims)}: give "
+            "such a shape, or correct the type where the model is made"
+        )
     if spec.name in promises.input_shapes:
         wanted = tuple(promises.input_shapes[spec.name])
         if not _fits(shape, wanted):

@@ -64,7 +64,10 @@ def read_feeds(source: Source, model: Any) -> dict[str, Any]:
             values[spec.name] = None
         elif spec.is_required:
             wanted = f"{key}__len or {key}__0" if spec.is_sequence else key
-            raise RewriteError(f"{label} has no input {spec.name!r}: add an array {wanted}")
+            held = ", ".join(arrays) or "nothing"
+            raise RewriteError(
+                f"{label} has no input {spec.name!r}: add an array {wanted}; it holds {held}"
+            )
     if unread:
         raise RewriteError(
             f"{label} has arrays that belong to no input of the model: "
@@ -135,9 +138,13 @@ def _arrays(source: Source) -> tuple[Mapping[str, Array], str]:
     except FileNotFoundError:
         raise RewriteError(f"{label} does not exist; give the npz file with the inputs.") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise RewriteError(
-            f"{label} is not a readable npz file of plain arrays: {error}"
-        ) from error
+        if "pickle" not in str(error):
+            what = f"is not a readable npz file of plain arrays: {error}"
+        elif zipfile.is_zipfile(source):
+            what = "holds Python objects: give arrays of numbers, booleans or strings"
+        else:
+            what = "is not an npz file: write one with numpy.savez"
+        raise RewriteError(f"{label} {what}") from error
 
 
 def _sequence(

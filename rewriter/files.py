@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable
@@ -16,9 +17,10 @@ from rewriter.errors import ModelError
 from rewriter.protos import one_line
 from rewriter.text import parse, to_text
 
-__all__ = ["copy_file", "decode", "encode", "read", "refuse_link", "write"]
+__all__ = ["copy_file", "decode", "encode", "read", "refuse_link", "require_folder", "write"]
 
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
+_URL = re.compile(r"(https?|s3|gs|hf|file):/")
 _LFS = b"version https://git-lfs"
 
 
@@ -36,6 +38,8 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """
     if not os.fspath(path):
         raise ModelError("the name of the model file is empty")
+    if _URL.match(os.fspath(path)):
+        raise ModelError(f"{os.fspath(path)} is an address: download the model, and name the file")
     path = Path(path)
     if path.is_dir():
         raise ModelError(f"{path} is a folder: name the model file in it")
@@ -128,12 +132,23 @@ def refuse_link(path: Path) -> None:
         )
 
 
+def require_folder(path: Path) -> None:
+    """Refuse a file to be written in a folder that does not exist.
+
+    Raises:
+        ModelError: There is no such folder.
+    """
+    if not path.parent.is_dir():
+        raise ModelError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file into its place in one step, as :func:`write` does."""
     _place(target, lambda part: shutil.copy2(source, part))
 
 
 def _place(path: Path, fill: Callable[[Path], object]) -> None:
+    require_folder(path)
     if path.is_dir():
         raise ModelError(f"cannot write {path}: it is a folder")
     if path.exists() and not path.is_file():

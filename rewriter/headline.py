@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,11 +40,34 @@ def _is(record: Record) -> str:
         return f"{wanted} not reached"
     if record["nothing_to_do"]:
         return "nothing to do"
-    left = told_counts(record["operators"]["after"])
     loading = record["loading"]
     if loading is None:
-        return f"rewritten: {left}"
-    return f"now loads, {left}" if loading["outcome"] == "loaded" else f"now {left}"
+        return f"rewritten: {_became(record)}"
+    return f"now {'loads, ' * (loading['outcome'] == 'loaded')}{_became(record)}"
+
+
+def _became(record: Record) -> str:
+    """Return what the maps became; where no loop is left, what is left of sequences."""
+    left = told_counts(record["operators"]["after"])
+    counts = collections.Counter(entry["verdict"] for entry in record["maps"])
+    if not record["operators"]["after"]["loops"] or not counts:
+        return left
+    if len(record["maps"]) == 1:
+        told = _FORMS[next(iter(counts))]
+    else:
+        told = ", ".join(f"{count} {_FORMS[verdict]}" for verdict, count in counts.items())
+    return told if counts.keys() - _LOOP_FREE else f"{told}, {left}"
+
+
+_FORMS = {
+    "fused": "batched",
+    "guarded": "batched for enough samples of fitting shapes, else a loop",
+    "fissioned": "batched in part",
+    "unrolled": "unrolled",
+    "expanded": "a loop",
+    "kept": "kept as given",
+}
+_LOOP_FREE = {"fused", "unrolled"}
 
 
 def told_counts(counts: Record) -> str:

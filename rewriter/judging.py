@@ -9,7 +9,7 @@ from typing import Any
 from rewriter import models
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
 from rewriter.budget import Allowance, Budget
-from rewriter.check_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
+from rewriter.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
 from rewriter.compare import Difference, as_known, compare
 from rewriter.count_iterations import ITERATIONS, with_iterations
 from rewriter.engines import (
@@ -240,7 +240,8 @@ def _stopped(error: StoppedError, engine: str) -> _Finding:
 def _named(difference: Difference, engine: str) -> Difference:
     if difference.equal:
         return difference
-    return dataclasses.replace(difference, message=f"on {engine}, {difference.message}")
+    name = engine.replace("reference", "the evaluator")
+    return dataclasses.replace(difference, message=f"on {name}, {difference.message}")
 
 
 def _worse(one: Difference, other: Difference) -> Difference:

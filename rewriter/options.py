@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import difflib
 import functools
 import inspect
 import operator
@@ -170,8 +171,12 @@ class Options:
         for name in sorted(self.promises.uniform):
             if name not in sequences:
                 raise RewriteError(
-                    f"{name!r} is promised to be uniform, but is no sequence input of the model: "
-                    f"its sequence inputs are {', '.join(sorted(sequences)) or 'none'}."
+                    f"{name!r} is promised to be uniform, but is no sequence input of the model; "
+                    + (
+                        f"its sequence inputs are: {', '.join(sorted(sequences))}"
+                        if sequences
+                        else "it has none: leave the promise out"
+                    )
                 )
 
 
@@ -193,11 +198,24 @@ def takes_options(function: F) -> F:
 
     @functools.wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        signature.bind(*given, **named)
+        try:
+            signature.bind(*given, **named)
+        except TypeError as error:
+            hint = _hint(str(error), named, signature.parameters)
+            raise TypeError(f"{function.__name__}() {error}{hint}") from None
         return function(*given, **named)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
     return cast(F, checked)
+
+
+def _hint(error: str, named: Mapping[str, Any], known: Iterable[str]) -> str:
+    """Say how a call that does not fit a signature may have been meant."""
+    if "positional" in error:
+        return ": all but the model are keyword arguments, as in strategy='fuse'"
+    wrong = next((name for name in named if name not in known), "")
+    close = difflib.get_close_matches(wrong, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def sequence_inputs(model: ir.Model) -> set[str]:

@@ -7,10 +7,11 @@ text. Wherever one is shown, such characters are written as escapes.
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["json_text", "printable"]
+__all__ = ["columns", "json_text", "printable"]
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -23,6 +24,11 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else repr(c)[1:-1] for c in text)
+
+
+def columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes: letters of East Asia take two."""
+    return sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in text)
 
 
 def json_text(record: Mapping[str, Any], encoding: str = "utf-8") -> str:

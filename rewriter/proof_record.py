@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rewriter.check_record import Case, Check
+from rewriter.case_record import Case
+from rewriter.check_record import Check
 from rewriter.repairing import Repair
 
 __all__ = ["proof_record"]

@@ -12,11 +12,13 @@ from rewriter import checking, models
 from rewriter.backends import BackendError, open_session
 from rewriter.blaming import Ceilings
 from rewriter.budget import Allowance, Budget
-from rewriter.check_record import Case, Check
+from rewriter.case_record import Case
+from rewriter.check_record import Check
 from rewriter.feeds import Feed
 from rewriter.judging import Judge
 from rewriter.models import AnyModel, ModelError
 from rewriter.proof_record import proof_record
+from rewriter.python_words import in_python
 from rewriter.repairing import Repair, Repaired, repair
 from rewriter.report import Report, Result
 from rewriter.validation import validate
@@ -34,9 +36,14 @@ class VerificationError(RewriteError):
 
     def __init__(self, report: Report, check: Check) -> None:
         differs = check.mismatch is not None
-        super().__init__(f"the rewritten model {check.summary}" if differs else check.summary)
+        self._told = f"the rewritten model {check.summary}" if differs else check.summary
+        super().__init__(in_python(self._told))
         self.report = report
         self.check = check
+
+    def on_command_line(self) -> str:
+        """Return the message with options in place of Python's keyword arguments."""
+        return self._told
 
     def __reduce__(self) -> tuple[type[VerificationError], tuple[Report, Check]]:
         """Make a copy, in another process too, from the report and the comparison."""

@@ -14,7 +14,8 @@ from typing import Any
 from rewriter.model_facts import bytes_text
 from rewriter.printable import printable
 from rewriter.remedies import told
-from rewriter.render_parts import feed_rows, placement_lines, proof_lines
+from rewriter.render_placement import placement_lines
+from rewriter.render_proof import feed_rows, proof_lines
 
 __all__ = [
     "Block",

@@ -18,7 +18,7 @@ from rewriter.pictures import Picture
 from rewriter.printable import printable
 from rewriter.remedies import told
 from rewriter.render import Block, codes_of, later_blocks, operator_rows
-from rewriter.render_parts import feed_rows, proof_lines
+from rewriter.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html"]
 
@@ -37,6 +37,7 @@ def to_html(
     bench: Bench | None = None,
     *,
     version: str = "",
+    title: str = "",
     command: str = "",
     date: str = "",
 ) -> str:
@@ -47,10 +48,12 @@ def to_html(
         pictures: The maps before and after.
         bench: Times over sizes.
         version: That of seqmap.
+        title: What the model is called; empty for the name of its graph.
         command: The command line that made the page.
         date: When it was made.
     """
-    name = record["given"]["name"] or "model"
+    graph = record["given"]["name"]
+    name = title or graph or "model"
     by_path = {picture.path: number for number, picture in enumerate(pictures)}
     parts = [
         _head(name, record, version, command, date),
@@ -95,6 +98,7 @@ def _text(text: object) -> str:
 def _head(name: str, record: Record, version: str, command: str, date: str) -> str:
     given = record["given"]
     facts = [
+        f"graph {given['name']}" if given["name"] not in ("", name) else "",
         given["producer"],
         f"opset {given['opset']}",
         f"IR version {given['ir_version']}",
@@ -122,8 +126,8 @@ def _tiles(record: Record, bench: Bench | None) -> str:
     tiles = [
         ("maps", ", ".join(counts) or "no maps"),
         ("inputs verified", verified),
-        ("runtime", _runtime(record)),
-        ("left in the model", told_counts(record["operators"]["after"])),
+        ("runtime, before → after", _runtime(record)),
+        ("in the new model, branches included", told_counts(record["operators"]["after"])),
     ]
     if bench is not None and bench.crossover is not None:
         tiles[3] = ("faster", f"from {bench.crossover:,} {bench.axis} on")

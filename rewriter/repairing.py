@@ -10,7 +10,8 @@ from passes.ceilings import Ceiling, safer_forms
 from passes.errors import RewriteError
 from rewriter import models
 from rewriter.blaming import IN_WORDS, Ceilings, blame
-from rewriter.check_record import Case, Check
+from rewriter.case_record import Case
+from rewriter.check_record import Check
 from rewriter.models import AnyModel
 from rewriter.report import Result
 

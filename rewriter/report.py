@@ -18,6 +18,7 @@ from rewriter.model_facts import ModelFacts, OperatorCounts
 from rewriter.pictures import Picture
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.printable import json_text
+from rewriter.python_words import in_python
 from rewriter.remedies import HasRemedies, Remedies
 from rewriter.report_parts import Loading, Unreached, decision_record, promises_record, with_tried
 
@@ -166,17 +167,18 @@ class Report:
         return render.to_text(self.to_dict(), verbose=verbose)
 
     def __str__(self) -> str:
-        """Return what `to_text` returns."""
-        return self.to_text()
+        """Return what `to_text` returns, remedies in Python's words."""
+        return in_python(self.to_text())
 
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         return render.to_markdown(self.to_dict())
 
-    def to_html(self, *, command: str = "", date: str = "") -> str:
+    def to_html(self, *, title: str = "", command: str = "", date: str = "") -> str:
         """Return the report as one HTML page that needs no other file.
 
         Args:
+            title: What the page calls the model; empty for the name of its graph.
             command: The command line that made it.
             date: When it was made.
         """
@@ -185,6 +187,7 @@ class Report:
             self.pictures,
             self.bench,
             version=importlib.metadata.version("seqmap"),
+            title=title,
             command=command,
             date=date,
         )

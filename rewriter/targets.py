@@ -14,6 +14,7 @@ from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.obstacles import LOOPS, Obstacles
+from rewriter.python_words import in_python
 from rewriter.remedies import still_open, told
 from rewriter.report import Report
 from rewriter.report_parts import Unreached
@@ -47,6 +48,10 @@ class TargetError(RewriteError):
 
     def __str__(self) -> str:
         """Name the first of what is left; its remedies are tried when the text is read."""
+        return in_python(self.on_command_line())
+
+    def on_command_line(self) -> str:
+        """Return the message with options in place of Python's keyword arguments."""
         first, more = self.report.unreached[0], len(self.report.unreached) - 1
         where = f"{first.node} ({first.op_type}): " if first.node else ""
         others = f" (and {more} more, see the report)" if more else ""

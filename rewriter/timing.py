@@ -67,6 +67,8 @@ def bench(
         RewriteError: The model cannot be rewritten, or no input is found that it accepts.
         BackendError: The backend refuses the rewritten model.
     """
+    if isinstance(sizes, str):
+        raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
     before = models.take(model).model
     weights.require(before)
     after = pipeline.rewrite(before, **options).model

@@ -14,7 +14,8 @@ from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter import models, weights
 from rewriter.budget import Allowance, Budget
-from rewriter.check_record import ALONE, Case, Check, shape_remedy
+from rewriter.case_record import ALONE, Case
+from rewriter.check_record import Check
 from rewriter.feed_checks import as_feeds
 from rewriter.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_feeds
 from rewriter.input_specs import input_specs
@@ -22,6 +23,7 @@ from rewriter.judging import Judge
 from rewriter.mismatch import write_mismatch
 from rewriter.same_inputs import check_same_inputs
 from rewriter.size_tests import lengths_beyond
+from rewriter.verification_words import shape_remedy
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
 
@@ -203,7 +205,8 @@ def _search(
     """Draw feeds until the model before accepts one.
 
     The evaluator may accept what breaks a rule that onnxruntime knows: one on which onnxruntime
-    runs is better. Feeds without elements are alike, whatever draws them: one is enough.
+    runs is better, unless no body ran: then other values change nothing. Feeds without elements
+    are alike, whatever draws them: one is enough.
 
     Returns:
         The try and what it showed; else of a feed that takes too much, else of the first.
@@ -218,7 +221,8 @@ def _search(
         tried[feed.fingerprint] = feed
         if judge.is_defined(feed):
             case = judge.case(feed)
-            if not case.message.startswith(ALONE) or judge.runtime_refusal:
+            is_alone = case.message.startswith(ALONE)
+            if not is_alone or not case.ran_body or judge.runtime_refusal:
                 return attempt, case
             alone = alone or (attempt, case)
         elif judge.is_stopped(feed):

@@ -14,7 +14,7 @@ import re
 import tempfile
 from typing import Any
 
-__all__ = ["PAGES", "run_anew", "write_pages"]
+__all__ = ["FOLDER", "PAGES", "run_anew", "write_pages"]
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "gallery"

@@ -20,7 +20,7 @@ from rewriter import cli
 from rewriter.commands.output import add_output_options
 from rewriter.compare import TOLERANCES
 from rewriter.targets import TARGETS
-from tests import code_pages, gallery
+from tests import code_pages, gallery, notebooks
 
 __all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]
 
@@ -187,6 +187,7 @@ if __name__ == "__main__":
     stale = []
     if "--write" in sys.argv[1:]:
         stale += [*code_pages.write_pages(), *gallery.write_pages()]
+        stale += notebooks.write_notebooks(gallery.PAGES)
     for page in PAGES:
         old = page.read_text("utf-8")
         new = generated(old)

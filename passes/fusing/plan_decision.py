@@ -32,7 +32,7 @@ def plan_decision(
     walk = (next(iter(fused.values())) if is_guarded else fused[None]).walk
     kept = any(walk.loops)
     verdict = Verdict.GUARDED if is_guarded else Verdict.FISSIONED if kept else Verdict.FUSED
-    form = "If on " + ", else on ".join(c.value for c in fused if c) if is_guarded else ""
+    form = "batched if " + ", else if ".join(c.value for c in fused if c) if is_guarded else ""
     if GuardCheck.SLICES in fused:
         form = "stacked if all slices are equally long, else packed"
     if kept:
@@ -81,7 +81,7 @@ def kept_form(walk: Walk) -> str:
     """Say what of a body stays in loops."""
     loops = sum(bool(nodes) for nodes in walk.loops)
     count = sum(len(nodes) for nodes in walk.loops)
-    return f"{count} nodes in {loops} loop(s)"
+    return f"{count} node{'s' * (count > 1)} in {loops} loop{'s' * (loops > 1)}"
 
 
 def joined_decision(decisions: Sequence[Decision], rest: Rest | None) -> Decision:

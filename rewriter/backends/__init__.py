@@ -85,6 +85,14 @@ class Backend:
                 continue
         return ""
 
+    @property
+    def lacking_devices(self) -> dict[str, str]:
+        """The devices that cannot be used here, with the reason; a single one always can."""
+        if len(self.devices) == 1:
+            return {}
+        reasons = {device: self.lacking(device) for device in self.devices if " " not in device}
+        return {device: reason for device, reason in reasons.items() if reason}
+
     def lacking(self, device: str) -> str:
         """Return why a device cannot be used here, empty where it can: one small model tells."""
         try:
@@ -120,6 +128,7 @@ BACKENDS: dict[str, Backend] = {
     for name, module in _MODULES.items()
 }
 """Every backend that is known, installed or not."""
+_SHORT = {"ort": "onnxruntime", "ov": "openvino"}
 
 
 def open_session(
@@ -146,8 +155,12 @@ def open_session(
         BackendError: The backend is unknown or not installed, refuses the model, or would run it
             elsewhere than asked.
     """
+    backend = _SHORT.get(backend, backend)
     if backend not in BACKENDS:
-        raise BackendError(f"there is no backend {backend!r}; say one of {', '.join(BACKENDS)}")
+        what = f"there is no backend {backend!r}"
+        if backend in onnxruntime.DEVICES:
+            what += f"; it is a device: backend='onnxruntime', device={backend!r}"
+        raise BackendError(f"{what}; say one of {', '.join(BACKENDS)}")
     chosen = BACKENDS[backend]
     reason = chosen.missing()
     if reason:

@@ -168,7 +168,7 @@ def _run_apart(
     data: bytes, folder: Path | None, device: str, feeds: dict[str, Any]
 ) -> dict[str, Any]:
     try:
-        return isolated.run(__name__, data, folder, device, feeds, current_watch())
+        return isolated.run(__name__, data, folder, device, feeds, current_watch(), again=True)
     except BackendError as error:
         if "ended its process" not in str(error):
             raise

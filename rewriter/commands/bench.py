@@ -52,6 +52,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     """
     options.refuse_overwriting(args.plot, reads=[args.input, args.inputs])
     options.refuse_overwriting(args.report, reads=[args.input, args.inputs, args.plot])
+    for path in filter(None, (args.plot, args.report)):
+        files.require_folder(path)
     with console.progress("reading"):
         model = options.read_model(args.input)
     backend, device = options.place(args)
@@ -78,7 +80,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"written to {args.plot}")
     if args.report is not None:
         report = pipeline.explain(model, **options.rewrite_options(args))
-        reports.write_report(dataclasses.replace(report, bench=table), args.report, console)
+        reports.write_report(dataclasses.replace(report, bench=table), args, console)
         console.say(f"written to {args.report}")
     if args.min_speedup is None or table.speedup is None or table.speedup >= args.min_speedup:
         return 0

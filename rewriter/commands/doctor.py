@@ -38,7 +38,9 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     runtimes = {}
     for one in backends.BACKENDS.values():
         reason = one.missing()
-        runtimes[one.name] = reason or f"{one.version} on {', '.join(one.devices)}"
+        lacking = () if reason else one.lacking_devices
+        here = (device for device in one.devices if " " not in device and device not in lacking)
+        runtimes[one.name] = reason or f"{one.version} on {', '.join(here)}"
     problems = find_problems()
     console.record |= {"versions": versions, "backends": runtimes, "problems": problems}
     console.say("\n".join(f"problem: {one}" for one in problems) or "no problem is found")

@@ -17,18 +17,20 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter import cli
 from rewriter.commands.console import Console
-from rewriter.printable import printable
+from rewriter.printable import columns, printable
 
 __all__ = ["aligned", "find_models", "run_each", "worst"]
 
 Record = dict[str, Any]
 
 
-def find_models(named: Iterable[Path]) -> dict[Path, Path]:
+def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path, Path]:
     """Return model files, each with its place below what named it.
 
     Args:
         named: Files, folders that are searched at any depth, and patterns such as ``*.onnx``.
+        output: Where rewritten models go. A folder is not searched there, nor in ``*.mismatch``,
+            where the evidence of failed verifications lies.
 
     Raises:
         RewriteError: A name leads to no model.
@@ -37,7 +39,11 @@ def find_models(named: Iterable[Path]) -> dict[Path, Path]:
     for one in named:
         if one.is_dir():
             paths = sorted(p for p in one.rglob("*") if p.suffix in cli.MODEL_SUFFIXES)
-            inner = {path: path.relative_to(one) for path in paths if path.is_file()}
+            inner = {
+                path: path.relative_to(one)
+                for path in paths
+                if path.is_file() and not _is_written(path, one, output)
+            }
         elif any(char in str(one) for char in "*?[") and not one.exists():
             root = Path(one.anchor or ".")
             pattern = str(one.relative_to(one.anchor) if one.anchor else one)
@@ -48,6 +54,14 @@ def find_models(named: Iterable[Path]) -> dict[Path, Path]:
             raise RewriteError(f"no .onnx or .onnxtxt file is found in {one}: name another place")
         found |= inner
     return found
+
+
+def _is_written(path: Path, root: Path, output: Path | None) -> bool:
+    """Return whether an earlier command wrote a model below a folder that is searched."""
+    folders = path.relative_to(root).parents
+    if any(folder.suffix == ".mismatch" for folder in folders):
+        return True
+    return output is not None and any((root / folder).samefile(output) for folder in folders[:-1])
 
 
 def run_each(
@@ -94,9 +108,11 @@ def worst(records: Iterable[Record]) -> int:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return the rows of a table as lines, the cells of a column below each other."""
     shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
     return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in shown
     )
 

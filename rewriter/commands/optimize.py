@@ -96,6 +96,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.error(wrong)
         return _USAGE_ERROR
     options.refuse_overwriting(args.report, reads=[args.input, args.output, args.inputs])
+    if args.report is not None:
+        files.require_folder(args.report)
     if not args.dry_run:
         options.refuse_overwriting(args.output, reads=[args.inputs])
         _check_place(args.output, is_folder=args.tensor_io == "triton")
@@ -151,7 +153,8 @@ def _wrong_usage(args: argparse.Namespace) -> str:
     if args.tensor_io == "triton":
         return _wrong_folder(args)
     if args.output == _STDOUT:
-        return ""
+        is_shown = sys.stdout.isatty() and not args.dry_run
+        return "OUT is -, which is the terminal here: send it to a file or a pipe" * is_shown
     known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
     is_device = args.output.exists() and not args.output.is_file()
     if args.output.suffix not in known and not is_device:
@@ -240,12 +243,11 @@ def _check_place(output: Path, *, is_folder: bool = False) -> None:
     if output == _STDOUT or (is_folder and output.is_dir()):
         return
     if output.is_dir():
-        raise RewriteError(f"cannot write {output}: it is a directory; name a file in it")
+        raise RewriteError(f"cannot write {output}: it is a folder; name a file in it")
     if output.exists() and not output.is_file():
         raise RewriteError(f"cannot write {output}: it is not a regular file; name another")
     files.refuse_link(output)
-    if not folder.is_dir():
-        raise RewriteError(f"cannot write {output}: there is no directory {folder}; make it first")
+    files.require_folder(output)
     if not os.access(folder, os.W_OK):
         raise RewriteError(
             f"cannot write {output}: no permission in {folder}; choose another place"

@@ -41,22 +41,29 @@ def deliver_report(report: Report, args: argparse.Namespace, console: Console) -
     for warning in report.warnings if args.quiet else ():
         console.warn(warning)
     if args.report is not None:
-        write_report(report, args.report, console)
+        write_report(report, args, console)
 
 
-def write_report(report: Report, path: Path, console: Console) -> None:
-    """Write a report to a file whose suffix says in which form.
+def write_report(report: Report, args: argparse.Namespace, console: Console) -> None:
+    """Write a report where ``--report`` says; the suffix says in which form.
 
     Raises:
         ModelError: The file cannot be written.
     """
+    path: Path = args.report
     if path.suffix == ".html":
         command = shlex.join(["seqmap", *console.words])
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-        text = report.to_html(command=command, date=date)
+        text = report.to_html(title=_title(args), command=command, date=date)
     else:
         text = report.to_json() if path.suffix == ".json" else report.to_markdown()
     files.write(text.encode(), path)
+
+
+def _title(args: argparse.Namespace) -> str:
+    """Return the name of the model file; empty where it is standard input."""
+    (path,) = getattr(args, "models", None) or [args.input]
+    return "" if path == Path("-") else path.name
 
 
 def _report_path(text: str) -> Path:

@@ -56,6 +56,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.error("no model is given; say seqmap run IN, or seqmap run --list-backends")
         return _USAGE_ERROR
     options.refuse_overwriting(args.save, reads=[args.input, args.inputs])
+    if args.save is not None:
+        files.require_folder(args.save)
     with console.progress("reading"):
         model = options.read_model(args.input)
         weights.require(model)
@@ -86,7 +88,7 @@ def _list_backends(console: Console) -> int:
             "reason": reason,
             "devices": list(backend.devices),
         }
-        lacking = {} if reason else _lacking(backend)
+        lacking = {} if reason else backend.lacking_devices
         if lacking:
             record[backend.name]["lacking"] = lacking
         here = ", ".join(device for device in backend.devices if device not in lacking)
@@ -97,15 +99,6 @@ def _list_backends(console: Console) -> int:
         record[name] = {"available": False, "reason": f"a target only: {why}", "devices": []}
         console.say(f"{name:<{width}} a target only: {why}")
     return 0
-
-
-def _lacking(backend: backends.Backend) -> dict[str, str]:
-    """Return the devices that cannot be used here, with the reason; a single one always can."""
-    if len(backend.devices) == 1:
-        return {}
-    named = [device for device in backend.devices if " " not in device]
-    reasons = {device: backend.lacking(device) for device in named}
-    return {device: reason for device, reason in reasons.items() if reason}
 
 
 def _say_placement(placed: backends.Placement, console: Console) -> None:

@@ -112,7 +112,7 @@ def _row(path: Path, record: many.Record) -> tuple[str, ...]:
         if kind in before["by_type"]
     ]
     if not held and before["sequences"]:
-        held = [f"{before['sequences']} sequence operators"]
+        held = [f"{before['sequences']} sequence operator{'s' * (before['sequences'] > 1)}"]
     return (os.fspath(path), ", ".join(held) or "-", told_maps(report), told_left(report))
 
 

@@ -42,7 +42,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         return 2
     if args.output == _STDIN or args.output.is_file():
         raise RewriteError(f"{args.output} is no folder: several models go to a folder")
-    found = many.find_models(args.models)
+    found = many.find_models(args.models, args.output if args.output.is_dir() else None)
     places = list(found.values())
     for place in places:
         if places.count(place) > 1:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rewriter import validation
 from rewriter.budget import Budget
-from rewriter.check_record import Case
+from rewriter.case_record import Case
 from rewriter.commands.console import Console
 from rewriter.models import AnyModel
 from rewriter.proof_record import proof_record

@@ -28,7 +28,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         model = options.read_model(args.input)
     with console.progress("deciding"):
         report = pipeline.explain(model, **options.rewrite_options(args))
-        page = report.to_html()
+        page = report.to_html(title=args.input.name)
     path = Path(tempfile.mkdtemp(prefix="seqmap-")) / f"{args.input.stem}.html"
     files.write(page.encode(), path)
     console.record["page"] = str(path)

@@ -142,5 +142,5 @@ def test_what_is_kept_says_so_and_the_rest_is_fused() -> None:
     decision = rewrite(model_of(body), strategy="fuse", exact=True).report.decisions[0]
     exact = [r for r in decision.reasons if r.code is Code.EXACT]
     assert {r.op_type for r in exact} == {"MatMul", "Mul"}
-    assert decision.form == "2 nodes in 1 loop(s)"
+    assert decision.form == "2 nodes in 1 loop"
     assert decision.notes == []

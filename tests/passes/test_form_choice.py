@@ -15,7 +15,8 @@ from rewriter.pipeline import rewrite
 from rewriter.size_tests import lengths_beyond
 from rewriter.validation import validate
 
-SHAPES, ROWS = "If on equal shapes", "If on equal rows"
+SHAPES = "batched if all shapes are equal"
+ROWS = "batched if shapes differ in the first axis only"
 CHOSEN = {
     "one node": SHAPES,
     "two nodes": SHAPES,
@@ -42,7 +43,7 @@ CHOSEN = {
     "attention": SHAPES,
     "large products": ROWS,
     "normalised rows": ROWS,
-    "softmax of columns": f"{SHAPES}, else on equal rows",
+    "softmax of columns": f"{SHAPES}, else if shapes differ in the first axis only",
     "mean of rows": SHAPES,
     "turned": ROWS,
     "pixels": ROWS,
@@ -72,7 +73,7 @@ def test_every_body_is_named() -> None:
 def test_the_form_that_was_measured_as_fastest(name: str) -> None:
     form, model = chosen(name)
     assert form == CHOSEN[name]
-    assert (lengths_beyond(model) != ()) is form.startswith("If on")
+    assert (lengths_beyond(model) != ()) is form.startswith("batched if")
 
 
 @pytest.mark.parametrize("name", ["four nodes", "gate, ragged", "mean of rows"])

@@ -112,7 +112,7 @@ def test_weights_of_another_input_stand_behind_a_guard() -> None:
     )
     assert found.operators["If"]
     assert [d.verdict for d in found.decisions] == [Verdict.GUARDED]
-    assert found.decisions[0].form == "If on equally long tensors"
+    assert found.decisions[0].form == "batched if the tensors are equally long"
 
 
 @pytest.mark.parametrize("number", [1, 3, 7, 12])
@@ -168,7 +168,7 @@ def chosen_weights(
 def test_weights_chosen_by_their_number(text: str) -> None:
     """What the If asks is what the guard asks, so the fused body reads the weights themselves."""
     found = prove(text, *EVEN, *UNEVEN, *EMPTY, *ODD, opset=18, loops=1)
-    assert [d.form for d in found.decisions] == ["If on equally long tensors"]
+    assert [d.form for d in found.decisions] == ["batched if the tensors are equally long"]
     feeds = [{**f, "u": rows(n)} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD) for n in (0, 1, 7)]
     assert same(model(text, opset=18), found.model, *feeds) >= (30 if TWENTY in text else 3)
 

@@ -15,11 +15,11 @@ from tests.programs.judge import MODES, judge, mode_of
 from tests.programs.nodes_alone import nodes_alone
 from tests.programs.programs import Program, draw_program
 
-SOME = range(40)
-MANY = range(100, 4100)
+SOME = range(12)
+MANY = range(12, 4012)
 CHUNK = 20
 WRONG_AT_FIRST = (60152, 60503, 60736, 60749, 61456, 700726, 700729, 702104)
-COVERED = range(300)
+COVERED = range(80)
 FEATURES = (
     *(f"opset {n}" for n in range(11, 27)),
     *(f"type {n}" for n in ("float16", "float32", "float64", "int8", "int16", "int32", "int64")),
@@ -72,7 +72,7 @@ def test_the_seeds_cover_the_features() -> None:
     found: Counter[str] = Counter()
     for seed in COVERED:
         found.update(draw_program(seed).features.keys())
-    assert [f for f in FEATURES if found[f] < 3] == []
+    assert [f for f in FEATURES if not found[f]] == []
     assert {mode_of(seed) for seed in COVERED} == set(MODES)
 
 

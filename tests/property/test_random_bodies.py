@@ -15,7 +15,9 @@ from tests.property.coverage import coverage
 from tests.property.judge import STRATEGIES, judge, program_for
 from tests.property.programs import COUNTS, draw_program
 
-SOME = range(200)
+SOME = range(32)
+MORE = range(32, 200)
+COVERED = range(200)
 MANY = range(200, 12200)
 """Of these each is rewritten by one strategy, in turn."""
 WRONG_AT_FIRST = (
@@ -63,6 +65,12 @@ def test_a_random_body_comes_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("seeds", _chunks(MORE), ids=_name)
+def test_more_random_bodies_come_out_right(seeds: range) -> None:
+    _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
+
+
 def test_bodies_that_came_out_wrong_at_first() -> None:
     _judge(WRONG_AT_FIRST)
 
@@ -75,7 +83,7 @@ def test_many_random_bodies_come_out_right(seeds: range) -> None:
 
 @pytest.fixture(scope="module")
 def covered() -> dict[str, Counter[str]]:
-    return coverage(draw_program(seed) for seed in SOME)
+    return coverage(draw_program(seed) for seed in COVERED)
 
 
 def test_the_seeds_cover_the_families(covered: dict[str, Counter[str]]) -> None:

@@ -136,6 +136,14 @@ class TestRegistry:
         with pytest.raises(BackendError, match=message):
             run(RELU, {"x": np.float32([1])}, backend="nope")
 
+    def test_a_device_is_no_backend(self):
+        message = "no backend 'cuda'; it is a device: backend='onnxruntime', device='cuda'; say"
+        with pytest.raises(BackendError, match=message):
+            open_session(RELU, "cuda")
+
+    def test_short_names(self):
+        assert run(RELU, {"x": np.float32([1])}, backend="ort")["y"] == 1
+
     def test_backend_that_is_not_installed(self, monkeypatch):
         monkeypatch.setattr(runtime.importlib.util, "find_spec", lambda name: None)
         backend = BACKENDS["onnxruntime"]

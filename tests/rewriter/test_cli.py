@@ -98,9 +98,9 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("place", "message"),
         [
-            ("none/out.onnx", "there is no directory"),
-            ("folder", "it is a directory"),
-            ("rows.onnx/out.onnx", "there is no directory"),
+            ("none/out.onnx", "there is no folder"),
+            ("folder", "it is a folder"),
+            ("rows.onnx/out.onnx", "there is no folder"),
             ("/dev/null", "it is not a regular file"),
         ],
         ids=["no directory", "a directory", "below a file", "a device"],
@@ -133,7 +133,7 @@ class TestBadInput:
     def test_unwritable_report(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
         report = tmp_path / "none" / "report.md"
         assert seqmap("explain", rows, "--report", report) == 1
-        assert f"cannot write {report}: no such file" in capsys.readouterr().err
+        assert f"cannot write {report}: there is no folder" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("words", "message"),

@@ -47,6 +47,16 @@ class TestNames:
         with pytest.raises(RewriteError, match=r"no .onnx or .onnxtxt file is found in"):
             find_models([folder / "*.pb"])
 
+    def test_what_was_written_is_not_read_again(self, folder: Path) -> None:
+        for name in ("rows.onnx.mismatch/before.onnx", "out/rows.onnx", "deep/out.onnx"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(b"")
+        named = [path.as_posix() for path in find_models([folder], folder / "out").values()]
+        assert named == ["deep/out.onnx", "deep/ragged.onnx", "plain.onnxtxt", "rows.onnx"]
+
+    def test_wide_letters_take_two_columns(self) -> None:
+        assert aligned([("\u6a21\u578b", "a"), ("abcde", "b")]) == "\u6a21\u578b   a\nabcde  b"
+
     def test_rows_are_aligned(self) -> None:
         assert aligned([("a", "bb"), ("ccc", "\x1b")]) == "a    bb\nccc  \\x1b"
 
@@ -131,6 +141,15 @@ class TestExplainMany:
 
 
 class TestStreams:
+    def test_a_terminal_is_no_place_for_a_model(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        assert seqmap("optimize", rows, "-") == 2
+        printed = capsys.readouterr()
+        assert "OUT is -, which is the terminal here: send it to a file or a pipe" in printed.err
+        assert "written" not in printed.err
+
     def test_a_model_from_stdin_to_stdout(
         self,
         rows: Path,
@@ -245,7 +264,9 @@ class TestItself:
         assert seqmap("doctor") == 0
         printed = capsys.readouterr().out
         assert printed.startswith("no problem is found\npython ")
-        assert "\nonnxruntime " in printed
+        (line,) = (one for one in printed.splitlines() if one.startswith("onnxruntime "))
+        assert line.split(" on ")[1].startswith("cpu")
+        assert "coreml" not in line
 
     def test_doctor_sees_two_wheels_of_one_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         known = {"onnxruntime": "1", "onnxruntime-gpu": "1"}

@@ -365,11 +365,13 @@ class TestFiles:
         [
             pytest.param(
                 {},
-                "has no input 'xs': add an array in__xs__len or in__xs__0",
+                "has no input 'xs': add an array in__xs__len or in__xs__0; it holds nothing",
                 id="missing-sequence",
             ),
             pytest.param(
-                {"in__xs__len": np.int64(0)}, "has no input 'x': add an array in__x", id="missing"
+                {"in__xs__len": np.int64(0)},
+                "has no input 'x': add an array in__x; it holds in__xs__len",
+                id="missing",
             ),
             pytest.param(
                 {"in__xs__len": np.int64(0), "in__x": np.zeros(1), "in__z": np.zeros(1)},
@@ -400,8 +402,13 @@ class TestFiles:
 
     def test_not_an_npz_file(self, tmp_path):
         (tmp_path / "text.npz").write_text("no")
-        with pytest.raises(RewriteError, match=r"text\.npz is not a readable npz file of plain"):
+        with pytest.raises(RewriteError, match=r"text\.npz is not an npz file: write one"):
             read_feeds(tmp_path / "text.npz", model("float[1] x"))
+
+    def test_objects_are_no_arrays(self, tmp_path):
+        np.savez(tmp_path / "o.npz", in__x=np.array([{}], dtype=object))
+        with pytest.raises(RewriteError, match=r"o\.npz holds Python objects: give arrays of"):
+            read_feeds(tmp_path / "o.npz", model("float[1] x"))
 
     def test_one_array_is_no_feed(self, tmp_path):
         np.save(tmp_path / "x.npy", np.zeros(1))
@@ -433,21 +440,29 @@ class TestChecked:
             ),
             pytest.param(
                 {"xs": np.zeros((2, 3), np.float32)},
-                "input 'xs' is no list; give a list of float arrays",
+                "input 'xs' is no list; give a list of float32 arrays",
                 id="no-list",
             ),
             pytest.param(
-                {"x": [np.float32([1])]}, "input 'x' is a list; give one float array", id="a-list"
+                {"x": [np.float32([1])]},
+                "input 'x' is a list; give one float32 array",
+                id="a-list",
             ),
-            pytest.param({"x": None}, "input 'x' is None; give one float array", id="none"),
+            pytest.param(
+                {"x": np.zeros((2, 1), np.float32)},
+                "input 'x' has shape [2,1] and is declared as [M]: give such a shape, or correct the "
+                "type where the model is made",
+                id="shape",
+            ),
+            pytest.param({"x": None}, "input 'x' is None; give one float32 array", id="none"),
             pytest.param(
                 {"x": np.zeros(1)},
-                "input 'x' is of type float64; give one float array",
+                "input 'x' is of type float64; give one float32 array",
                 id="element-type",
             ),
             pytest.param(
                 {"xs": [np.zeros((1, 3), np.float32), np.zeros((1, 3), np.int32)]},
-                "input 'xs', element 1, is of type int32; give a list of float arrays",
+                "input 'xs', element 1, is of type int32; give a list of float32 arrays",
                 id="element-type-in-a-sequence",
             ),
         ],
@@ -460,8 +475,8 @@ class TestChecked:
     @pytest.mark.parametrize(
         ("name", "message"),
         [
-            ("x", "input 'x' is missing; give one float array"),
-            ("xs", "input 'xs' is missing; give a list of float arrays"),
+            ("x", "input 'x' is missing; give one float32 array"),
+            ("xs", "input 'xs' is missing; give a list of float32 arrays"),
         ],
     )
     def test_missing(self, name, message):
@@ -535,5 +550,5 @@ def test_a_tuple_is_a_sequence_too():
         check = rewriter.validate(SUMS, SUMS, inputs=[given])
         assert [case.verdict for case in check.cases] == ["equal"]
         assert check.ok == bool(xs)  # no body runs for no elements
-    with pytest.raises(RewriteError, match="input 'b' is a list; give one float array"):
+    with pytest.raises(RewriteError, match="input 'b' is a list; give one float32 array"):
         rewriter.run(SUMS, {"xs": [ONES], "b": (1.0, 1.0)})

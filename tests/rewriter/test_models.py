@@ -375,12 +375,17 @@ def test_a_link_stays_and_what_it_leads_to_too(tmp_path):
     assert leftovers(tmp_path) == ["m.onnx", "store"]
 
 
+def test_an_address_is_no_file():
+    with pytest.raises(ModelError, match=r"^https://a\.b/m\.onnx is an address: download"):
+        load("https://a.b/m.onnx")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("folder", "cannot write {}: it is a folder"),
-        ("missing/m.onnx", "cannot write {}: no such file or directory"),
-        ("file/m.onnx", "cannot write {}: not a directory"),
+        ("missing/m.onnx", "cannot write {0}: there is no folder {0.parent}; make it first"),
+        ("file/m.onnx", "cannot write {0}: there is no folder {0.parent}; make it first"),
         ("pipe", "cannot write {}: it is not a regular file"),
     ],
     ids=lambda value: value,

@@ -66,6 +66,8 @@ class Page(html.parser.HTMLParser):
 
 
 def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
+    titled = Page(decided().to_html(title="a<b.onnx")).text
+    assert "seqmap: a<b.onnx" in titled
     page = Page(decided().to_html(command="seqmap explain a<b", date="2026-01-01"))
     for told in (
         "a|b <c>",

@@ -91,3 +91,17 @@ def test_inputs_too_large_to_be_drawn(
     assert seqmap("optimize", source, out, "--input-shape", f"w={size},4") == 1
     assert "give inputs with --inputs" in capsys.readouterr().err
     assert seqmap("optimize", source, out, "--input-shape", f"w={size},4", "--no-verify") == 0
+
+
+def test_a_call_that_does_not_fit_says_how_it_may_be_meant() -> None:
+    call: Any = rewriter.optimize
+    with pytest.raises(TypeError, match=r"optimize\(\) .*: all but the model are keyword argum"):
+        call("m.onnx", "fuse")
+    with pytest.raises(TypeError, match="'stategy'; did you mean 'strategy'"):
+        call("m.onnx", stategy="fuse")
+
+
+def test_no_sequence_inputs() -> None:
+    model = onnx.parser.parse_model(f"{HEADER} g (float[N] x) => (float[N] y) {{ y = Relu(x) }}")
+    with pytest.raises(rewriter.RewriteError, match="no sequence input of the model; it has none"):
+        rewriter.optimize(model, uniform=["x"])

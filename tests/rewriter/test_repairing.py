@@ -189,7 +189,7 @@ class TestForms:
         result = rewriter.rewrite(parsed(RAGGED), strategy="fuse", verify=True)
         assert repairs_of(result) == [("ragged", "guarded")]
         (decision,) = result.report.decisions
-        assert (decision.verdict, decision.form) == ("guarded", "If on equal shapes")
+        assert (decision.verdict, decision.form) == ("guarded", "batched if all shapes are equal")
 
     def test_guarded_becomes_expanded(self, break_rules: Callable[..., None]) -> None:
         break_rules("Softsign")

@@ -16,6 +16,7 @@ from rewriter.model_facts import (
     count_operators,
     model_facts,
 )
+from rewriter.python_words import in_python
 from rewriter.report import Report
 from rewriter.report_parts import Loading, Unreached
 
@@ -110,7 +111,8 @@ HEADLINE = "holds 1 SequenceMap, 1 Loop; target tensorrt and loop-free not reach
 
 def test_text_has_the_answer_then_a_line_for_each_map_and_its_reasons_below() -> None:
     warnings = "warnings:\n  opset 27 is new\n"
-    assert decided().to_text() == str(decided()) == HEADLINE + MAPS + PROMISES + warnings + LEFT
+    assert decided().to_text() == HEADLINE + MAPS + PROMISES + warnings + LEFT
+    assert str(decided()) == in_python(decided().to_text())
 
 
 def test_verbose_text_has_assumptions_sizes_and_operators() -> None:
@@ -192,6 +194,10 @@ def test_text_of_a_model_without_maps() -> None:
     assert UNTOUCHED.to_text(verbose=True).startswith(f"{line}no maps, nothing to do\nmodel:\n")
 
 
+def made(verdict: Verdict) -> Decision:
+    return Decision("m", "SequenceMap", verdict)
+
+
 PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repairs": []}
 
 
@@ -205,8 +211,19 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
         ({"given_loading": Loading("rt 1", "loaded")}, "holds 1 SequenceMap; rewritten: no loop"),
         ({"loading": Loading("rt 1", "loaded")}, "now loads, no loop, 1 sequence operator; not v"),
         ({"loading": Loading("x", "not loaded")}, "; now no loop, 1 sequence operator; not verif"),
-        ({"after": OperatorCounts({"Scan": 1})}, "rewritten: 1 loop, no sequence; not verified"),
-        ({"after": OperatorCounts({"Loop": 2})}, "rewritten: 2 loops, no sequence; not verified"),
+        ({"after": OperatorCounts({"Scan": 1})}, "rewritten: batched, 1 loop, no sequence; not"),
+        ({"after": OperatorCounts({"Loop": 2})}, "rewritten: batched, 2 loops, no sequence;"),
+        (
+            {"after": OperatorCounts({"Loop": 2}), "decisions": [made(Verdict.GUARDED)]},
+            "rewritten: batched for enough samples of fitting shapes, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [made(Verdict.FUSED), made(Verdict.KEPT), made(Verdict.FUSED)],
+            },
+            "rewritten: 2 batched, 1 kept as given; not",
+        ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
         ({"verification": PROOF}, "; verified on 7 of 8 inputs"),
         ({"verification": {**PROOF, "repairs": [{}]}}, "on 7 of 8 inputs, 1 map repaired"),
@@ -220,7 +237,7 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
 )
 def test_the_headline(changes: dict[str, Any], expected: str) -> None:
     before, after = OperatorCounts({"SequenceMap": 1}), OperatorCounts({"SplitToSequence": 1})
-    report = Report([Decision("m", "SequenceMap", Verdict.FUSED)], before, after)
+    report = Report([made(Verdict.FUSED)], before, after)
     assert expected in dataclasses.replace(report, **changes).headline
 
 

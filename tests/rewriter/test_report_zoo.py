@@ -24,7 +24,6 @@ SAMPLE = (
     "ragged_two_axes",
     "seqmap_outer_scope_onnx4892",
     "ts_rnn_negative",
-    "ts_zip_matmul_badshapes",
 )
 OPTIONS: dict[str, dict[str, Any]] = {
     "auto": {},

@@ -411,7 +411,8 @@ def test_target_error_names_the_first_and_counts_the_others() -> None:
     report = Report([], counts, counts, target="tensorrt", require=("loop-free",), blocked=entries)
     error = TargetError(report)
     assert error.report is report
-    assert str(error) == (
+    assert str(error) == error.on_command_line().replace("--tensor-io", "tensor_io=True")
+    assert error.on_command_line() == (
         "target tensorrt and loop-free not reached: split (SplitToSequence): target tensorrt "
         "rules out SplitToSequence (and 1 more, see the report); may help: use --tensor-io, or "
         "stack or concatenate the elements in the model"

@@ -13,7 +13,7 @@ import pytest
 
 import rewriter
 from rewriter.backends import BACKENDS, Backend, BackendError, PlacementError
-from rewriter.check_record import Case
+from rewriter.case_record import Case
 from rewriter.trial import load_at_target
 from rewriter.validation import Check, validate
 from tests.rewriter.cli_models import HEADER, PLAIN, ROWS, last_line, seqmap, write

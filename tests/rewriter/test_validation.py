@@ -66,7 +66,9 @@ class TestVerdicts:
         assert not check.ok
         assert check.mismatch.description == "length 5 ragged"
         assert check.max_abs_error > 0
-        assert check.summary.startswith("differs on length 5 ragged: on reference, output 'ys'[")
+        assert check.summary.startswith(
+            "differs on length 5 ragged: on the evaluator, output 'ys'["
+        )
 
     def test_defined_only_after_is_reported_apart(self):
         check = validate(JOIN, JOIN_ALL)
@@ -75,7 +77,7 @@ class TestVerdicts:
         assert verdicts(check)[3] == "defined only after"
         assert "the sequence is empty" in check.cases[3].message
         assert check.verified == 7
-        assert check.summary.endswith("; 1 defined only after the rewrite")
+        assert check.summary.endswith("; on 1 only the new model runs")
 
     def test_defined_only_after_proves_nothing(self):
         check = validate(JOIN, JOIN_ALL, inputs={"xs": []})
@@ -264,6 +266,21 @@ class TestFeeds:
         assert check.ok, check.summary
         assert seen.count((0, 2)) == 1
 
+    def test_a_feed_on_which_no_body_runs_is_tried_once(self, monkeypatch):
+        seen = []
+        run_apart = runtime._run_apart
+        monkeypatch.setattr(
+            runtime, "_run_apart", lambda *given: seen.append(given) or run_apart(*given)
+        )
+        recurrence = model(
+            "(float[N,2] x, float[2] first) => (float[2] last)",
+            "last = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] e) => (float[2] n) "
+            "{ s = Add(h, e) n = Tanh(s) }> (first, x)",
+        )
+        check = validate(recurrence, recurrence)
+        assert check.ok, check.summary
+        assert len(seen) == 2  # before and after
+
     def test_inputs_that_onnxruntime_accepts_are_better(self):
         # The evaluator repeats an initial state of one sample, which onnxruntime refuses.
         lstm = model(
@@ -345,6 +362,15 @@ class TestEngines:
         assert {c.engine for c in check.cases} == {"onnxruntime on the plain expansion"}
         wrong = validate(gelu, RELU)
         assert wrong.mismatch.engine == "onnxruntime on the plain expansion"
+
+    def test_the_remedy_for_an_operator_that_no_engine_knows(self):
+        foreign = mapped("my.own.Foo", HEADER.replace("]>", ', "my.own" : 1]>'))
+        check = validate(foreign, rewrite(foreign).model)
+        assert not check.ok
+        remedy = "define my.own.Foo for the evaluator in a file given with --rules, or skip this"
+        assert remedy in check.summary
+        assert "--inputs" not in check.summary
+        assert "and import what defines it, or leave out verify=True" in str(check)
 
     def test_the_reference_judges_what_onnxruntime_does_not_know(self):
         relu = onnx.parser.parse_model(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rewriter.check_record import ALONE, ENGINES_DIFFER, Case, Verdict
+from rewriter.case_record import ALONE, ENGINES_DIFFER, Case, Verdict
 from rewriter.validation import Check
 
 BOTH = "reference and onnxruntime"
@@ -37,7 +37,7 @@ def test_who_judged(cases: list[Case], expected: str) -> None:
         ([case()], "largest difference from the model before 1.0e-07"),
         (
             [case(), case("defined only after"), case("before fails")],
-            "; 1 defined only after the rewrite; on 1 the model before fails",
+            "; on 1 only the new model runs; on 1 the model as given fails",
         ),
         (
             [case(message=f"{ENGINES_DIFFER}output 'y'[0]: 1 and 2")],

@@ -1,45 +1,12 @@
-"""The verification and the placement in a report: lines and rows."""
+"""A predicted placement in words."""
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["feed_rows", "placement_lines", "proof_lines"]
-
-
-_TITLES = ("feed", "verdict", "judged by", "largest difference")
-
-
-def proof_lines(record: Mapping[str, Any]) -> list[str]:
-    """Return what the feeds amount to, the repaired maps, and the budget."""
-    repairs = [
-        f"repaired: {one['path']} is {one['form']}, since it differed on {one['shown_by']}: "
-        f"{one['message']}"
-        for one in record["repairs"]
-    ]
-    budget = record["budget"]
-    size = f"{budget['bytes'] / 2**20:.0f} MB"
-    limit = f"budget: {budget['seconds']:g} s and {size}, {record['skipped']} feeds skipped"
-    return [record["summary"], *repairs, limit]
-
-
-def feed_rows(record: Mapping[str, Any]) -> list[Sequence[str]]:
-    """Return a table of the feeds, its titles first."""
-    return [_TITLES, *(_row(case) for case in record["cases"])]
-
-
-def _row(case: Mapping[str, Any]) -> Sequence[str]:
-    error = case["max_abs_error"]
-    shown = "not finite" if error is None else f"{error:.1e}"
-    is_compared = case["verdict"] in ("equal", "differs")
-    verdict = case["verdict"]
-    if verdict == "equal" and not case["ran_body"]:
-        verdict = "equal, no body ran"
-    engine = case["engine"].replace("reference", "the evaluator")
-    return (case["description"], verdict, engine, shown if is_compared else "")
-
+__all__ = ["placement_lines"]
 
 Record = Mapping[str, Any]
 _SHOWN = 12

@@ -20,7 +20,7 @@ import onnxsim
 import onnxslim
 
 import rewriter
-from rewriter.report import count_operators
+from rewriter.operator_counts import count_operators
 
 __all__ = ["MODELS", "TOOLS", "outcome", "table"]
 

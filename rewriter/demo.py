@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 
 from rewriter.backends import BACKENDS, BackendError, Session, open_session
+from rewriter.operator_counts import OperatorCounts
 from rewriter.pipeline import rewrite
-from rewriter.report import OperatorCounts
 from rewriter.validation import Check, validate
 
 __all__ = ["DemoOutcome", "demo", "image_feeds", "model_files", "show"]

@@ -13,12 +13,11 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
-from rewriter import external_data, files, graphsurgeon, protos, structure, weights
+from rewriter import external_data, files, graphsurgeon, protos, weights
 from rewriter.bounds import check_bounds
 from rewriter.errors import ModelError, ModelWarning
 from rewriter.fields import check_fields
-from rewriter.sequence_types import mend_sequences
+from rewriter.model_copies import clone
 
 __all__ = [
     "AnyModel",
@@ -31,7 +30,6 @@ __all__ = [
     "give",
     "load",
     "save",
-    "share",
     "take",
 ]
 
@@ -91,7 +89,7 @@ def take(model: AnyModel) -> Taken:
     if isinstance(model, ir.Model):
         for tensor in weights.external_tensors(model):
             external_data.check_tensor(tensor)
-        return Taken(_clone(model), ModelKind.IR, folder_of(model), model)
+        return Taken(clone(model), ModelKind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
         proto = graphsurgeon.to_proto(model)
         _check_message(proto)
@@ -234,70 +232,3 @@ def _check_message(
     check_fields(proto, name)
     check_bounds(proto, name)
     external_data.check_message(proto, folder)
-
-
-def _clone(model: ir.Model) -> ir.Model:
-    """Copy a model so that nothing done to the copy shows in the original.
-
-    ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
-    an initializer, would reach the original.
-    """
-    structure.check_model(model)
-    try:
-        clone = model.clone()
-    except Exception as error:
-        raise ModelError(
-            f"the model cannot be copied: {protos.one_line(protos.root(error))}; where a node "
-            "reads what comes after it, sort the graph with model.graph.sort()"
-        ) from error
-    clone.meta.update(model.meta)
-    for graph in all_graphs(clone):
-        for value in {*graph.inputs, *graph.initializers.values()}:
-            _own_declaration(value)
-            value.const_value = _own_tensor(value.const_value)
-        for node in graph:
-            for value in node.outputs:
-                _own_declaration(value)
-                value.const_value = None  # a note of some earlier analysis, shared by clones
-    mend_sequences(clone)
-    return clone
-
-
-def share(model: ir.Model) -> ir.Model:
-    """Copy a working copy of a model; weights stay where they are, and are not read.
-
-    Args:
-        model: What `take` gave; changing the new copy does not change it.
-    """
-    clone = model.clone()
-    clone.meta.update(model.meta)
-    for graph in all_graphs(clone):
-        for value in {*graph.inputs, *graph.initializers.values()}:
-            _own_declaration(value)
-            value.const_value = _shared_tensor(value.const_value)
-        for node in graph:
-            for value in node.outputs:
-                _own_declaration(value)
-    return clone
-
-
-def _shared_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
-    """Return a tensor of the same numbers with a name of its own."""
-    if isinstance(tensor, ir.serde.TensorProtoTensor):
-        return ir.LazyTensor(lambda: tensor, tensor.dtype, tensor.shape, name=tensor.name)
-    return copy.copy(tensor)
-
-
-def _own_declaration(value: ir.Value) -> None:
-    """Give a value a type of its own; a negative dimension is one that is not known."""
-    value.type = None if value.type is None else copy.deepcopy(value.type)
-    if value.shape is not None and any(isinstance(d, int) and d < 0 for d in value.shape):
-        value.shape = ir.Shape(None if isinstance(d, int) and d < 0 else d for d in value.shape)
-
-
-def _own_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
-    if isinstance(tensor, ir.serde.TensorProtoTensor):
-        proto = onnx.TensorProto()
-        proto.CopyFrom(tensor.raw)
-        return ir.serde.TensorProtoTensor(proto)
-    return copy.copy(tensor)

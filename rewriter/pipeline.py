@@ -5,44 +5,36 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack, overload
 
 import onnx
 import onnx_ir as ir
 
-from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
-from passes.decisions import Decision, Verdict
-from passes.errors import RewriteError
-from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
-from passes.names import make_names_unique
-from passes.tensors.io import Refusal, TensorIo
-from passes.unread import drop_initializers, unread_initializers
+from passes.ceilings import Ceiling, mark_ceilings
+from passes.tensors.io import TensorIo
 from rewriter import protos
-from rewriter.checking import check, require_valid
-from rewriter.left_loops import with_built_sequences, with_left_loops
+from rewriter.checking import check
+from rewriter.model_copies import share
 from rewriter.model_facts import model_facts
-from rewriter.models import AnyModel, ModelError, Taken, give, load, share, take
+from rewriter.models import AnyModel, ModelError, Taken, give, load, take
+from rewriter.operator_counts import count_operators
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
-from rewriter.order import passes_for
 from rewriter.pictures import pictures, regions_given
-from rewriter.placement.placing import off_device, place
-from rewriter.placement.predict import PredictedPlacement
+from rewriter.placement.placing import place
 from rewriter.proving import prove
-from rewriter.report import OperatorCounts, Report, Unreached, count_operators
+from rewriter.report import Report
 from rewriter.result import Result
 from rewriter.rule_files import load_plugins
-from rewriter.targets import TargetError, check_target, version_warnings
+from rewriter.run_passes import OnPass, PassWork, run_passes
+from rewriter.targets import TargetError
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
-from rewriter.uniform_inputs import sequence_sources, with_named_inputs
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M")
-OnPass = Callable[[str, ir.Model], None]
 
 
 @overload
@@ -140,7 +132,7 @@ def _run(
     before, spent, facts = count_operators(model), options.spent(model), model_facts(model)
     regions = regions_given(model)
     given = _copy_to_try(model, before.total)
-    work = _rewrite(model, options, lambda: take(taken.original).model, on_pass)
+    work = run_passes(model, options, lambda: take(taken.original).model, on_pass)
     checked = _check(model, taken.original)
     return Report(
         decisions=tuple(work.decisions),
@@ -172,83 +164,7 @@ def _copy_to_try(model: ir.Model, count: int) -> ir.Model | None:
         return None
 
 
-@dataclasses.dataclass
-class _Work:
-    """What the passes said of a model that they rewrote."""
-
-    decisions: list[Decision] = dataclasses.field(default_factory=list)
-    blocked: list[Unreached] = dataclasses.field(default_factory=list)
-    assumptions: list[str] = dataclasses.field(default_factory=list)
-    warnings: list[str] = dataclasses.field(default_factory=list)
-    placement: PredictedPlacement | None = None
-
-
-def _rewrite(
-    model: ir.Model,
-    options: Options,
-    given: Callable[[], ir.Model],
-    on_pass: OnPass | None = None,
-    level: int = logging.INFO,
-) -> _Work:
-    """Run the passes that the options ask for.
-
-    Args:
-        model: The model; it is changed.
-        options: What is asked.
-        given: Returns a copy of the model as given.
-        on_pass: Called with the name of each pass and the model after it.
-        level: How loudly passes and times are logged.
-    """
-    forget_paths(all_nodes(model))
-    record_paths(node_paths(model))
-    spent, sources = options.spent(model), sequence_sources(model)
-    unread = unread_initializers(model)
-    work, declined, refused = _Work(), dict[str, Decision](), list[Refusal]()
-    counted = count_operators(model)
-    for one in passes_for(options, model):
-        start = time.perf_counter()
-        result = _apply(one, model, given)
-        declined |= getattr(one, "declined", {})
-        refused.extend(getattr(one, "refused", ()))
-        work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
-        work.decisions.extend(
-            d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
-            for d in getattr(one, "decisions", ())
-        )
-        work.warnings.extend(getattr(one, "warnings", ()))
-        name, seconds = type(one).__name__, time.perf_counter() - start
-        if logger.isEnabledFor(level):
-            counts, counted = counted, count_operators(model)
-            changed = _changed(counts, counted) if result.modified else "nothing changed"
-            logger.log(level, "%s: %.4f s, %s", name, seconds, changed)
-        if on_pass is not None:
-            on_pass(name, model)
-    clear_ceilings(model)
-    make_names_unique(model)
-    drop_initializers(model, unread)
-    decisions = with_built_sequences(_final(work.decisions, model), model)
-    decisions = with_left_loops(decisions, model, options.strategy)
-    work.decisions = with_named_inputs(decisions, sources, options.promises.uniform)
-    options.promises.write(model)
-    target, required = options.target, tuple(options.require)
-    work.warnings += version_warnings(model, target)
-    work.blocked = check_target(model, target, required, refused, work.decisions, spent)
-    if "on-device" in required and (found := place(model, options.row)):
-        work.placement = found
-        work.blocked += off_device(found)
-    forget_paths(all_nodes(model))
-    return work
-
-
-def _changed(before: OperatorCounts, after: OperatorCounts) -> str:
-    """Say by how many nodes of each operator two models differ."""
-    one, other = before.by_type, after.by_type
-    differences = {kind: other.get(kind, 0) - one.get(kind, 0) for kind in {**one, **other}}
-    changed = [f"{kind} {n:+d}" for kind, n in sorted(differences.items()) if n]
-    return ", ".join(changed) or "changed, with as many nodes of each operator"
-
-
-def _outcome(work: _Work) -> Outcome:
+def _outcome(work: PassWork) -> Outcome:
     return Outcome(work.decisions, frozenset((left.node, left.op_type) for left in work.blocked))
 
 
@@ -257,37 +173,10 @@ def _try(model: ir.Model, options: Options) -> Outcome | None:
     copy = share(model)
     try:
         options.check_promises(copy)
-        return _outcome(_rewrite(copy, options, lambda: share(model), level=logging.DEBUG))
+        return _outcome(run_passes(copy, options, lambda: share(model), level=logging.DEBUG))
     except Exception as error:
         logger.debug("tried in vain: %s", error)
         return None
-
-
-def _apply(
-    one: ir.passes.InPlacePass, model: ir.Model, given: Callable[[], ir.Model]
-) -> ir.passes.PassResult:
-    """Run a pass; what it stumbles over in a model that is not valid is the model's fault."""
-    try:
-        return one(model)
-    except RewriteError:
-        raise
-    except Exception:
-        require_valid(given())
-        raise
-
-
-def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
-    """Leave out what was said of Loops that a later decision took away."""
-    left = set(node_paths(model).values())
-    final: list[Decision] = []
-    for i, decision in enumerate(decisions):
-        later = {other.path for other in decisions[i + 1 :]}
-        if decision.verdict is Verdict.KEPT and (
-            decision.path in later or decision.path not in left
-        ):
-            continue
-        final.append(decision)
-    return final
 
 
 def _check(model: ir.Model, original: AnyModel) -> list[str]:

@@ -2,80 +2,29 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import html
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import onnx_ir as ir
-
 from passes.decisions import Decision, Verdict
 from passes.promises import Promises
-from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import TensorIo
 from rewriter import render, render_html
 from rewriter.bench_record import Bench
+from rewriter.decision_record import decision_record, promises_record
 from rewriter.headline import headline
 from rewriter.loading import Loading
 from rewriter.model_facts import ModelFacts
+from rewriter.operator_counts import OperatorCounts
 from rewriter.pictures import Picture
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.printable import json_text
 from rewriter.python_words import in_python
-from rewriter.remedies import HasRemedies, Remedies, still_open, without_options
+from rewriter.remedies import HasRemedies, Remedies, without_options
 
-__all__ = [
-    "LOOP_OPERATORS",
-    "OperatorCounts",
-    "Report",
-    "Unreached",
-    "count_operators",
-]
-
-LOOP_OPERATORS = frozenset({"Loop", "Scan", "SequenceMap"})
-
-
-@dataclasses.dataclass(frozen=True)
-class OperatorCounts:
-    """How many nodes of every operator a model holds, subgraphs and functions included.
-
-    Attributes:
-        by_type: Count by operator type, ``domain::type`` outside of the default domain; sorted
-            by name.
-    """
-
-    by_type: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        """The number of nodes."""
-        return sum(self.by_type.values())
-
-    @property
-    def sequences(self) -> int:
-        """The number of nodes that make, read or map a sequence."""
-        return self._count(SEQUENCE_OPERATORS)
-
-    @property
-    def loops(self) -> int:
-        """The number of Loop, Scan and SequenceMap nodes."""
-        return self._count(LOOP_OPERATORS)
-
-    def _count(self, op_types: frozenset[str]) -> int:
-        return sum(count for op_type, count in self.by_type.items() if op_type in op_types)
-
-
-def count_operators(model: ir.Model) -> OperatorCounts:
-    """Count the nodes of the main graph, of every subgraph and of every model-local function."""
-    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
-    counter = collections.Counter(
-        f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        for graph in graphs
-        for node in graph.all_nodes()
-    )
-    return OperatorCounts(dict(sorted(counter.items())))
+__all__ = ["Report", "Unreached"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,13 +157,13 @@ class Report:
             "reached": self.reached,
             "nothing_to_do": self.nothing_to_do,
             "remedies_tried": self.remedies.tried,
-            "maps": [_decision_dict(d, self.spent, self.remedies) for d in self.decisions],
+            "maps": [decision_record(d, self.spent, self.remedies) for d in self.decisions],
             "given": self.given.to_dict() | {"loading": _loading_dict(self.given_loading)},
             "new": self.new.to_dict(),
             "assumptions": list(self.assumptions),
-            "promises": _promises_dict(self.promises),
+            "promises": promises_record(self.promises),
             "tensor_io": self.tensor_io.to_dict(),
-            "operators": {"before": _counts_dict(self.before), "after": _counts_dict(self.after)},
+            "operators": {"before": self.before.to_dict(), "after": self.after.to_dict()},
             "unreached": [dataclasses.asdict(left) for left in self.unreached],
             "warnings": list(self.warnings),
             "loading": _loading_dict(self.loading),
@@ -285,47 +234,5 @@ def _with_tried(left: Unreached, remedies: Remedies) -> Unreached:
     return dataclasses.replace(left, remedy=", or ".join(ways))
 
 
-def _decision_dict(decision: Decision, spent: Sequence[str], remedies: Remedies) -> dict[str, Any]:
-    return {
-        "path": decision.path,
-        "op_type": decision.op_type,
-        "verdict": decision.verdict.value,
-        "form": decision.form,
-        "reasons": [
-            {
-                "code": reason.code.value,
-                "node": reason.node,
-                "op_type": reason.op_type,
-                "detail": reason.detail or reason.code.meaning,
-                "remedy": without_options(reason.remedy)
-                if remedies.tried
-                else still_open(reason.remedy, spent),
-                "dependents": list(reason.dependents),
-            }
-            for reason in decision.reasons
-        ],
-        "remedies": [remedy.to_dict() for remedy in remedies.maps.get(decision.path, ())],
-        "assumptions": list(decision.assumptions),
-        "notes": list(decision.notes),
-    }
-
-
 def _loading_dict(loading: Loading | None) -> dict[str, Any] | None:
     return None if loading is None else loading.to_dict()
-
-
-def _promises_dict(promises: Promises) -> dict[str, Any]:
-    return {
-        "uniform": sorted(promises.uniform),
-        "input_shapes": {name: list(dims) for name, dims in sorted(promises.input_shapes.items())},
-        "trust_types": promises.trust_types,
-    }
-
-
-def _counts_dict(counts: OperatorCounts) -> dict[str, Any]:
-    return {
-        "total": counts.total,
-        "sequences": counts.sequences,
-        "loops": counts.loops,
-        "by_type": dict(sorted(counts.by_type.items())),
-    }

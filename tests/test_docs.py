@@ -23,7 +23,8 @@ from benchmarks import comparison, pictures, screenshots
 from passes.decisions import Code
 from rewriter import cli
 from rewriter.bench_record import Bench, BenchRow
-from rewriter.report import OperatorCounts, Report
+from rewriter.operator_counts import OperatorCounts
+from rewriter.report import Report
 from tests.rewriter.test_page import walk
 from tests.rewriter.test_report import decided
 

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from rewriter.report import OperatorCounts
+from rewriter.operator_counts import OperatorCounts
 
 MEGABYTE = 1 << 20
 MOST_MEMORY = 300 * MEGABYTE

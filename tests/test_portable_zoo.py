@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from rewriter import cli, models
-from rewriter.report import count_operators
+from rewriter.operator_counts import count_operators
 
 MODELS = pathlib.Path(__file__).parents[1] / "models"
 PATHS = {

@@ -16,8 +16,8 @@ from rewriter import cli
 from rewriter.backends import BackendError, open_session, run
 from rewriter.compare import compare
 from rewriter.feeds import read_expected, read_feeds
+from rewriter.operator_counts import count_operators
 from rewriter.pipeline import Strategy, rewrite
-from rewriter.report import count_operators
 
 MODELS = pathlib.Path(__file__).parents[1] / "models"
 TEXT = sorted((MODELS / "text").glob("*.onnxtxt"))

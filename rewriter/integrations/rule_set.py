@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxscript.rewriter import RewriteRule, RewriteRuleSet
 
 from passes.eliminate import EliminateSequencesPass
-from rewriter.report import count_operators
+from rewriter.operator_counts import count_operators
 
 __all__ = ["SequenceRules"]
 

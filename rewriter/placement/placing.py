@@ -10,8 +10,9 @@ from passes.typing import TypeValuesPass
 from rewriter import protos
 from rewriter.backends.optimized_graph import before_placement
 from rewriter.backends.session import BackendError
+from rewriter.model_copies import share
 from rewriter.model_facts import model_facts
-from rewriter.models import folder_of, share
+from rewriter.models import folder_of
 from rewriter.placement.kernel_table import KernelTable, load_table
 from rewriter.placement.predict import HostNode, PredictedPlacement, predict
 from rewriter.report import Unreached

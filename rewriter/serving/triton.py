@@ -17,6 +17,7 @@ from passes.errors import RewriteError
 from passes.names import make_names_unique
 from passes.tensors.io import PassedSequence, TensorIo
 from rewriter import files, models, protos
+from rewriter.model_copies import share
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 
@@ -66,7 +67,7 @@ def for_triton(model: ir.Model, name: str) -> tuple[ir.Model, str]:
         RewriteError: Triton cannot batch it.
     """
     passed = TensorIo.read(model)
-    copy = protos.from_proto(protos.to_proto(models.share(model)))
+    copy = protos.from_proto(protos.to_proto(share(model)))
     _refuse(copy, passed)
     builder = Builder("triton")
     lines = [f'name: "{name}"', 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]

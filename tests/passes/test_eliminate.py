@@ -14,7 +14,7 @@ import pytest
 from passes.eliminate import EliminateSequencesPass
 from rewriter.backends import BackendError, open_session
 from rewriter.compare import compare
-from rewriter.report import count_operators
+from rewriter.operator_counts import count_operators
 from tests.passes.invariants import apply
 from tests.passes.sequence_chains import Chain
 

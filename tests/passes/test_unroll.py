@@ -16,7 +16,7 @@ from passes.sequences.unrolled import MOST_NODES
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
 from rewriter.compare import compare
-from rewriter.report import count_operators
+from rewriter.operator_counts import count_operators
 from tests.passes.invariants import apply
 from tests.passes.sequence_chains import Chain
 

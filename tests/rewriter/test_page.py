@@ -16,7 +16,8 @@ import pytest
 import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.bench_record import Bench, BenchRow
-from rewriter.report import OperatorCounts, Report
+from rewriter.operator_counts import OperatorCounts
+from rewriter.report import Report
 from tests.rewriter.test_report import FOLDED, decided
 
 MODELS = Path(__file__).parents[2] / "models"

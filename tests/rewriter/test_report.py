@@ -11,8 +11,9 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.promises import Promises
 from rewriter.loading import Loading
 from rewriter.model_facts import ModelFacts, bytes_text, model_facts
+from rewriter.operator_counts import OperatorCounts, count_operators
 from rewriter.python_words import in_python
-from rewriter.report import OperatorCounts, Report, Unreached, count_operators
+from rewriter.report import Report, Unreached
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 18, "local" : 1]>

@@ -12,8 +12,9 @@ import onnx_ir as ir
 import pytest
 
 from passes.graphs import all_nodes
-from rewriter import models, pipeline, tried_remedies
+from rewriter import models, pipeline, run_passes, tried_remedies
 from rewriter.candidates import candidates
+from rewriter.model_copies import share
 from rewriter.options import Options
 from rewriter.pipeline import explain, optimize, rewrite
 from rewriter.targets import TargetError
@@ -172,7 +173,7 @@ def test_what_fails_is_no_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("a pass fails")
 
     report = explain(parse(RAGGED), strategy="fuse")
-    monkeypatch.setattr(pipeline, "passes_for", fail)
+    monkeypatch.setattr(run_passes, "passes_for", fail)
     assert report.remedies.maps == {}
 
 
@@ -204,7 +205,7 @@ def test_copies_to_try_on_share_the_weights() -> None:
     model = onnx.parser.parse_model(HEADER + "g (float[2] x) => (float[2] y) { y = Add (x, w) }")
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(2, np.float32), "w"))
     taken = models.take(model).model
-    shared = models.share(taken)
+    shared = share(taken)
     one, other = (m.graph.initializers["w"] for m in (taken, shared))
     assert one.const_value is not None
     assert isinstance(other.const_value, ir.LazyTensor)

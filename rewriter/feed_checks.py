@@ -15,7 +15,7 @@ from rewriter import models
 from rewriter.input_specs import InputSpec, input_specs
 from rewriter.tensor_io import check_elements, feeds_as_lists
 
-__all__ = ["InputCheck", "as_feeds", "check_feeds"]
+__all__ = ["InputCheck", "as_feeds", "check_feeds", "told_unlike"]
 
 
 def as_feeds(inputs: object) -> dict[str, Any]:
@@ -50,6 +50,24 @@ def check_feeds(model: Any, feeds: Mapping[str, Any], promises: Promises | None 
             declared, has another element type, or breaks a promise.
     """
     InputCheck(models.take(model).model, promises)(feeds)
+
+
+def told_unlike(model: Any, feeds: Mapping[str, Any]) -> str:
+    """Say which element of a sequence is not as the model declares; empty where there is none.
+
+    Such an element is no error by itself: exporters write the shape of the first example.
+    """
+    for spec in input_specs(models.take(model).model, Promises()):
+        given = feeds.get(spec.name)
+        if not spec.is_sequence or spec.dims is None or not isinstance(given, list):
+            continue
+        for number, item in enumerate(given):
+            if not _fits(shape := np.shape(item), spec.dims):
+                return (
+                    f"element {number} of {spec.name!r} has shape {_text(shape)} and is declared "
+                    f"as {_text(spec.dims)}"
+                )
+    return ""
 
 
 class InputCheck:

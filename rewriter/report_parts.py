@@ -82,8 +82,10 @@ def with_tried(left: Unreached, remedies: Remedies) -> Unreached:
     """Offer of the options in a remedy those that were tried, before what else can be done."""
     if left.code == "refused":
         return left
-    tried = map(str, remedies.nodes.get((left.node, left.op_type), ()))
-    ways = [*tried, *filter(None, [without_options(left.remedy)])]
+    tried = [str(one) for one in remedies.nodes.get((left.node, left.op_type), ())]
+    others = without_options(left.remedy)
+    is_other = bool(others) and not (tried and others.startswith("nothing"))
+    ways = [*tried, *[others] * is_other]
     return dataclasses.replace(left, remedy=", or ".join(ways))
 
 

@@ -34,7 +34,7 @@ from rewriter.backends.session import (
     PlacingSession,
     Session,
 )
-from rewriter.feed_checks import as_feeds, check_feeds
+from rewriter.feed_checks import as_feeds, check_feeds, told_unlike
 from rewriter.feed_files import read_feeds
 from rewriter.tensor_io import TensorSession
 
@@ -261,4 +261,10 @@ def run(
     feeds = read_feeds(inputs, taken) if from_file else as_feeds(inputs)
     check_feeds(taken, feeds)
     weights.require(taken)
-    return open_session(model, backend, device).run(feeds)
+    session = open_session(model, backend, device)
+    try:
+        return session.run(feeds)
+    except BackendError as error:
+        if unlike := told_unlike(taken, feeds):
+            raise BackendError(f"{error}; {unlike}: is that meant?", error.is_limit) from error
+        raise

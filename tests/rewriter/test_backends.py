@@ -26,6 +26,9 @@ DOUBLE = onnx.parser.parse_model(
     "z = Neg(w) }"
 )
 FEEDS = {"xs": [np.float32([1, 2]), np.float32([3])], "w": np.float32([4])}
+JOIN_NOTHING = onnx.parser.parse_model(
+    f"{HEADER} g (seq(float[N]) xs) => (float[M] y) {{ y = ConcatFromSequence <axis = 0> (xs) }}"
+)
 RELU = onnx.parser.parse_model(f"{HEADER} g (float[N] x) => (float[N] y) {{ y = Relu(x) }}")
 
 
@@ -135,6 +138,18 @@ class TestRegistry:
         message = "there is no backend 'nope'; say one of reference, onnxruntime"
         with pytest.raises(BackendError, match=message):
             run(RELU, {"x": np.float32([1])}, backend="nope")
+
+    def test_a_failure_names_an_element_of_another_rank(self):
+        model = onnx.parser.parse_model(
+            f"{HEADER} g (seq(float[H,W]) xs) => (seq(float[W,H]) ys) {{ ys = SequenceMap (xs) "
+            "<body = b (float[H,W] x) => (float[W,H] y) { y = Transpose <perm = [1, 0]> (x) }> }"
+        )
+        feeds = {"xs": [np.zeros((2, 3), np.float32), np.zeros(3, np.float32)]}
+        message = r"element 1 of 'xs' has shape \[3\] and is declared as \[H,W\]: is that meant"
+        with pytest.raises(BackendError, match=message):
+            run(model, feeds)
+        with pytest.raises(BackendError, match="fails"):
+            run(JOIN_NOTHING, {"xs": []})
 
     def test_a_device_is_no_backend(self):
         message = "no backend 'cuda'; it is a device: backend='onnxruntime', device='cuda'; say"

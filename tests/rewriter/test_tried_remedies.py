@@ -222,3 +222,14 @@ def test_candidates_differ(graph: str, strategy: Any) -> None:
     changes = [sorted((k, str(v)) for k, v in one.changes.items()) for one in found]
     assert all(changes.count(one) == 1 for one in changes)
     assert len({one.text for one in found}) == len(found)
+
+
+def test_nothing_is_no_way_beside_one_that_was_tried() -> None:
+    scan = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[N,2] x, float[2] first) => (float[2] last) {
+          last = Scan <num_scan_inputs = 1, body = b (float[2] h, float[2] e) => (float[2] n)
+            { s = Add(h, e) n = Tanh(s) }> (first, x) }"""
+    report = explain(onnx.parser.parse_model(scan), require="loop-free")
+    assert report.unreached[0].remedy == (
+        "--input-shape x=N,2 with numbers for N (tried: target reached)"
+    )

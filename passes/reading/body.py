@@ -48,7 +48,8 @@ class LoopReading:
         behind: What operators behind the map compute.
         trips: The number of iterations.
         shaped: Carried values that must keep their shape.
-        first: The map that computes rows which this one reads; its tensors have no producer yet.
+        earlier: The maps that compute rows which this one reads, in order; their tensors have no
+            producer yet.
     """
 
     site: MapSite
@@ -58,7 +59,12 @@ class LoopReading:
     behind: Sequence[CarriedResult]
     trips: Trips
     shaped: frozenset[ir.Value] = frozenset()
-    first: LoopReading | None = None
+    earlier: Sequence[LoopReading] = ()
+
+    @property
+    def maps(self) -> list[LoopReading]:
+        """All maps in the order in which they run, this one last."""
+        return [*self.earlier, self]
 
 
 class BodyWriter:

@@ -1080,13 +1080,6 @@ def test_a_sum_of_sums() -> None:
     prove(pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z"), *map(feeds, LENGTHS))
 
 
-def test_a_sum_of_sums_that_is_read_stays() -> None:
-    text = pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z")
-    text = text.replace("float d2) {", "float d2, float y) {  y = Tanh (d)", 1)
-    text = text.replace("float r2)", "float r2, float[T] ys)").replace("r, r2 =", "r, r2, ys =")
-    assert kept(text).codes == ["recurrence"]
-
-
 LISTED = f"""g (seq(float[?]) xs, float[4] b) => (float[4] r) {{ {SCALARS}
     n = SequenceLength (xs)
     r = Loop (TRIPS, t, b) <body = step (int64 i, bool cond, float[4] s)

@@ -175,6 +175,8 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
     if vector is None or start is None or end is None or step is None:
         return None
+    if start.number is not None and start == end:
+        return ()
     if numbers is not None and None not in (start.number, end.number, step.number):
         return numbers[start.number : end.number : step.number] if step.number else None
     if step.number != 1 or evaluator.is_inside(vector) or (end - start).number != 1:

@@ -17,7 +17,7 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import is_nonnegative
 
-__all__ = ["find_joined"]
+__all__ = ["find_joined", "formed"]
 
 _REDUCTIONS = {"Add": "add", "Sum": "add", "Sub": "add", "Mul": "mul"}
 """The reduction of a scatter that each operator is; for Max and Min it may lose a NaN."""
@@ -42,7 +42,7 @@ def find_joined(
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    joins = operator(_formed(updates, body), body)
+    joins = operator(formed(updates, body), body)
     if joins is None or joins.op_type not in _REDUCTIONS:
         return None
     path = path_through(joins, dependent_values(body, inner))
@@ -52,7 +52,7 @@ def find_joined(
     if read is None:
         return None
     if evaluator.rank(read) == 0:
-        read = _formed(read, body)
+        read = formed(read, body)
     elif evaluator.rank(joins.outputs[0]) != evaluator.rank(read):
         return None
     if not _reads(skip_identities(read), columns, inner, body, evaluator):
@@ -64,7 +64,7 @@ def find_joined(
     return delta, _REDUCTIONS[joins.op_type], nodes
 
 
-def _formed(value: ir.Value, body: ir.Graph) -> ir.Value:
+def formed(value: ir.Value, body: ir.Graph) -> ir.Value:
     """Return what was given another shape."""
     value = skip_identities(value)
     node = operator(value, body)
@@ -84,7 +84,7 @@ def _reads(
     """Whether a value is what stands at one place: ``s[i]``, or ``s[i, j]``, or ``s[i][j]``."""
     for at in range(len(columns), 0, -1):
         node = operator(value, body)
-        if node is None or node.op_type != "Gather" or node.attributes.get_int("axis", 0):
+        if node is None or node.op_type != "Gather" or node.attributes.get_int("axis", 0) != 0:
             return False
         whole, index = (None if v is None else skip_identities(v) for v in node.inputs)
         if whole is None or index is None:

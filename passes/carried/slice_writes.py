@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from passes.carried.columns import Column, find_columns
 from passes.carried.pattern import added, dependent_values, operator
-from passes.carried.read_place import find_joined
+from passes.carried.read_place import find_joined, formed
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import TRIP, Linear
@@ -83,6 +83,8 @@ def find_slice_write(
             return None
         value, reduction, negated = joins
         nodes += negated
+    elif rank == len(columns):
+        value = formed(updates, body)
     else:
         value = _unshaped(updates, body)
     made = rest.cell(value, broadcasts=reduction != "none")

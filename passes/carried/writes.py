@@ -13,7 +13,7 @@ from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_valu
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.decisions import Code
-from passes.graphs import is_default_domain
+from passes.graphs import constant_value, is_default_domain, subgraphs
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -196,6 +196,29 @@ def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | 
 
 def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
     """Return a coordinate that all places have in common and that grows with the iterations."""
+    node = indices.producer()
+    if node is None or not is_default_domain(node) or node.op_type not in ("Concat", "If"):
+        return _column_of(indices, evaluator)
+    if node.op_type == "If":
+        return _of_branches(node, list(node.outputs).index(indices), evaluator)
+    is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
+    parts = node.inputs if is_last else ()
+    numbers = [None if part is None else _one_number(part, evaluator) for part in parts]
+    grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
+    return next(grows, None) or _column_of(indices, evaluator)
+
+
+def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
+    """Return the coordinate that places of whichever branch have in common."""
+    yielded = [branch.outputs[at] for _, branch in subgraphs(node)]
+    arrays = [constant_value(value) for value in yielded]
+    given = [v for v, a in zip(yielded, arrays, strict=True) if a is None or a.size]
+    found = {_shared_coordinate(value, evaluator) for value in given}
+    return found.pop() if len(found) == 1 else None
+
+
+def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return such a coordinate of places that are known number by number."""
     numbers = evaluator.of(indices)
     places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
     for column in zip(*(place for place in places or () if place is not None), strict=True):

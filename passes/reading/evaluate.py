@@ -29,6 +29,7 @@ class Evaluator:
         known: What is known beforehand; nothing else is asked of these values.
         through_floats: Whether a number that is no constant was cast to a float.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
+        outer: Values that are the same in all iterations, and what each is outside of them.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Evaluator:
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
         self.in_range: list[tuple[Linear, Linear]] = []
+        self.outer: dict[ir.Value, ir.Value] = {}
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""
@@ -144,15 +146,15 @@ class Evaluator:
 
     def rank(self, value: ir.Value | None) -> int | None:
         """Return the rank of a value, if known."""
-        return None if value is None else self._typing.rank(value)
+        return None if value is None else self._typing.rank(self.outside(value))
 
     def dims(self, value: ir.Value | None) -> tuple[int | str | None, ...] | None:
         """Return the dimensions of a value, if its rank is known."""
-        return None if value is None else self._typing.dims(value)
+        return None if value is None else self._typing.dims(self.outside(value))
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the element type of a value, if known."""
-        return None if value is None else self._typing.dtype(value)
+        return None if value is None else self._typing.dtype(self.outside(value))
 
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size, or noted as what it has to be less than."""
@@ -166,10 +168,15 @@ class Evaluator:
 
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
-        return value in self._inside
+        return self.outside(value) in self._inside
+
+    def outside(self, value: ir.Value) -> ir.Value:
+        """Return what a value is outside of the iterations, or the value."""
+        return self.outer.get(value, value)
 
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of a tensor that is the same in all iterations."""
+        tensor = self.outside(tensor)
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

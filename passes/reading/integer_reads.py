@@ -65,6 +65,9 @@ class NumberReader(Protocol):
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
 
+    def outside(self, value: ir.Value) -> ir.Value:
+        """Return what a value is outside of the iterations."""
+
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size."""
 
@@ -147,7 +150,7 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     positions = evaluator.of(node.inputs[1])
     if vector is None or positions is None or axis != 0 or not _is_vector(evaluator, vector):
         return None
-    numbers = evaluator.of(vector)
+    numbers, vector = evaluator.of(vector), evaluator.outside(vector)
     if numbers is not None and all(p.number is not None for p in positions):
         places = [p.number or 0 for p in positions]
         if all(-len(numbers) <= p < len(numbers) for p in places):
@@ -175,6 +178,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
     if vector is None or start is None or end is None or step is None:
         return None
+    vector = evaluator.outside(vector)
     if start.number is not None and start == end:
         return ()
     if numbers is not None and None not in (start.number, end.number, step.number):

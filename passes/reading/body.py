@@ -20,7 +20,7 @@ from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import CarriedResult, Needs, Stage
-from passes.reading.nodes import constant_of, copy_into, passed_on
+from passes.reading.nodes import constant_of, copy_into, is_same_work, passed_on
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.trips import Trips
@@ -208,6 +208,8 @@ class BodyWriter:
         is_safe = isinstance(read, Window) or (isinstance(read, Element) and read.is_whole)
         if given is None or is_safe or runs_anywhere(given, self.typings.proven, _NEWEST):
             return
+        if any(is_same_work(given, other) for other in self.facts.iteration.body):
+            return  # it runs in every iteration as it is
         detail = "it may fail in iterations that do not take its branch"
         raise NotAMapError(Code.CONTROL_FLOW, detail, given)
 

@@ -11,7 +11,7 @@ from passes.graphs import copy_node, is_default_domain, subgraphs, walk_nodes
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 
-__all__ = ["constant_of", "copy_into", "passed_on"]
+__all__ = ["constant_of", "copy_into", "is_same_work", "passed_on"]
 
 
 def copy_into(
@@ -108,3 +108,10 @@ def _numbers(value: ir.Value | None, evaluator: Evaluator) -> list[int] | None:
         return None
     numbers = [n.number for n in found if n.number is not None]
     return numbers if len(numbers) == len(found) else None
+
+
+def is_same_work(one: ir.Node, other: ir.Node) -> bool:
+    """Whether two nodes compute the same of the same operands."""
+    if one.op_identifier() != other.op_identifier() or list(one.inputs) != list(other.inputs):
+        return False
+    return not any(True for _ in subgraphs(one)) and dict(one.attributes) == dict(other.attributes)

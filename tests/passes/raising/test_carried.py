@@ -1225,7 +1225,10 @@ def test_elements_that_some_iterations_insert(name: str, behind: str) -> None:
         ("v = SequenceInsert (s, e, i)", "conditional-append"),
         ("a = SequenceInsert (s, e)  v = SequenceInsert (a, e)", "conditional-append"),
         ("v = SequenceInsert (s, d)", "ragged"),
-        ("a = Compress <axis = 0> (e, pe)  v = SequenceInsert (s, a)", "control-flow"),
+        (
+            "m = Neg (e)  a = Compress <axis = 0> (m, pe)  v = SequenceInsert (s, a)",
+            "control-flow",
+        ),
     ],
 )
 def test_elements_that_are_inserted_otherwise_stay(then: str, code: str) -> None:

@@ -95,7 +95,8 @@ class Evaluator:
         """Return a constant, or a number that no node here computes."""
         array = constant_value(value)
         if array is not None:
-            return _constants(array)
+            is_known = array.ndim < 2 or self._typing.rank(value) == 2
+            return _constants(array) if is_known else None
         dtype, dims = self._typing.dtype(value), self._typing.dims(value)
         if value in self._inside or dtype not in INTEGERS or dims not in ((), (1,)):
             return None
@@ -193,7 +194,7 @@ class Evaluator:
 
 
 def _constants(array: np.ndarray) -> Numbers | None:
-    if array.size > _LARGEST or array.ndim > 1 or array.dtype.kind not in "iubf":
+    if array.size > _LARGEST or array.ndim > 2 or array.dtype.kind not in "iubf":
         return None
     numbers = array.ravel().tolist()
     if any(int(n) != n for n in numbers if np.isfinite(n)) or not np.isfinite(numbers).all():

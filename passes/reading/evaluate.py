@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graphs import constant_value, is_default_domain
-from passes.reading.integer_reads import INTEGERS, Numbers, length_of
+from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
 from passes.typing.value_types import Typing
@@ -178,6 +178,7 @@ class Evaluator:
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of a tensor that is the same in all iterations."""
         tensor = self.outside(tensor)
+        tensor = uncut_along(tensor, axis, self._typing.rank(tensor))
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

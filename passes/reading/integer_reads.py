@@ -21,6 +21,7 @@ __all__ = [
     "size_along",
     "size_number",
     "slice_numbers",
+    "uncut_along",
 ]
 
 Numbers: TypeAlias = tuple[Linear, ...]
@@ -205,6 +206,25 @@ def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if table is None or start is None or end is None or axis not in (0, -2) or not step:
         return None
     return tuple(n for row in table[start:end:step] for n in row)
+
+
+def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
+    """Return a tensor of the same size along an axis, of which others may have been cut."""
+    while (node := tensor.producer()) is not None and is_default_domain(node):
+        if node.op_type not in ("Slice", "Identity") or node.inputs[0] is None:
+            break
+        if node.op_type == "Slice" and not _cuts_others(node, axis, rank):
+            break
+        tensor = node.inputs[0]
+    return tensor
+
+
+def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
+    """Whether a Slice cuts other axes than one, by constants."""
+    axes = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
+    if axes is None or rank is None:
+        return False
+    return axis % rank not in {int(a) % rank for a in axes.reshape(-1)}
 
 
 def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:

@@ -70,3 +70,42 @@ def test_what_a_mask_selects_ends_without_a_loop(name: str) -> None:
     dtype, _, dims = row.partition("[")
     text = HEAD.format(body=body, row=row, result=f"{dtype}[T,{dims}" if dims else f"{dtype}[T]")
     prove(text, *map(feeds, (0, 1, 2, 7, 64)))
+
+
+COLUMNS = """g (float[T,6] x, int64[K] bounds) => (float[N] ys) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    one = Constant <value = int64 {1}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    one1 = Constant <value = int64[1] {1}> ()
+    two1 = Constant <value = int64[1] {2}> ()
+    h = Shape (x)
+    width = Gather <axis = 0> (h, one1)
+    half = Div (width, two1)
+    left = Slice (x, zero1, half, one1)
+    right = Slice (x, half, width, one1)
+    shape = Shape (bounds)
+    all = Gather <axis = 0> (shape, zero)
+    n = Sub (all, one)
+    ys = Loop (n, t) <body = step (int64 i, bool c) => (bool go, float y) {
+        go = Identity (c)
+        j = Add (i, one)
+        from = Gather <axis = 0> (bounds, i)
+        to = Gather <axis = 0> (bounds, j)
+        a = Unsqueeze (from, zero1)
+        b = Unsqueeze (to, zero1)
+        q = Slice (left, a, b, zero1)
+        k = Slice (right, a, b, zero1)
+        p = Mul (q, k)
+        y = ReduceSum <keepdims = 0> (p)
+    }>
+}"""
+
+
+def test_columns_of_one_tensor_are_equally_long() -> None:
+    """No If asks whether they are: a Slice of other columns has the same rows."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((9, 6)).astype(np.float32)
+    some = [np.array([0, 2, 2, 9]), np.array([4]), np.array([1, 3, 8, 9, 9])]
+    found = prove(COLUMNS, *({"x": x, "bounds": one} for one in some))
+    assert [d.form for d in found.decisions] == [""]

@@ -108,4 +108,4 @@ def test_columns_of_one_tensor_are_equally_long() -> None:
     x = rng.standard_normal((9, 6)).astype(np.float32)
     some = [np.array([0, 2, 2, 9]), np.array([4]), np.array([1, 3, 8, 9, 9])]
     found = prove(COLUMNS, *({"x": x, "bounds": one} for one in some))
-    assert [d.form for d in found.decisions] == [""]
+    assert all("equally long tensors" not in d.form for d in found.decisions)

@@ -75,7 +75,7 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     kept = [at for at in range(first) if at not in gone]
     grid = flat.grid
     if len(kept) < first:
-        grid = Grid(ctx.builder, [grid.dims[at] for at in kept])
+        grid = Grid.of_sides(ctx.builder, [grid.side(at) for at in kept], grid.count)
     places = [at for at in range(rank) if at not in gone]
     order = tuple(places.index(at) for at in flat.order if at not in gone)
     tables = tuple(flat.tables[at] for at in kept)

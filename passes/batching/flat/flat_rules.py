@@ -6,8 +6,10 @@ from passes.batching.flat import (
     arranging,
     beside,
     cutting,
+    lines,
     normalizing,
     reducing,
+    regridding,
     row_by_row,
     windowed,
     windows,
@@ -27,6 +29,8 @@ register_flat("Size", arranging.size)
 register_flat("Transpose", arranging.transpose)
 register_flat("Unsqueeze", arranging.unsqueeze)
 register_flat("Squeeze", arranging.squeeze)
+register_flat("Reshape", regridding.reshape, since=5)
+register_flat("Flatten", regridding.flatten)
 register_flat(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceSumSquare",
@@ -34,9 +38,11 @@ register_flat(
 )
 
 # Along an axis of each row.
-register_flat("Softmax LogSoftmax Hardmax", beside.along(-1), since=13)
+register_flat("Softmax LogSoftmax", lines.softmax, rounding=True, since=13)
+register_flat("Hardmax", beside.along(-1), since=13)
 register_flat("LpNormalization TopK", beside.along(-1))
-register_flat("ArgMax ArgMin", beside.along(0, drops=True))
+register_flat("ArgMax ArgMin", lines.position_of_best)
+register_flat("LayerNormalization RMSNormalization", beside.trailing, rounding=True)
 register_flat("Split", beside.along(0), since=13)
 register_flat("Gather", beside.gather)
 

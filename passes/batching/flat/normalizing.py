@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.moves import restacked, rows_again
 from passes.batching.flat.reducing import reduced
-from passes.batching.flat.row_by_row import aligned
+from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.typing import ValueType

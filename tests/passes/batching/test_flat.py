@@ -11,7 +11,7 @@ from passes.batching import table
 from passes.batching.flat import flat_rules
 from passes.decisions import Code
 from rewriter.errors import BackendError
-from tests.passes.batching import test_flat_resize
+from tests.passes.batching import test_flat_resize, test_flat_shapes
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
 
 assert flat_rules
@@ -312,7 +312,7 @@ def test_every_rule_is_proven() -> None:
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
     proven = {
         node.op_type
-        for case in (*CASES, *test_flat_resize.CASES)
+        for case in (*CASES, *test_flat_resize.CASES, *test_flat_shapes.CASES)
         for mapped in case.model.graph.node
         for attribute in mapped.attribute
         for node in attribute.g.node

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
@@ -22,8 +22,9 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
+from passes.typing import ValueType
 
-__all__ = ["flatten", "reshape", "reshape_to_several"]
+__all__ = ["flatten", "regridded", "reshape", "reshape_to_several"]
 
 _OPEN = -1
 """The dimension that takes what the others leave."""
@@ -75,6 +76,18 @@ def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     axis += len(found.sides) if axis < 0 else 0
     before = _as_one(ctx, found.sides[:axis])
     return [_on_sides(ctx, found, [before, _as_one(ctx, found.sides[axis:])])]
+
+
+def regridded(
+    ctx: Context, x: Batched, change: Callable[[Sequence[Side]], Sequence[Side]]
+) -> Batched:
+    """Return flat samples with other dimensions, which follow from those that they have."""
+    found = _elements(ctx, x)
+    sides = change(found.sides)
+    made = _on_sides(ctx, found, sides)
+    dims = tuple(side if isinstance(side, int) else None for side in sides)
+    type_ = ValueType(x.type.type, dims)
+    return dataclasses.replace(x, layout=made.layout, value=made.value, type=type_, flat=made.flat)
 
 
 def _elements(ctx: Context, x: Batched) -> _Elements:

@@ -40,6 +40,7 @@ class _Change:
         is_size: Whether it is a size.
         is_fixed: Whether it is one number for all samples.
         is_one: Whether the results have one size.
+        total: Its new size as a sum, None if nothing is known of it.
     """
 
     position: int
@@ -48,6 +49,7 @@ class _Change:
     is_size: bool
     is_fixed: bool
     is_one: bool = False
+    total: Linear | None = None
 
 
 def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -70,7 +72,8 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     for change, axis in zip(changes, _axes(ctx, node, x.flat, changes), strict=True):
         table = _table(ctx, node, x.flat, axis, mode)
         if not table.is_fixed:
-            table = dataclasses.replace(table, size=Lengths(ctx.builder, table.count).size)
+            size = change.total or Lengths(ctx.builder, table.count).size
+            table = dataclasses.replace(table, size=size)
         tables[change.at] = dataclasses.replace(table, least=_least(ctx, node, operands, change))
     made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
     return [ctx.flat(x.value, made)]
@@ -174,7 +177,8 @@ def _changes(
         else:
             place = ctx.builder.scalar(position)
             amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
-        found.append(_Change(position, at, amount, is_size, is_fixed))
+        kept = total if stretches else None
+        found.append(_Change(position, at, amount, is_size, is_fixed, total=kept))
     if not found:
         raise Decline(Code.NO_RULE, "it changes no axis")
     if is_size and stretches:

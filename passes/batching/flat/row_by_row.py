@@ -19,7 +19,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike
 from passes.decisions import Code, Decline
 
-__all__ = ["broadcasting", "concat", "matrix_rows", "rows"]
+__all__ = ["are_alike", "broadcasting", "matrix_rows", "on_one_grid", "rows"]
 
 
 def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -32,7 +32,7 @@ def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     reads_first = _is_read(operands) or _may_fail_elsewhere(ctx, node, operands)
     if _have_one_shape(operands) and reads_first:
         return restacked(ctx, node, operands)
-    given, flat = _on_one_grid(ctx, operands, reads_first=reads_first)
+    given, flat = on_one_grid(ctx, operands, reads_first=reads_first)
     inputs = [None if x is None else aligned(ctx, x, flat) for x in given]
     new = ctx.same(node, inputs)
     return [ctx.flat(out.value, flat) for out in new]
@@ -50,6 +50,11 @@ def _is_read(operands: Sequence[Operand]) -> bool:
     )
 
 
+def are_alike(flats: Sequence[FlatSamples]) -> bool:
+    """Whether all samples are read alike off rows that lie alike."""
+    return all(_is_alike(flats[0], other) for other in flats)
+
+
 def _is_alike(one: FlatSamples, other: FlatSamples) -> bool:
     """Whether samples are read alike off rows that lie alike."""
     return (
@@ -65,7 +70,7 @@ def _may_fail_elsewhere(ctx: Context, node: ir.Node, operands: Sequence[Operand]
     return not are_plain and not is_total(node, ctx.opset, ctx.type_of)
 
 
-def _on_one_grid(
+def on_one_grid(
     ctx: Context, operands: Sequence[Operand], *, reads_first: bool
 ) -> tuple[list[Operand], FlatSamples]:
     """Return operands whose flat ones lie alike, row for row.
@@ -118,20 +123,4 @@ def matrix_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     (new,) = ctx.same(node, [x.value, other.value])
     if other.rank == 1:
         flat = dataclasses.replace(flat, order=flat.order[:-1])
-    return [ctx.flat(new.value, flat)]
-
-
-def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Concat of flat samples along an axis behind the grid."""
-    if any(x is None or x.flat is None for x in operands):
-        raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")
-    if _have_one_shape(operands) and _is_read(operands):
-        return restacked(ctx, node, operands)
-    given, flat = _on_one_grid(ctx, operands, reads_first=_is_read(operands))
-    rank = len(flat.order)
-    at = flat.order[int(ctx.attribute(node, "axis", 0)) % rank]
-    if at < flat.grid.rank:
-        raise Decline(Code.RAGGED, "it joins along an axis that differs in size")
-    axis = at - flat.grid.rank + 1
-    (new,) = ctx.same(node, [None if x is None else x.value for x in given], {"axis": axis})
     return [ctx.flat(new.value, flat)]

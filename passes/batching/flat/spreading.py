@@ -20,7 +20,16 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 
-__all__ = ["aligned", "spread_alike", "spread_out"]
+__all__ = [
+    "aligned",
+    "are_equal",
+    "in_their_order",
+    "on_first",
+    "sides_of",
+    "spread_alike",
+    "spread_out",
+    "spread_to",
+]
 
 
 def spread_out(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -36,8 +45,8 @@ def spread_alike(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operan
     Raises:
         Decline: They are not proven to fit.
     """
-    given = [_laid(ctx, x) for x in operands]
-    sides = _broadcast_sides([_sides(x) for x in given if x is not None])
+    given = in_their_order(ctx, operands)
+    sides = _broadcast_sides([sides_of(x) for x in given if x is not None])
     flat = _on_sides(ctx, sides)
     return [
         x if x is None or x.flat is None else _spread(ctx, x, sides, flat) for x in given
@@ -57,12 +66,13 @@ def _broadcast_sides(several: Sequence[Sequence[Side]]) -> list[Side]:
             known = found[axis]
             if known == 1 or side == 1:
                 found[axis] = side if known == 1 else known
-            elif not _are_equal(known, side):
+            elif not are_equal(known, side):
                 raise Decline(Code.RAGGED, "its operands are not proven to have the same sizes")
     return found
 
 
-def _are_equal(one: Side, other: Side) -> bool:
+def are_equal(one: Side, other: Side) -> bool:
+    """Whether two dimensions are one number for each sample, by proof."""
     if isinstance(one, Lengths) and isinstance(other, Lengths):
         return one.equal(other)
     return one == other
@@ -75,6 +85,25 @@ def _on_sides(ctx: Context, sides: Sequence[Side]) -> FlatSamples:
     return FlatSamples(grid, tuple(range(len(sides))), (None,) * behind)
 
 
+def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
+    """Return samples expanded to dimensions, some of which differ from sample to sample."""
+    (laid,) = in_their_order(ctx, [x])
+    assert laid is not None
+    sides = _broadcast_sides([sides_of(laid), wanted])
+    flat = _on_sides(ctx, sides)
+    rows = _spread(ctx, laid, sides, flat).value
+    numbers = [side for side in sides[flat.grid.rank :] if isinstance(side, int)]
+    if numbers:
+        head = ctx.shape(rows, 0, 1)
+        rows = ctx.op("Expand", [rows, ctx.op("Concat", [head, ctx.ints(*numbers)], {"axis": 0})])
+    return ctx.flat(rows, flat)
+
+
+def in_their_order(ctx: Context, operands: Sequence[Operand]) -> list[Operand]:
+    """Return packed operands as flat ones, and flat ones in the order of their axes."""
+    return [_laid(ctx, x) for x in operands]
+
+
 def _laid(ctx: Context, x: Operand) -> Operand:
     """Return a packed operand as a flat one, and a flat one in the order of its axes."""
     if x is None or not (x.is_packed or x.is_flat):
@@ -85,7 +114,12 @@ def _laid(ctx: Context, x: Operand) -> Operand:
     return Batched(x.layout, rows, x.type, x.stage, x.rounding, flat=flat)
 
 
-def _sides(x: Batched) -> list[Side]:
+def sides_of(x: Batched) -> list[Side]:
+    """Return the dimensions of samples; flat ones lie in order.
+
+    Raises:
+        Decline: One is not known, of samples that are not flat.
+    """
     flat = x.flat
     grid = [] if flat is None else [flat.grid.side(at) for at in range(flat.grid.rank)]
     rest = x.dims[len(grid) :]
@@ -97,9 +131,9 @@ def _sides(x: Batched) -> list[Side]:
 
 def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) -> Batched:
     """Return samples, which lie in order, read at all places of a result."""
-    own, first = _sides(x), len(sides) - len(_sides(x))
+    own, first = sides_of(x), len(sides) - len(sides_of(x))
     count = flat.grid.rank - first
-    source, rows = _on_first(ctx, x, own, count)
+    source, rows = on_first(ctx, x, own, count)
     if own[:count] != list(sides[: flat.grid.rank]) or first:
         samples = flat.grid.rows.samples
         at = ctx.op("Gather", [source.base, samples], {"axis": 0})
@@ -114,7 +148,7 @@ def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) 
     return Batched(x.layout, rows, x.type, x.stage, x.rounding, flat=flat)
 
 
-def _on_first(ctx: Context, x: Batched, own: Sequence[Side], count: int) -> tuple[Grid, ir.Value]:
+def on_first(ctx: Context, x: Batched, own: Sequence[Side], count: int) -> tuple[Grid, ir.Value]:
     """Return samples with so many of their axes as those of a grid."""
     assert x.flat is not None
     grid = x.flat.grid

@@ -205,7 +205,7 @@ class FusedBody:
         x = self._collected(value, self.walk.read(value))
         if x.flat is not None:
             x = self._of_flat(builder, x, result)
-        if x.is_flat and result.kind != "stacked":
+        if x.is_flat and result.kind == "sequence":
             return write_flat(builder, x, self.walk.opset)
         whole = self._whole(builder, x, result)
         splits_all = self._ends_as_tensor

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk, WalkOptions
@@ -200,11 +201,19 @@ def _can_give(result: MapResult, x: Batched) -> bool:
             return True
         if result.kind == "stacked":
             return True  # that they are alike is checked when the model runs
-        axis = x.flat.ragged_axis
-        if axis is not None and result.kind == "concatenated":
-            return result.axis in (axis, axis - len(x.flat.order))
+        if result.kind == "concatenated":
+            return _can_join(result, x.flat)
         return result.kind == "sequence" and x.dtype is not None
     return not x.is_packed or is_in_place(result, x)
+
+
+def _can_join(result: MapResult, flat: FlatSamples) -> bool:
+    """Whether flat samples are joined along the one axis along which they differ, or beside all.
+
+    That they are alike where they have to be is checked when the model runs.
+    """
+    axis = result.axis % len(flat.order)
+    return not flat.is_ragged(axis) or flat.ragged_axis == axis
 
 
 def _why_apart(node: ir.Node, options: WalkOptions) -> Reason:

@@ -15,6 +15,7 @@ from passes.inline import InlineMapFunctionsPass
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
+from passes.runtimes.table import DEFECTS
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.tensors.finish import FinishTensorIoPass
@@ -41,8 +42,10 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OldFormsPass())
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
-    # Every model is verified on onnxruntime, whatever its target.
+    # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
+    if options.row.name == "portable":
+        runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
     authored = Authored(model)
     passes.append(SidestepDefectsPass(runtimes, authored))

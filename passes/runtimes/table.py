@@ -27,6 +27,7 @@ from passes.runtimes import (
     reshapes,
     scans,
     sequences,
+    signs,
 )
 from passes.runtimes.types import Types
 
@@ -232,5 +233,14 @@ DEFECTS: tuple[Defect, ...] = (
         early_reads.expanded_to_its_shape,
         _pin("openvino-what-an-if-yields"),
         stays=True,
+    ),
+    Defect(
+        "iree-bytes-from-floats",
+        "iree",
+        "3.13.0",
+        ("Cast",),
+        signs.is_byte_of_a_float,
+        signs.by_way_of_integers,
+        _pin("iree-bytes-from-floats"),
     ),
 )

@@ -139,6 +139,8 @@ class Grid:
     @recorded
     def rows(self) -> Lengths:
         """How many rows each sample has."""
+        if self.rank == 1 and isinstance(self.dims[0], ir.Value):
+            return self.lengths(0)
         area = self.column(0)
         for axis in range(1, self.rank):
             area = self._builder.op("Mul", [area, self.column(axis)])

@@ -41,6 +41,8 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
     flat = x.flat
     assert flat is not None and flat.ragged_axis is not None
     axis = flat.ragged_axis
+    if flat.sampler is None and (lines := _as_lines(ops, x, flat, axis)) is not None:
+        return lines
     size = flat.size(flat.order[axis])
     value = as_stacked(ops, x)
     rank = len(flat.order)
@@ -57,6 +59,29 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
         back = [(order[1:].index(a + 1)) for a in range(rank)]
         rows = ops.op("Transpose", [rows], {"perm": back})
     lengths = Lengths(ops.builder, size, size=flat.dimension(axis))
+    return dataclasses.replace(
+        x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
+    )
+
+
+def _as_lines(ops: Operators, x: Batched, flat: FlatSamples, axis: int) -> Batched | None:
+    """Return `as_packed` row by row, so that a sample without rows reads none.
+
+    Returns:
+        The packed samples, None where the size of another axis is not known.
+    """
+    rank = len(flat.order)
+    perm = [axis, *(a for a in range(rank) if a != axis)]
+    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[a] for a in perm))
+    order = tuple(flat.order[a] for a in perm)
+    turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
+    if known_from(turned) > 1:
+        return None
+    rows, made = in_order(ops, turned)
+    if axis:
+        back = [perm.index(a) for a in range(rank)]
+        rows = ops.op("Transpose", [rows], {"perm": back})
+    lengths = made.grid.rows
     return dataclasses.replace(
         x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
     )

@@ -180,3 +180,19 @@ def test_a_dimension_that_may_have_a_meaning() -> None:
     for image, number in zip(images, (-1, 0, -1, 0), strict=True):
         image[0, 0] = number
     prove_flat(case, feeds=[images])
+
+
+def test_an_image_of_which_nothing_is_left() -> None:
+    """It is empty, and reads no row of a neighbour in order to be."""
+    text = (
+        numbers("t", 14)
+        + numbers("a", -6)
+        + numbers("b", 7)
+        + numbers("k", 0)
+        + "c = CenterCropPad <axes = [1]> (x, t) s = Slice (c, a, b, k) y = Neg (s)"
+    )
+    case = FlatCase("", text, result="float[h,14,3]")
+    rng = np.random.default_rng(0)
+    for sizes in ([(14, 5)], [(14, 5), (10, 9)], [(10, 9), (14, 5), (13, 2)]):
+        images = [rng.random((*size, 3), np.float32) for size in sizes]
+        prove_flat(case, feeds=[images])

@@ -13,6 +13,7 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.flat.spreading import spread_out
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
@@ -115,10 +116,13 @@ def broadcasting_rows(
     """Numpy broadcasting in which one length meets itself, size 1, or nothing.
 
     What is stacked is repeated for each row of its sample. Where one length meets a number of
-    rows, all samples have this number, or one row.
+    rows, all samples have this number, or one row. Two lengths along two axes are those of a
+    sample that differs along both.
     """
-    lengths = lengths_of(operands)
     given = [x for x in operands if x is not None]
+    if ctx.takes_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
+        return spread_out(ctx, node, operands)
+    lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)
     size = fixed_length(given, place) if len(given) == len(operands) else None
     if size is not None:

@@ -157,6 +157,53 @@ class SemSegPostprocess(nn.Module):
         return maps
 
 
+class ImagesNormalized(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.485, 0.456, 0.406]))
+        self.register_buffer("spread", torch.tensor([0.229, 0.224, 0.225]))
+
+    def forward(self, images: list[Tensor]) -> list[Tensor]:
+        found: list[Tensor] = []
+        for image in images:
+            x = image.float() / 255.0 - self.mean[:, None, None]
+            found.append(x / self.spread[:, None, None])
+        return found
+
+
+class ImagesStatistics(nn.Module):
+    def forward(self, images: list[Tensor]) -> Tensor:
+        found: list[Tensor] = []
+        for image in images:
+            mean, most = image.mean(dim=[1, 2]), image.amax(dim=[1, 2])
+            found.append(torch.cat([mean, most, image.flatten(1).std(dim=1, unbiased=False)]))
+        return torch.stack(found)
+
+
+class ImagesSoftArgmax(nn.Module):
+    """Where the heat of each map lies, as the heads of pose estimators have it."""
+
+    def forward(self, images: list[Tensor]) -> Tensor:
+        found: list[Tensor] = []
+        for heat in images:
+            k, h, w = heat.shape[0], heat.shape[1], heat.shape[2]
+            p = nn.functional.softmax(heat.reshape(k, -1), dim=1).reshape(k, h, w)
+            y = (p.sum(dim=2) * torch.arange(h, dtype=torch.float32)).sum(dim=1)
+            x = (p.sum(dim=1) * torch.arange(w, dtype=torch.float32)).sum(dim=1)
+            found.append(torch.stack([x, y], dim=1))
+        return torch.stack(found)
+
+
+class ImagesPyramid(nn.Module):
+    def forward(self, small: list[Tensor], large: list[Tensor]) -> Tensor:
+        found: list[Tensor] = []
+        for i in range(len(large)):
+            size = [large[i].shape[1], large[i].shape[2]]
+            x = nn.functional.interpolate(small[i][None], size=size, mode="nearest")[0]
+            found.append((x + large[i]).mean(dim=[1, 2]))
+        return torch.stack(found)
+
+
 class ZipMatMul(nn.Module):
     def forward(self, a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
         return [torch.matmul(x, y) for x, y in zip(a, b)]  # noqa: B905 -- TorchScript knows no strict
@@ -176,6 +223,18 @@ _SCRIPTED_WEIGHTS: dict[str, Any] = {
     "output_names": ["y"],
     "dynamic_axes": {"ids": {0: "T"}, "offsets": {0: "B"}, "weights": {0: "W"}},
 }
+
+_OWN_SIZE: dict[int, str] = {1: "h", 2: "w"}
+_IMAGES: dict[str, Any] = {
+    "input_names": ["images"],
+    "output_names": ["y"],
+    "dynamic_axes": {"images": _OWN_SIZE},
+}
+
+
+def _drawn(*sizes: tuple[int, int]) -> list[Tensor]:
+    return [torch.rand(3, *size) for size in sizes]
+
 
 # name -> module, example arguments, keyword arguments of torch.onnx.export
 DYNAMO: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
@@ -230,6 +289,22 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
         ListComprehension(),
         ([torch.randn(3, 4), torch.randn(5, 4)],),
         {"input_names": ["xs"], "output_names": ["ys"]},
+    ),
+    "ts_images_normalized": (
+        ImagesNormalized(),
+        ([torch.randint(256, (3, 5, 7), dtype=torch.uint8) for _ in range(2)],),
+        _IMAGES,
+    ),
+    "ts_images_statistics": (ImagesStatistics(), (_drawn((5, 7), (4, 3), (9, 2)),), _IMAGES),
+    "ts_images_soft_argmax": (ImagesSoftArgmax(), (_drawn((5, 7), (4, 3)),), _IMAGES),
+    "ts_images_pyramid": (
+        ImagesPyramid(),
+        (_drawn((5, 7), (4, 3)), _drawn((11, 13), (8, 6))),
+        {
+            "input_names": ["small", "large"],
+            "output_names": ["y"],
+            "dynamic_axes": {"small": _OWN_SIZE, "large": {1: "rows", 2: "columns"}},
+        },
     ),
     "ts_filter_negative": (
         FilterNegative(),

@@ -26,6 +26,7 @@ from passes.names import make_names_unique
 from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
+from passes.runtimes.table import DEFECTS
 from passes.select_branches import SelectBranchesPass
 from passes.simplify import SimplifyBodiesPass
 from passes.splice import drop_initializers, unread_initializers
@@ -177,8 +178,10 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if keeps_numbers(options.row.kernels):
         passes.append(GatheredRangesPass())
         passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
-    # Every model is verified on onnxruntime, whatever its target.
+    # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
+    if options.row.name == "portable":
+        runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
     authored = Authored(model)
     passes.append(SidestepDefectsPass(runtimes, authored))

@@ -84,6 +84,10 @@ def test_sizes_are_counts() -> None:
 
 
 PIPELINES = [
+    "exported/ts_images_normalized",
+    "exported/ts_images_pyramid",
+    "exported/ts_images_soft_argmax",
+    "exported/ts_images_statistics",
     "exported/ts_semseg_postprocess",
     "pipelines/tf_od_preprocess_ssd",
     "pipelines/ts_crop_classify",
@@ -104,6 +108,21 @@ def test_pipelines_of_images_are_portable_and_right(name: str, tmp_path: pathlib
         found = outputs_as_lists(io, session.run(read_feeds(vector, path)))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"
+
+
+def test_images_joined_along_an_axis_that_none_differs_along() -> None:
+    """The sizes are computed, so that they are found equal when the model runs."""
+    given = as_given("text/letterbox.onnxtxt", 3)
+    after = rewriter.optimize(given, target="portable", tensor_io=True)
+    io = TensorIo.read(models.take(after).model)
+    old = backends.open_session(plain_expansion(given), "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    rng = np.random.default_rng(0)
+    for count in (1, 2, 7):
+        sizes = rng.integers(1, 150, (count, 2))
+        feeds = {"images": [rng.random((3, *size), np.float32) for size in sizes]}
+        found = outputs_as_lists(io, new.run(feeds))
+        np.testing.assert_array_equal(found["batch"], old.run(feeds)["batch"])
 
 
 @pytest.mark.full

@@ -33,11 +33,15 @@ HOLDS_A_MAP = ("seqmap_", "spox_", "dy_hstack", "dy_atleast_1d", BAD_SHAPES)
 UNTOUCHED = [path for path in EXPORTED if not path.stem.startswith(HOLDS_A_MAP)]
 # ConcatFromSequence of nothing is an error: with 0 samples these are not defined.
 UNDEFINED_WHEN_EMPTY = {
+    "letterbox",
     "pad_behind",
     "ragged_first_axis",
     "scalar_elements",
     "split_map_concat",
     "split_map_stack",
+    "ts_images_pyramid",
+    "ts_images_soft_argmax",
+    "ts_images_statistics",
     "uint8_elements",
 }
 

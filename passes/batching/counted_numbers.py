@@ -15,7 +15,7 @@ from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import TRIP, Greatest, Linear, Scalar
 from passes.typing import Typing
 
-__all__ = ["CountedNumbers"]
+__all__ = ["CountedNumbers", "maker"]
 
 _ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators that change nothing about one number."""
@@ -69,7 +69,7 @@ class CountedNumbers(Evaluator):
         if times <= 0 or count is None or count.constant != 1 or len(count.terms) != 1:
             return None
         ((atom, factor),) = count.terms
-        made = _maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
+        made = maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
         if made is None or made.op_type != "Div":
             return None
         if self._proven.dtype(made.outputs[0]) not in INTEGERS:
@@ -86,7 +86,7 @@ class CountedNumbers(Evaluator):
         number = self._of_some(count)
         for atom, _ in () if number is None else number.terms:
             if isinstance(atom, Scalar) and number == Linear.of(atom):
-                made = _maker(atom.value)
+                made = maker(atom.value)
                 if made is not None and made.op_type == "Ceil":
                     return self._rounded_up(made)
         return number, 1
@@ -115,7 +115,7 @@ class CountedNumbers(Evaluator):
         return self.number(cast.inputs[0]), int(number)
 
 
-def _maker(value: ir.Value | None) -> ir.Node | None:
+def maker(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a number, behind those that change nothing about it."""
     node = None if value is None else value.producer()
     while node is not None and node.op_type in _ALONE and is_default_domain(node):

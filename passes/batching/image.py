@@ -84,7 +84,9 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     ``[H, W]``, ``[D, H, W]``, and these behind two axes that stay as they are. A sample of rank 4
     and more has such a first axis, which the samples join.
     """
-    amounts = [x for x in (ctx.optional(operands, i) for i in (2, 3)) if x is not None]
+    mode = node.attributes.get_string("coordinate_transformation_mode")
+    reads = (1, 2, 3) if mode == "tf_crop_and_resize" else (2, 3)
+    amounts = [x for x in (ctx.optional(operands, i) for i in reads) if x is not None]
     if ctx.takes_flat and any(x.is_stacked for x in amounts):
         return resize_apart(ctx, node, operands)
     r = _read(ctx, node, operands)

@@ -11,9 +11,11 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
+from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
+from passes.graphs import is_default_domain
 from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["chosen", "non_max_suppression", "of_images", "range_"]
@@ -46,6 +48,10 @@ def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Seque
     kept = ctx.op("Compress", [value, every], {"axis": None if axis is None else 0})
     left = functools.partial(_counted, ctx, flags)
     return [ctx.packed(kept, ctx.lengths_by(flags, left))]
+
+
+_EXACT = 1 << 24
+"""Up to so many a float counts exactly."""
 
 
 def _counted(ctx: Context, flags: ir.Value) -> Lengths:
@@ -118,19 +124,39 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 
 def _counted_up(ctx: Context, node: ir.Node) -> Sequence[Output] | None:
-    """Count up from a constant, by 1, to a length of the sample; None for any other Range."""
-    first, limit, step = (ctx.numbers.number(v) for v in node.inputs)
-    dtype = ctx.type_of(node.outputs[0]).type
-    if first is None or limit is None or step != Linear(1) or dtype is None:
+    """Count up from a constant, by 1, to a length of the sample; None for any other Range.
+
+    Floats count exactly up to 2^24; more than that is an error when the model runs.
+    """
+    first, limit, step = (_whole(ctx, v) for v in node.inputs)
+    type_ = ctx.type_of(node.outputs[0]).type
+    if first is None or limit is None or step != Linear(1) or type_ is None:
         return None
     size = limit - first
-    if dtype.dtype != _INT64 or first.number is None or not is_nonnegative(size):
+    if first.number is None or not is_nonnegative(size):
         return None
-    lengths = lengths_of_size(ctx, size, "limit")
+    lengths, dtype = lengths_of_size(ctx, size, "limit"), type_.dtype
+    if dtype == ir.DataType.FLOAT:
+        is_long = ctx.op("Greater", [lengths.value, ctx.builder.scalar(_EXACT - first.number)])
+        counts = failing_where(ctx, lengths.value, [is_long])
+        lengths = Lengths(ctx.builder, counts, size=size)
+    elif dtype != _INT64:
+        return None
     value = lengths.positions
     if first.number:
         value = ctx.op("Add", [value, ctx.builder.scalar(first.number)])
+    if dtype != _INT64:
+        value = ctx.op("Cast", [value], {"to": int(dtype)})
     return [ctx.packed(value, lengths)]
+
+
+def _whole(ctx: Context, value: ir.Value | None) -> Linear | None:
+    """Return a number that is known, also where it was cast to a float."""
+    found = ctx.numbers.number(value)
+    made = None if value is None else value.producer()
+    if found is None and made is not None and made.op_type == "Cast" and is_default_domain(made):
+        return ctx.numbers.number(made.inputs[0])
+    return found
 
 
 def _numbers(ctx: Context, x: Batched) -> ir.Value:

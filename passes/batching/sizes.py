@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
-from passes.batching.counted_numbers import CountedNumbers
+from passes.batching.counted_numbers import CountedNumbers, maker
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
@@ -165,6 +165,21 @@ class SampleNumbers(CountedNumbers):
         value = atom.value if isinstance(atom, Scalar) else None
         value = atom.vector if isinstance(atom, Entry) else value
         return value is not None and not self.is_inside(value)
+
+    def is_of_sizes(self, number: Linear) -> bool:
+        """Whether a number is a sum of sizes, and of products of such: none is negative."""
+        return number.constant >= 0 and all(
+            count > 0 and self._is_of_sizes(atom) for atom, count in number.terms
+        )
+
+    def _is_of_sizes(self, atom: Atom) -> bool:
+        if isinstance(atom, Dim):
+            return True
+        made = maker(atom.value) if isinstance(atom, Scalar) else None
+        if made is None or made.op_type != "Mul":
+            return False
+        factors = [self.number(value) for value in made.inputs]
+        return all(n is not None and self.is_of_sizes(n) for n in factors)
 
     def write(self, ops: Operators, number: Linear) -> ir.Value:
         """Record a number: int64 ``[1]`` if all samples share it, else ``[1]`` or ``[B]``.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import (
@@ -16,14 +17,17 @@ from passes.carried.appends import (
     same_dims_beside,
     unsqueezed,
 )
+from passes.carried.in_branch import in_branch, may_fail_apart
 from passes.carried.masks import flag_of
 from passes.carried.pattern import (
     Joined,
     Pattern,
     Term,
+    added,
     dependent_values,
     operator,
     path_through,
+    same_dims,
 )
 from passes.carried.selections import find_selection, hoist
 from passes.decisions import Code
@@ -76,12 +80,12 @@ class Filter(Pattern):
         if self.is_sequence:
             return self._split(joined, rows)
         initial, dims = self.carried.initial, joined.types[0].dims
-        around = joined.typing.dims(initial)
-        if around is None or dims is None or len(around) != len(dims) + 1:
+        around, is_joined = joined.typing.dims(initial), self.terms[0].kind == "concatenated"
+        if around is None or dims is None or len(around) != len(dims) + (not is_joined):
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         axis = self.axis % len(around)
-        own = [*dims[:axis], None, *dims[axis:]]
+        own = [*dims[:axis], None, *dims[axis + is_joined :]]
         if not same_dims_beside(joined.typing, initial, own, axis):
             rows = like_initial(builder, initial, rows, len(around), axis)
         if has_no_rows(initial, axis):
@@ -94,7 +98,27 @@ class Filter(Pattern):
         if known is None or known.dtype not in SPLITTABLE:
             detail = f"the rows of '{self.carried.inner.name}' cannot be split"
             raise NotAMapError(Code.UNSPLITTABLE_TYPE, detail, self.carried.next.producer())
+        rows = self._with_first_elements(joined, rows)
         return joined.builder.op("SplitToSequence", [rows], {"axis": 0, "keepdims": 0})
+
+    def _with_first_elements(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        """Record the rows and the elements that the sequence starts with."""
+        start = skip_identities(self.carried.initial).producer()
+        if start is None or start.op_type != "SequenceConstruct":
+            return rows
+        builder, dims = joined.builder, joined.types[0].dims
+        own = None if dims is None else dims[self.terms[0].kind == "concatenated" :]
+        first = [v for v in start.inputs if v is not None]
+        if own is None or not all(same_dims(joined.typing, v, own) for v in first):
+            detail = (
+                f"the elements of '{self.carried.inner.name}' are not proven to have one shape"
+            )
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        single = [builder.op("Unsqueeze", [v, builder.ints(0)]) for v in first]
+        if not joined.runs and any(not isinstance(d, int) for d in own):
+            rows = like_initial(builder, single[0], rows, len(own) + 1, 0)
+        parts = [rows, *single] if self.is_reversed else [*single, rows]
+        return builder.op("Concat", parts, {"axis": 0})
 
 
 def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filter | None:
@@ -122,11 +146,21 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
     if found is None:
         return None
     row, axis, is_reversed = found
-    if mask is None and not is_reversed:
+    if mask is None and not is_reversed and node.op_type != "SequenceInsert":
         return None
     (row,), nodes, speculated = hoist([row], graphs[1:])
     terms = [Term(row, "stacked", axis)]
-    if mask is not None:
+    none = _no_rows(carried, row, axis, typing) if may_fail_apart(speculated, typing) else []
+    if mask is not None and none:
+        axes = _constant(np.array([axis], np.int64))
+        grown = added("Unsqueeze", [row, axes.outputs[0]])
+        rows, copies = grown.outputs[0], [*nodes, axes, grown]
+        made = in_branch(
+            mask, rows, copies, none[-1].outputs[0], speculated, typing, is_turned=is_turned
+        )
+        terms = [Term(made.outputs[0], "concatenated", axis)]
+        nodes, speculated = [*none, made], []
+    elif mask is not None:
         flag, beside = flag_of(mask.condition, is_turned=is_turned)
         terms.append(Term(flag))
         nodes += beside
@@ -136,10 +170,40 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
     )
 
 
-def _inserted(node: ir.Node, carried: Carried) -> tuple[ir.Value, int, bool] | None:
-    """Return what a node inserts into a sequence that started empty, and whether in front."""
+def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:
+    """Return nodes of which the last yields no rows, or nothing if their shape is not known.
+
+    They are like those that the tensor, or the sequence, starts with.
+    """
     start = skip_identities(carried.initial).producer()
-    if node.op_type != "SequenceInsert" or start is None or start.op_type != "SequenceEmpty":
+    first = axes = _constant(np.array([axis], np.int64))
+    whole = carried.initial
+    if typing.is_sequence(carried.initial):
+        if start is None or start.op_type != "SequenceConstruct" or start.inputs[0] is None:
+            dims, dtype = typing.dims(row), typing.dtype(row)
+            sizes = [d for d in dims or () if isinstance(d, int)]
+            if dtype is None or dims is None or len(sizes) < len(dims):
+                return []
+            return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
+        first = added("Unsqueeze", [start.inputs[0], axes.outputs[0]])
+        whole = first.outputs[0]
+    zero = _constant(np.array([0], np.int64))
+    bounds = [zero.outputs[0], zero.outputs[0], axes.outputs[0]]
+    made = [axes] if first is axes else [axes, first]
+    return [*made, zero, added("Slice", [whole, *bounds])]
+
+
+def _constant(array: np.ndarray) -> ir.Node:
+    return added("Constant", [], {"value": ir.tensor(array)})
+
+
+_STARTS = frozenset({"SequenceEmpty", "SequenceConstruct"})
+
+
+def _inserted(node: ir.Node, carried: Carried) -> tuple[ir.Value, int, bool] | None:
+    """Return what a node inserts into a sequence that is known, and whether in front."""
+    start = skip_identities(carried.initial).producer()
+    if node.op_type != "SequenceInsert" or start is None or start.op_type not in _STARTS:
         return None
     sequence, element = node.inputs[:2]
     if sequence is None or element is None or not is_default_domain(start):

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.carried.pattern import FLOATS, added
 from passes.carried.selections import Selection
 
-__all__ = ["flag_of", "masked_terms", "neutral_of"]
+__all__ = ["flag_of", "masked_terms", "neutral_of", "neutral_value"]
 
 
 def masked_terms(
@@ -32,6 +32,19 @@ def masked_terms(
         nodes.append(node)
         masked.append(node.outputs[0])
     return masked, nodes
+
+
+def neutral_value(
+    inner: ir.Value, family: str, dtype: ir.DataType, *, is_scalar: bool
+) -> tuple[ir.Value, list[ir.Node]]:
+    """Return a value of the shape of a carried one that changes no total, and its nodes."""
+    neutral = np.array(neutral_of(family, dtype), dtype.numpy())
+    constant = added("Constant", [], {"value": ir.tensor(neutral)})
+    if is_scalar:
+        return constant.outputs[0], [constant]
+    shape = added("Shape", [inner])
+    whole = added("Expand", [constant.outputs[0], shape.outputs[0]])
+    return whole.outputs[0], [constant, shape, whole]
 
 
 def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, list[ir.Node]]:

@@ -61,6 +61,7 @@ class Joined:
         typing: The proven typing of the graph around the map.
         trips: The number of iterations.
         opset: Version of ONNX's operators.
+        branches: Whether the target has If.
     """
 
     builder: Builder
@@ -69,6 +70,7 @@ class Joined:
     typing: Typing
     trips: Trips
     opset: int
+    branches: bool = True
 
     @property
     def runs(self) -> bool:

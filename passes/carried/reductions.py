@@ -9,7 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.carried.masks import masked_terms, neutral_of
+from passes.carried.in_branch import in_branch, may_fail_apart
+from passes.carried.masks import masked_terms, neutral_of, neutral_value
 from passes.carried.pattern import (
     FLOATS,
     Joined,
@@ -178,7 +179,14 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         value = skip_identities(operand)
     terms = [skip_identities(term) for term, _ in found]
     values, nodes, speculated = hoist(terms, graphs[1:])
-    if mask is not None:
+    if mask is not None and len(values) == 1 and may_fail_apart(speculated, typing):
+        copies, is_scalar = nodes, typing.dims(carried.initial) == ()
+        none, nodes = neutral_value(carried.inner, family, dtype, is_scalar=is_scalar)
+        taken = in_branch(mask, values[0], copies, none, speculated, typing, is_turned=is_turned)
+        nodes.append(taken)
+        values, speculated = [nodes[-1].outputs[0]], []
+        name += " under a condition"
+    elif mask is not None:
         values, beside = masked_terms(values, mask, is_turned, family, dtype)
         nodes += beside
         name += " under a condition"

@@ -1,8 +1,8 @@
-"""Running products and extremes of a known number of iterations.
+"""Running products and extremes of all iterations.
 
 Row ``i`` holds the total of so many rows up to ``i``, and of twice as many in each step. For the
 running maximum ``[1, 3, 2, 0]`` becomes ``[1, 3, 3, 2]`` in the step of one row, and
-``[1, 3, 3, 3]`` in that of two.
+``[1, 3, 3, 3]`` in that of two. A step of more rows than there are changes nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from passes.builder import Builder
+from passes.carried.appends import like_initial
 from passes.carried.pattern import Joined
 from passes.decisions import Code
 from passes.reading.iterations import Carried
@@ -17,8 +19,11 @@ from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["running"]
 
-_MOST = 4096
-"""So many iterations take twelve steps; each reads and writes all rows."""
+_MOST_STEPS = 12
+"""The steps of a known number of iterations; each reads and writes all rows."""
+
+_SOME_STEPS, _ALL_STEPS = 14, 40
+"""Of an unknown number: the steps of up to 16,384 rows, and of as many as no memory holds."""
 
 
 def running(
@@ -34,24 +39,58 @@ def running(
         is_after: The totals at the end of each iteration, and not at its start.
 
     Raises:
-        NotAMapError: The number of iterations is not known, or too large.
+        NotAMapError: The number of iterations is known, and too large.
     """
-    builder, count = joined.builder, joined.trips.number.number
-    if not joined.runs or count is None or count > _MOST:
-        detail = f"'{carried.inner.name}' is read, and how many iterations there are is not known"
-        raise NotAMapError(Code.RECURRENCE, detail, carried.next.producer())
-    own = builder.op("Shape", [carried.initial])
-    shape = builder.op("Concat", [builder.ints(count), own], {"axis": 0})
+    builder, count = joined.builder, joined.trips.exact
     first = builder.op("Unsqueeze", [carried.initial, builder.ints(0)])
+    if not joined.runs:
+        rank = joined.typing.rank(carried.initial)
+        assert rank is not None
+        rows = like_initial(builder, first, rows, rank + 1, 0)
+    if count is not None and count.bit_length() > _MOST_STEPS:
+        detail = f"'{carried.inner.name}' is read, and there are more than 4,095 iterations"
+        raise NotAMapError(Code.RECURRENCE, detail, carried.next.producer())
+    number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
     whole = builder.op("Concat", [first, builder.op("Expand", [rows, shape])], {"axis": 0})
-    step, end = 1, int(np.iinfo(np.int64).max)
+    if count is not None:
+        whole = _doubled(builder, whole, family, 0, count.bit_length())
+    elif joined.branches:
+        whole = _doubled(builder, whole, family, 0, _SOME_STEPS)
+        whole = _doubled_if_longer(builder, whole, family, number)
+    else:
+        whole = _doubled(builder, whole, family, 0, _ALL_STEPS)
+    return _cut(builder, whole, 1, _END) if is_after else _cut(builder, whole, 0, -1)
 
-    def cut(start: int, stop: int) -> ir.Value:
-        bounds = [builder.ints(start), builder.ints(stop), builder.ints(0)]
-        return builder.op("Slice", [whole, *bounds])
 
-    while step <= count:
-        totals = builder.op(family, [cut(0, -step), cut(step, end)])
-        whole = builder.op("Concat", [cut(0, step), totals], {"axis": 0})
-        step *= 2
-    return cut(1, end) if is_after else cut(0, -1)
+_END = int(np.iinfo(np.int64).max)
+
+
+def _cut(builder: Builder, rows: ir.Value, start: int, stop: int) -> ir.Value:
+    bounds = [builder.ints(start), builder.ints(stop), builder.ints(0)]
+    return builder.op("Slice", [rows, *bounds])
+
+
+def _doubled(builder: Builder, whole: ir.Value, family: str, first: int, last: int) -> ir.Value:
+    """Record the steps of ``2 ** first`` rows to half of ``2 ** last``."""
+    for step in (1 << exponent for exponent in range(first, last)):
+        pair = [_cut(builder, whole, 0, -step), _cut(builder, whole, step, _END)]
+        totals = builder.op(family, pair)
+        whole = builder.op("Concat", [_cut(builder, whole, 0, step), totals], {"axis": 0})
+    return whole
+
+
+def _doubled_if_longer(
+    builder: Builder, whole: ir.Value, family: str, count: ir.Value
+) -> ir.Value:
+    """Record the other steps, which run where there are more rows than those before reach."""
+    is_longer = builder.op("GreaterOrEqual", [count, builder.ints(1 << _SOME_STEPS)])
+    condition = builder.op("Squeeze", [is_longer, builder.ints(0)])
+    graphs = {
+        "then_branch": builder.subgraph(
+            "then", [], lambda b: [_doubled(b, whole, family, _SOME_STEPS, _ALL_STEPS)]
+        ),
+        "else_branch": builder.subgraph("else", [], lambda b: [b.op("Identity", [whole])]),
+    }
+    (found,) = builder.node("If", [condition], graphs).outputs
+    return found

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.carried.joined_places import join_at_places
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
+from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.decisions import Code
-from passes.graphs import is_default_domain
+from passes.graphs import constant_value, is_default_domain, subgraphs
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -36,6 +39,7 @@ class Write(Pattern):
         reduction: How it is joined to what is there.
         rounds: Whether the order of the writes changes the result.
         nodes: What computes updates that the body itself does not compute.
+        width: How many positions from that number on one iteration may write to.
     """
 
     carried: Carried
@@ -45,6 +49,7 @@ class Write(Pattern):
     reduction: str = "none"
     rounds: bool = False
     nodes: tuple[ir.Node, ...] = ()
+    width: int = 1
     name = "carried write by index"
 
     def write(self, joined: Joined) -> ir.Value:
@@ -61,26 +66,16 @@ class Write(Pattern):
         return joined.builder.op(self.node.op_type, inputs, attributes)
 
     def _joined_rows(self, joined: Joined) -> ir.Value:
-        """Record a ScatterElements of rows, since two iterations may write to one place.
-
-        The threads of onnxruntime's ScatterND lose some of the updates that go to one place.
-        """
-        builder, tensor = joined.builder, self.carried.initial
-        dims, rank = joined.types[0].dims, joined.typing.rank(tensor)
-        if not dims or dims[-1] != 1 or rank is None:
+        """Record how the rows of all iterations are joined, some perhaps to one place."""
+        tensor, dims = self.carried.initial, joined.types[0].dims
+        rank, named = joined.typing.rank(tensor), dims[-1] if dims else None
+        if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         indices, updates = joined.values
-        count = builder.op("Reshape", [builder.op("Size", [indices]), builder.ints(1)])
-        places = builder.op("Reshape", [indices, count], {"allowzero": 1})
-        rest = [builder.op("Shape", [tensor], {"start": 1})] if rank > 1 else []
-        shape = builder.op("Concat", [count, *rest], {"axis": 0})
-        rows = builder.op("Reshape", [updates, shape], {"allowzero": 1})
-        if rank > 1:
-            column = builder.op("Unsqueeze", [places, builder.ints(*range(1, rank))])
-            places = builder.op("Expand", [column, shape])
-        attributes = {"axis": 0, "reduction": self.reduction}
-        return builder.op("ScatterElements", [tensor, places, rows], attributes)
+        return join_at_places(
+            joined.builder, tensor, rank, indices, named, updates, self.reduction
+        )
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
@@ -88,8 +83,10 @@ class Write(Pattern):
     def _is_distinct(self, joined: Joined) -> bool:
         """Whether no two iterations have one index; a negative one counts from the end."""
         assert self.index is not None
-        grows = self.index.coefficient(TRIP) > 0
-        lowest = Linear(0) if grows else joined.trips.bound - 1
+        step = self.index.coefficient(TRIP)
+        if abs(step) < self.width:
+            return False
+        lowest = Linear(0) if step > 0 else joined.trips.bound - 1
         return is_nonnegative(self.index.replace({TRIP: lowest}))
 
 
@@ -110,6 +107,11 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     reduction = node.attributes.get_string("reduction", "none") or "none"
     if added is not None:
         reduction = "add"
+    elif node.op_type == "ScatterND" and reduction == "none":
+        rank = facts.evaluator.rank(carried.initial)
+        placed = find_slice_write(node, carried.inner, rank, body, facts.evaluator)
+        if placed is not None and (placed.index is not None or placed.reduction != "none"):
+            return _placed(carried, node, placed, dependent, dtype)
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
         joins = find_read_back(node, carried.inner, body, facts.evaluator)
@@ -135,6 +137,25 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
     return Write(carried, terms, node, index, reduction, rounds, nodes)
+
+
+def _placed(
+    carried: Carried,
+    node: ir.Node,
+    placed: SliceWrite,
+    dependent: Collection[ir.Value],
+    dtype: ir.DataType | None,
+) -> Write | None:
+    """Return what is written to a grid of places, None if it depends on what was written."""
+    read = {v for one in placed.nodes for v in one.inputs if v is not None}
+    read |= {placed.indices, placed.updates}
+    is_shape = {one.inputs[0] for one in placed.nodes if one.op_type == "Shape"}
+    if not (read - is_shape).isdisjoint(dependent):
+        return None
+    terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
+    rounds = placed.reduction != "none" and dtype in FLOATS
+    index = placed.index if placed.reduction == "none" else None
+    return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
 
 
 def _keeps_nan(reduction: str, dtype: ir.DataType | None) -> bool:
@@ -175,6 +196,29 @@ def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | 
 
 def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
     """Return a coordinate that all places have in common and that grows with the iterations."""
+    node = indices.producer()
+    if node is None or not is_default_domain(node) or node.op_type not in ("Concat", "If"):
+        return _column_of(indices, evaluator)
+    if node.op_type == "If":
+        return _of_branches(node, list(node.outputs).index(indices), evaluator)
+    is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
+    parts = node.inputs if is_last else ()
+    numbers = [None if part is None else _one_number(part, evaluator) for part in parts]
+    grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
+    return next(grows, None) or _column_of(indices, evaluator)
+
+
+def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
+    """Return the coordinate that places of whichever branch have in common."""
+    yielded = [branch.outputs[at] for _, branch in subgraphs(node)]
+    arrays = [constant_value(value) for value in yielded]
+    given = [v for v, a in zip(yielded, arrays, strict=True) if a is None or a.size]
+    found = {_shared_coordinate(value, evaluator) for value in given}
+    return found.pop() if len(found) == 1 else None
+
+
+def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return such a coordinate of places that are known number by number."""
     numbers = evaluator.of(indices)
     places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
     for column in zip(*(place for place in places or () if place is not None), strict=True):

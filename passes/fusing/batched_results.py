@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from passes.batching.body_state import WalkOptions
 from passes.batching.flat.reading import as_packed, as_stacked, flat_alike, in_order
+from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.operators import Operators
 from passes.batching.packed.evening import stacked_alike
@@ -52,7 +53,7 @@ def write_result(
     ends_as_tensor = "SequenceInsert" in options.asked.lacks
     if x.flat is not None:
         x = _of_flat(ops, x, result, ends_as_tensor=ends_as_tensor)
-    if x.is_flat and result.kind != "stacked":
+    if x.is_flat and result.kind == "sequence":
         return _write_flat(builder, x, options.opset)
     whole = _whole(ops, x, result, options.batch)
     return escape(builder, result, whole, rank, dtype, count, splits_all=ends_as_tensor)
@@ -94,11 +95,19 @@ def can_give(result: MapResult, x: Batched) -> bool:
             return True
         if result.kind == "stacked":
             return True  # that they are alike is checked when the model runs
-        axis = x.flat.ragged_axis
-        if axis is not None and result.kind == "concatenated":
-            return result.axis in (axis, axis - len(x.flat.order))
+        if result.kind == "concatenated":
+            return _can_join(result, x.flat)
         return result.kind == "sequence" and x.dtype is not None
     return not x.is_packed or is_in_place(result, x)
+
+
+def _can_join(result: MapResult, flat: FlatSamples) -> bool:
+    """Whether flat samples are joined along the one axis along which they differ, or beside all.
+
+    That they are alike where they have to be is checked when the model runs.
+    """
+    axis = result.axis % len(flat.order)
+    return not flat.is_ragged(axis) or flat.ragged_axis == axis
 
 
 def is_in_place(result: MapResult, x: Batched) -> bool:

@@ -16,6 +16,8 @@ __all__ = ["make_harmless"]
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
 _MOST = 1 << 20
 """How far a Range counts where there are no samples."""
 
@@ -70,13 +72,13 @@ def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
 
 
 def _counts(node: ir.Node, typing: Typing) -> bool:
-    """Whether a node is a Range of integers from a constant in constant steps."""
+    """Whether a node is a Range from a constant in constant steps of at least 1."""
     if node.op_type != "Range" or not is_default_domain(node) or None in node.inputs:
         return False
     start, step = (constant_value(node.inputs[i]) for i in (0, 2))
-    if start is None or step is None or not step.all():
+    if start is None or step is None or not (abs(step) >= 1).all():
         return False
-    return bool(abs(start) <= _MOST) and _dtype(node, typing) in _INTEGERS
+    return bool(abs(start) <= _MOST) and _dtype(node, typing) in (*_INTEGERS, *_FLOATS)
 
 
 _Hold = Callable[[Builder, ir.Value, ir.Value, ir.DataType], ir.Value]

@@ -56,7 +56,9 @@ def write_behind(
                 _check_one_shape(outputs[term], pattern, typings)
         types = [typings.proven[outputs[term]] for term in one.terms]
         values = [yielded[term] for term in one.terms]
-        joined = Joined(builder, values, types, typings.proven, read.trips, opset)
+        joined = Joined(
+            builder, values, types, typings.proven, read.trips, opset, "If" not in options.lacks
+        )
         if pattern.carried.inner in read.shaped:
             pattern.check_shape(joined)
         if one.collects is None:

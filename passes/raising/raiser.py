@@ -133,7 +133,7 @@ class Raiser:
         """Raise a Loop, or what does not depend on its recurrence; return the maps."""
         with drafting() as draft:
             read = self._read(node, graph, draft)
-            reads = [] if read is None else [one for one in (read.first, read) if one is not None]
+            reads = [] if read is None else read.maps
             if reads and self._raise(reads, draft):
                 return reads
         reason = self.kept[node].reasons[0] if node in self.kept else None
@@ -292,7 +292,7 @@ class Raiser:
             except NotAMapError:
                 continue
             other = read.site
-            if other.condition is not None and read.first is None:
+            if other.condition is not None and not read.earlier:
                 found[check] = other
         return found
 

@@ -62,7 +62,7 @@ def write_parts(
 
     def read(stage: Stage) -> list[LoopReading]:
         found = read_part(facts, trips, graph, path, typings, model, stage)
-        return [one for one in (found.first, found) if one is not None]
+        return found.maps
 
     is_ahead = bool(parts.before or rows)
     ahead = read(Stage(results=parts.before, rows=rows)) if is_ahead else []

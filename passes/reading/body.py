@@ -20,7 +20,7 @@ from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
-from passes.reading.nodes import constant_of, copy_into, passed_on
+from passes.reading.nodes import constant_of, copy_into, is_same_work, passed_on
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import CarriedResult, Stage
@@ -49,7 +49,8 @@ class LoopReading:
         behind: What operators behind the map compute.
         trips: The number of iterations.
         shaped: Carried values that must keep their shape.
-        first: The map that computes rows which this one reads; its tensors have no producer yet.
+        earlier: The maps that compute rows which this one reads, in order; their tensors have no
+            producer yet.
     """
 
     site: MapSite
@@ -59,7 +60,12 @@ class LoopReading:
     behind: Sequence[CarriedResult]
     trips: Trips
     shaped: frozenset[ir.Value] = frozenset()
-    first: LoopReading | None = None
+    earlier: Sequence[LoopReading] = ()
+
+    @property
+    def maps(self) -> list[LoopReading]:
+        """All maps in the order in which they run, this one last."""
+        return [*self.earlier, self]
 
 
 class BodyWriter:
@@ -203,6 +209,8 @@ class BodyWriter:
         is_safe = isinstance(read, Window) or (isinstance(read, Element) and read.is_whole)
         if given is None or is_safe or runs_anywhere(given, self.typings.proven, _NEWEST):
             return
+        if any(is_same_work(given, other) for other in self.facts.iteration.body):
+            return  # it runs in every iteration as it is
         detail = "it may fail in iterations that do not take its branch"
         raise NotAMapError(Code.CONTROL_FLOW, detail, given)
 

@@ -122,7 +122,7 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
     if choice is not None and choice.is_certain:
         tensor = choice.tensor
     bounds = node.inputs[1:3]
-    if not all(_is_one_integer(v, reads) for v in bounds):
+    if not all(_is_one_integer(v, reads) for v in bounds) or _are_constants(bounds, reads):
         return None
     for value, wanted in zip(node.inputs[3:], (0, 1), strict=False):
         number = None if value is None else evaluator.number(value)
@@ -130,6 +130,12 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
             return None
     is_text = tensor is None or reads.declared.dtype(tensor) in (None, ir.DataType.STRING)
     return None if is_text else tensor
+
+
+def _are_constants(bounds: Iterable[ir.Value | None], reads: Reads) -> bool:
+    """Whether bounds are the same in all iterations: the Slice is one for all samples."""
+    numbers = [reads.evaluator.number(value) for value in bounds]
+    return all(number is not None and number.number is not None for number in numbers)
 
 
 def _is_one_integer(value: ir.Value | None, reads: Reads) -> bool:

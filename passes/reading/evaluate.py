@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graphs import constant_value, is_default_domain
-from passes.reading.integer_reads import INTEGERS, Numbers, length_of
+from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
 from passes.typing.value_types import Typing
@@ -29,6 +29,7 @@ class Evaluator:
         known: What is known beforehand; nothing else is asked of these values.
         through_floats: Whether a number that is no constant was cast to a float.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
+        outer: Values that are the same in all iterations, and what each is outside of them.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Evaluator:
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
         self.in_range: list[tuple[Linear, Linear]] = []
+        self.outer: dict[ir.Value, ir.Value] = {}
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""
@@ -93,7 +95,8 @@ class Evaluator:
         """Return a constant, or a number that no node here computes."""
         array = constant_value(value)
         if array is not None:
-            return _constants(array)
+            is_known = array.ndim < 2 or self._typing.rank(value) == 2
+            return _constants(array) if is_known else None
         dtype, dims = self._typing.dtype(value), self._typing.dims(value)
         if value in self._inside or dtype not in INTEGERS or dims not in ((), (1,)):
             return None
@@ -144,15 +147,15 @@ class Evaluator:
 
     def rank(self, value: ir.Value | None) -> int | None:
         """Return the rank of a value, if known."""
-        return None if value is None else self._typing.rank(value)
+        return None if value is None else self._typing.rank(self.outside(value))
 
     def dims(self, value: ir.Value | None) -> tuple[int | str | None, ...] | None:
         """Return the dimensions of a value, if its rank is known."""
-        return None if value is None else self._typing.dims(value)
+        return None if value is None else self._typing.dims(self.outside(value))
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the element type of a value, if known."""
-        return None if value is None else self._typing.dtype(value)
+        return None if value is None else self._typing.dtype(self.outside(value))
 
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size, or noted as what it has to be less than."""
@@ -166,10 +169,16 @@ class Evaluator:
 
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
-        return value in self._inside
+        return self.outside(value) in self._inside
+
+    def outside(self, value: ir.Value) -> ir.Value:
+        """Return what a value is outside of the iterations, or the value."""
+        return self.outer.get(value, value)
 
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of a tensor that is the same in all iterations."""
+        tensor = self.outside(tensor)
+        tensor = uncut_along(tensor, axis, self._typing.rank(tensor))
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):
@@ -186,7 +195,7 @@ class Evaluator:
 
 
 def _constants(array: np.ndarray) -> Numbers | None:
-    if array.size > _LARGEST or array.ndim > 1 or array.dtype.kind not in "iubf":
+    if array.size > _LARGEST or array.ndim > 2 or array.dtype.kind not in "iubf":
         return None
     numbers = array.ravel().tolist()
     if any(int(n) != n for n in numbers if np.isfinite(n)) or not np.isfinite(numbers).all():

@@ -100,6 +100,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
             evaluator.known[inner] = (state.first + Linear.of(TRIP) * state.step,)
         elif state.kind is Kind.INVARIANT:
             evaluator.known[inner] = outside.of(initial)
+            evaluator.outer[inner] = initial
     evaluator.in_range = [*probe.in_range, *outside.in_range]
     evaluator.through_floats = probe.through_floats or outside.through_floats
     return LoopFacts(iteration, states, evaluator, inside)

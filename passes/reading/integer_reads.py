@@ -21,6 +21,7 @@ __all__ = [
     "size_along",
     "size_number",
     "slice_numbers",
+    "uncut_along",
 ]
 
 Numbers: TypeAlias = tuple[Linear, ...]
@@ -64,6 +65,9 @@ class NumberReader(Protocol):
 
     def is_inside(self, value: ir.Value) -> bool:
         """Whether a value may differ from iteration to iteration."""
+
+    def outside(self, value: ir.Value) -> ir.Value:
+        """Return what a value is outside of the iterations."""
 
     def is_within(self, position: Linear, size: Linear) -> bool:
         """Whether a position is less than a size."""
@@ -147,7 +151,7 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     positions = evaluator.of(node.inputs[1])
     if vector is None or positions is None or axis != 0 or not _is_vector(evaluator, vector):
         return None
-    numbers = evaluator.of(vector)
+    numbers, vector = evaluator.of(vector), evaluator.outside(vector)
     if numbers is not None and all(p.number is not None for p in positions):
         places = [p.number or 0 for p in positions]
         if all(-len(numbers) <= p < len(numbers) for p in places):
@@ -175,6 +179,9 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
     if vector is None or start is None or end is None or step is None:
         return None
+    vector = evaluator.outside(vector)
+    if start.number is not None and start == end:
+        return ()
     if numbers is not None and None not in (start.number, end.number, step.number):
         return numbers[start.number : end.number : step.number] if step.number else None
     if step.number != 1 or evaluator.is_inside(vector) or (end - start).number != 1:
@@ -199,6 +206,25 @@ def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if table is None or start is None or end is None or axis not in (0, -2) or not step:
         return None
     return tuple(n for row in table[start:end:step] for n in row)
+
+
+def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
+    """Return a tensor of the same size along an axis, of which others may have been cut."""
+    while (node := tensor.producer()) is not None and is_default_domain(node):
+        if node.op_type not in ("Slice", "Identity") or node.inputs[0] is None:
+            break
+        if node.op_type == "Slice" and not _cuts_others(node, axis, rank):
+            break
+        tensor = node.inputs[0]
+    return tensor
+
+
+def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
+    """Whether a Slice cuts other axes than one, by constants."""
+    axes = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
+    if axes is None or rank is None:
+        return False
+    return axis % rank not in {int(a) % rank for a in axes.reshape(-1)}
 
 
 def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:

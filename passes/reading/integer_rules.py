@@ -145,8 +145,9 @@ def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    operands = evaluator.operands(node)
-    if operands is None or not _are_vectors(evaluator, node):
+    operands, axis = evaluator.operands(node), node.attributes.get_int("axis", 0)
+    are_rows = axis in (0, -2) and all(evaluator.rank(v) == 2 for v in node.inputs)
+    if operands is None or not (are_rows or _are_vectors(evaluator, node)):
         return None
     return tuple(n for x in operands for n in x)
 

@@ -11,7 +11,7 @@ from passes.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 
-__all__ = ["constant_of", "copy_into", "passed_on"]
+__all__ = ["constant_of", "copy_into", "is_same_work", "passed_on"]
 
 
 def copy_into(
@@ -23,7 +23,8 @@ def copy_into(
     """Record a copy of a node that declares no types: they are inferred anew.
 
     A Slice of the first axis says so in the copy: the dimensions of the others are known then.
-    What a Scan yields keeps its rank, without which onnxruntime refuses the Scan.
+    What a Scan yields keeps its rank, without which onnxruntime refuses the Scan. A number inside
+    of it that is known becomes a constant, which the axes of a Slice have to be.
     """
     copied = copy_node(node, values)
     ranks = [(v, v.type, rank_alone(v.shape)) for v in _yielded_by_scans(copied)]
@@ -36,9 +37,23 @@ def copy_into(
         if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
             new.resize_inputs(4)
             new.replace_input_with(3, builder.constant(np.zeros(1, dtype.numpy())))
+    for old, new in list(zip(walk_nodes([node]), walk_nodes([copied]), strict=True))[1:]:
+        _fold(old, new, evaluator)
     for value, type_, shape in ranks:
         value.type, value.shape = type_, shape
     builder.nodes.append(copied)
+
+
+def _fold(old: ir.Node, new: ir.Node, evaluator: Evaluator) -> None:
+    """Make a constant of the copy of a node if that is what the node computes."""
+    is_read = is_default_domain(old) and bool(old.inputs) and len(old.outputs) == 1
+    array = constant_of(old, evaluator) if is_read else None
+    if array is None or any(True for _ in subgraphs(old)):
+        return
+    new.resize_inputs(0)
+    new.attributes.clear()
+    new.op_type = "Constant"
+    new.attributes["value"] = ir.AttrTensor("value", ir.tensor(array))
 
 
 def _yielded_by_scans(node: ir.Node) -> list[ir.Value]:
@@ -93,3 +108,10 @@ def _numbers(value: ir.Value | None, evaluator: Evaluator) -> list[int] | None:
         return None
     numbers = [n.number for n in found if n.number is not None]
     return numbers if len(numbers) == len(found) else None
+
+
+def is_same_work(one: ir.Node, other: ir.Node) -> bool:
+    """Whether two nodes compute the same of the same operands."""
+    if one.op_identifier() != other.op_identifier() or list(one.inputs) != list(other.inputs):
+        return False
+    return not any(True for _ in subgraphs(one)) and dict(one.attributes) == dict(other.attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
@@ -102,18 +102,56 @@ def read_part(
     if opset < _OLDEST_IN_TWO:
         detail = f"a Loop becomes two maps from opset {_OLDEST_IN_TWO} on"
         raise NotAMapError(Code.OPSET, detail)
-    one = writer(dataclasses.replace(stage, ahead=ahead, is_first=True))
-    first = _read(one, graph, model, opset)
+    earlier: list[LoopReading] = []
+    given = dict(stage.given)
+    for layer in _layers(writer, stage, ahead, graph):
+        one = writer(dataclasses.replace(stage, ahead=layer, given=given, is_first=True))
+        first = _read(one, graph, model, opset)
+        _type_first(first, one.needs.rows, trips, typings)
+        earlier.append(first)
+        ahead |= layer
+        given |= one.needs.rows
+    last = writer(dataclasses.replace(stage, ahead=ahead, given=given))
+    return dataclasses.replace(_read(last, graph, model, opset), earlier=tuple(earlier))
+
+
+def _layers(
+    writer: Callable[[Stage], BodyWriter],
+    stage: Stage,
+    ahead: frozenset[ir.Value],
+    graph: ir.Graph,
+) -> list[frozenset[ir.Value]]:
+    """Return which carried values each of several maps computes before the last one reads them.
+
+    ``d_i = x_i - p_i`` with the last value ``p`` comes before the sum ``s = s + d_i``.
+
+    Raises:
+        NotAMapError: Two of them depend on each other.
+    """
+    layers: list[frozenset[ir.Value]] = [ahead]
+    while wanted := writer(dataclasses.replace(stage, ahead=layers[0], is_first=True)).find_ahead(
+        graph
+    ):
+        if wanted in layers:
+            names = ", ".join(sorted(repr(v.name) for v in wanted))
+            raise NotAMapError(Code.RECURRENCE, f"{names}: each depends on the past of another")
+        layers.insert(0, wanted)
+    done: set[ir.Value] = set()
+    found = []
+    for layer in layers:
+        found.append(layer - done)
+        done |= layer
+    return [layer for layer in found if layer]
+
+
+def _type_first(
+    first: LoopReading, wanted: Mapping[ir.Value, ir.Value], trips: Trips, typings: Typings
+) -> None:
+    """Enter the types of the rows that a map computes for those behind it."""
     site = first.site
     rows = {r.value: site.body.outputs[r.output] for r in site.results}
     rows |= {b.result: b.pattern.carried.initial for b in first.behind}
-    rows = {tensor: rows[tensor] for tensor in one.needs.rows.values()}
-    type_rows(rows, trips.exact, typings)
-    given = {**stage.given, **one.needs.rows}
-    second = _read(
-        writer(dataclasses.replace(stage, ahead=ahead, given=given)), graph, model, opset
-    )
-    return dataclasses.replace(second, first=first)
+    type_rows({tensor: rows[tensor] for tensor in wanted.values()}, trips.exact, typings)
 
 
 def _read(writer: BodyWriter, graph: ir.Graph, model: ir.Model, opset: int) -> LoopReading:

@@ -24,6 +24,7 @@ from passes.runtimes import (
     rearranged,
     reshapes,
     sequences,
+    signs,
 )
 from passes.runtimes.types import Types
 
@@ -234,5 +235,14 @@ DEFECTS: tuple[Defect, ...] = (
         loops.expanded_to_its_shape,
         _pin("openvino-what-an-if-yields"),
         stays=True,
+    ),
+    Defect(
+        "iree-bytes-from-floats",
+        "iree",
+        "3.13.0",
+        ("Cast",),
+        signs.is_byte_of_a_float,
+        signs.by_way_of_integers,
+        _pin("iree-bytes-from-floats"),
     ),
 )

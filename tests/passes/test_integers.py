@@ -64,6 +64,10 @@ def test_the_least_leaves_out_what_another_is_never_more_than() -> None:
     assert least([Linear(3), Linear(5)]) == Linear(3)
 
 
+PADS = """a = Unsqueeze (k, zero1)  b = Concat <axis = 0> (zero1, a)  c = Unsqueeze (b, zero1)
+    none = Constant <value = int64[1,2] {0, 0}> ()  d = Concat <axis = 0> (c, none)
+    turned = Constant <value = int64[2,1] {0, 0}> ()  flat = Constant <value = int64[1] {-1}> ()
+    t = Transpose <perm = [1, 0]> (d)  """
 VALUES = [
     ("y = Shape (x)", "dimension 0 of x, 4"),
     ("s = Shape (x)  y = Gather <axis = 0> (s, one)", "4"),
@@ -79,6 +83,9 @@ VALUES = [
     ("y = Mul (k, k)", "Scalar y"),
     ("y = Div (k, one)", "Scalar k"),
     ("y = Mod (k, one)", "Scalar y"),
+    ("s = Shape (x)  y = Slice (s, zero1, zero1, zero1)", ""),
+    (PADS + "y = Reshape (t, flat)", "0, 0, Scalar k, 0"),
+    (PADS + "y = Add (t, turned)", None),
 ]
 
 

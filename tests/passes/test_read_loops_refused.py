@@ -57,7 +57,7 @@ REFUSED = {
     ),
     "does_not_start_empty": (
         carried(LIST, f"y = Tanh (e)  {APPEND}", initial="begun").replace(
-            "r, ys", "begun = SequenceConstruct (b)\n r, ys", 1
+            "r, ys", "begun = SequenceInsert (none, b)\n r, ys", 1
         ),
         "recurrence",
         "SequenceInsert",

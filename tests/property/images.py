@@ -37,6 +37,7 @@ class _Body:
         dtype: Its element type.
         lines: The nodes so far; the value is ``v0``, ``v1``, ...
         sums: Whether floats were summed, so that bits may differ.
+        rounds: Whether they were rounded otherwise, so that what is discrete may flip.
     """
 
     rng: np.random.Generator
@@ -45,6 +46,7 @@ class _Body:
     lines: list[str] = dataclasses.field(default_factory=list)
     count: int = 0
     sums: bool = False
+    rounds: bool = False
 
     @property
     def value(self) -> str:
@@ -129,7 +131,8 @@ def _unary(body: _Body) -> None:
         body.dtype = "float"
         body.step("{y} = Cast <to = 1> ({x})")
         return
-    body.step(f"{{y}} = {body.pick(['Relu', 'Neg', 'Abs', 'Floor'])} ({{x}})")
+    names = ["Relu", "Neg", "Abs", "Abs" if body.rounds else "Floor"]
+    body.step(f"{{y}} = {body.pick(names)} ({{x}})")
 
 
 def _channels(body: _Body) -> None:
@@ -152,7 +155,81 @@ def _with_itself(body: _Body) -> None:
         body.step("u{n} = Relu ({x}) {y} = Add (u{n}, {x})")
 
 
-_STEPS = (_resize, _resize, _crop, _slice, _pad, _turn, _unary, _channels, _by_image, _with_itself)
+def _less_a_line(body: _Body) -> None:
+    if body.dtype != "float":
+        return
+    axis = int(body.rng.integers(len(body.axes)))
+    kind = body.pick(["ReduceMax", "ReduceMin", "ReduceMean"])
+    body.sums |= kind == "ReduceMean"
+    body.rounds |= kind == "ReduceMean"
+    body.step(
+        _ints("r{n}", [axis]) + f"q{{n}} = {kind} ({{x}}, r{{n}}) {{y}} = Sub ({{x}}, q{{n}})"
+    )
+
+
+def _softmax(body: _Body) -> None:
+    if body.dtype == "float":
+        body.sums = body.rounds = True
+        axis = int(body.rng.integers(len(body.axes)))
+        body.step(f"{{y}} = Softmax <axis = {axis}> ({{x}})")
+
+
+def _through_other_shapes(body: _Body) -> None:
+    """Pixels are put one behind the other, and back into an image."""
+    if body.dtype != "float":
+        return
+    rank = len(body.axes)
+    before = int(body.rng.integers(rank + 1))
+    form = body.pick(["Flatten", "vector", "copied"])
+    if form == "Flatten":
+        text = f"f{{n}} = Flatten <axis = {before}> ({{x}}) "
+    else:
+        target = [-1] if form == "vector" else [*[0] * min(before, rank - 1), -1]
+        text = _ints("t{n}", target) + "f{n} = Reshape ({x}, t{n}) "
+    body.step(text + "o{n} = Shape ({x}) g{n} = Neg (f{n}) {y} = Reshape (g{n}, o{n})")
+
+
+def _joined(body: _Body) -> None:
+    axis = body.pick(body.image_axes())
+    text = _ints("a{n}", [0]) + _ints("b{n}", [2]) + _ints("k{n}", [axis])
+    other = body.pick(["i{n} = Identity ({x}) ", text + "i{n} = Slice ({x}, a{n}, b{n}, k{n}) "])
+    body.step(other + f"{{y}} = Concat <axis = {axis}> ({{x}}, i{{n}})")
+
+
+def _tiled(body: _Body) -> None:
+    times = [1 if axis == "c" else int(body.rng.integers(1, 3)) for axis in body.axes]
+    body.step(_ints("t{n}", times) + "{y} = Tile ({x}, t{n})")
+
+
+def _counted(body: _Body) -> None:
+    if body.dtype != "float":
+        return
+    axis = body.pick(body.image_axes())
+    behind = list(range(1, len(body.axes) - axis))
+    line = f"o{{n}} = Shape <start = {axis}, end = {axis + 1}> ({{x}}) " + _ints("k{n}", [0])
+    line += "s{n} = Squeeze (o{n}, k{n}) zero{n} = Constant <value_int = 0> () "
+    line += "one{n} = Constant <value_int = 1> () r{n} = Range (zero{n}, s{n}, one{n}) "
+    line += "c{n} = Cast <to = 1> (r{n}) "
+    if behind:
+        line += _ints("w{n}", behind) + "u{n} = Unsqueeze (c{n}, w{n}) {y} = Mul ({x}, u{n})"
+    else:
+        line += "{y} = Mul ({x}, c{n})"
+    body.step(line)
+
+
+def _by_matrix(body: _Body) -> None:
+    if body.dtype != "float" or body.axes[-1] != "c":
+        return
+    body.sums = body.rounds = True
+    numbers = "1.0, 2.0, -1.0, 0.5, 1.0, 0.25, -2.0, 1.0, 0.5"
+    text = f"m{{n}} = Constant <value = float[3,3] {{{{{numbers}}}}}> () "
+    body.step(text + "{y} = MatMul ({x}, m{n})")
+
+
+_STEPS = (
+    *(_resize, _resize, _crop, _slice, _pad, _turn, _unary, _channels, _by_image, _with_itself),
+    *(_less_a_line, _softmax, _through_other_shapes, _joined, _tiled, _counted, _by_matrix),
+)
 
 
 def draw_images(seed: int) -> FlatCase:
@@ -173,7 +250,7 @@ def draw_images(seed: int) -> FlatCase:
         f"{body.dtype}[{result}]",
         least=4,
         most=20,
-        tolerance=2e-6 if body.sums else 0.0,
+        tolerance=2e-5 if body.rounds else 2e-6 if body.sums else 0.0,
     )
 
 

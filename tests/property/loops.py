@@ -319,7 +319,7 @@ def _bags(rng: random.Random, miss: str | None) -> Program:
     body.lines += [f"y = Identity ({value})", "go = Identity (t)"]
     inner, outer, given = "int64 i, bool c", "bool go", ""
     if miss == "offset":
-        body.lines.append("s2 = Max (s, b0)")
+        body.lines += ["next = Add (s, one)", "s2 = Max (next, b0)"]
         inner, outer, given = f"{inner}, int64 s", f"{outer}, int64 s2", ", zero"
     loop = _loop(body, inner, f"{outer}, float[{ROW}] y")
     result = "moved, ys" if miss == "offset" else "ys"

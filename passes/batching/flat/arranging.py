@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
+from passes.batching.flat.moves import restacked, rows_again
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
@@ -61,6 +62,10 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Axes of size 1 go, along the grid only such as all samples have."""
     x = _data(ctx, operands)
+    if x.flat is not None and x.flat.sampler is not None:
+        if x.flat.has_one_shape:
+            return restacked(ctx, node, operands)
+        x = rows_again(ctx, x)
     assert x.flat is not None
     flat, rank = x.flat, len(x.flat.order)
     gone = {flat.order[a % rank] for a in _given(ctx, node, operands)}
@@ -69,13 +74,11 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
         is_one = at >= first or (flat.grid.dims[at] == 1 and flat.tables[at] is None)
         if not is_one:
             raise Decline(Code.RAGGED, "it removes an axis along which samples differ")
-    if flat.sampler is not None:
-        raise Decline(Code.NO_RULE, "it removes an axis of samples that are yet to be summed")
     rows = ctx.squeeze(x.value, sorted(at - first + 1 for at in gone if at >= first))
     kept = [at for at in range(first) if at not in gone]
     grid = flat.grid
     if len(kept) < first:
-        grid = Grid(ctx.builder, [grid.dims[at] for at in kept])
+        grid = Grid.of_sides(ctx.builder, [grid.side(at) for at in kept], grid.count)
     places = [at for at in range(rank) if at not in gone]
     order = tuple(places.index(at) for at in flat.order if at not in gone)
     tables = tuple(flat.tables[at] for at in kept)
@@ -84,11 +87,20 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
 
 
 def shape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The shapes of all samples: int64 ``[B, rank]``, cut by ``start`` and ``end``."""
+    """The shapes of all samples: int64 ``[B, rank]``, cut by ``start`` and ``end``.
+
+    Where all have one shape it is shared.
+    """
     start, end = ctx.attribute(node, "start", 0), ctx.attribute(node, "end", _LARGEST)
-    columns = _sizes(ctx, _data(ctx, operands))[slice(start, end)]
-    if not columns:
+    x = _data(ctx, operands)
+    assert x.flat is not None
+    wanted = x.flat.order[slice(start, end)]
+    if not wanted:
         raise Decline(Code.NO_RULE, "it asks for no axis")
+    if x.flat.has_one_shape:
+        sizes = [_size(ctx, x, at) for at in wanted]
+        return [ctx.shared(sizes[0] if len(sizes) == 1 else ctx.op("Concat", sizes, {"axis": 0}))]
+    columns = _sizes(ctx, x)[slice(start, end)]
     parts = [ctx.unsqueeze(column, [1]) for column in columns]
     return [ctx.stacked(parts[0] if len(parts) == 1 else ctx.op("Concat", parts, {"axis": 1}))]
 
@@ -105,11 +117,17 @@ def _sizes(ctx: Context, x: Batched) -> list[ir.Value]:
     """Return the size of each sample along each of its axes, int64 ``[B]``."""
     flat = x.flat
     assert flat is not None
-    first, found = flat.grid.rank, []
+    found = []
     for at in flat.order:
-        if at < first:
-            size, is_one = flat.size(at), flat.is_counted_once(at)
-        else:
-            size, is_one = ctx.shape(x.value, at - first + 1, at - first + 2), True
+        size = _size(ctx, x, at)
+        is_one = at >= flat.grid.rank or flat.is_counted_once(at)
         found.append(ctx.op("Expand", [size, flat.grid.count]) if is_one else size)
     return found
+
+
+def _size(ctx: Context, x: Batched, at: int) -> ir.Value:
+    """Return the size along an axis in memory, int64 ``[1]`` or ``[B]``."""
+    flat = x.flat
+    assert flat is not None
+    first = flat.grid.rank
+    return flat.size(at) if at < first else ctx.shape(x.value, at - first + 1, at - first + 2)

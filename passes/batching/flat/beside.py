@@ -11,13 +11,12 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.flat.moves import has_fill, read_simply, rows_again
-from passes.batching.flat.reading import in_order
+from passes.batching.flat.moves import has_fill, read_simply, restacked, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["along", "axis_behind", "gather"]
+__all__ = ["along", "axis_behind", "gather", "trailing", "with_last_axis_last"]
 
 
 def along(default: int, *, drops: bool = False) -> Rule:
@@ -105,20 +104,57 @@ def axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
     return x, x.flat.order[axis]
 
 
+def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples whose last axis is the last in memory, too, and behind their grid.
+
+    Raises:
+        Decline: The samples differ along it.
+    """
+    assert x.flat is not None
+    if x.flat.sampler is not None or has_fill(x.flat):
+        x = rows_again(ctx, x)
+    x, at = axis_behind(ctx, x, -1)
+    flat = x.flat
+    assert flat is not None
+    behind, axes = at - flat.grid.rank + 1, x.rank - flat.grid.rank + 1
+    if behind == axes - 1:
+        return x
+    perm = [*(i for i in range(axes) if i != behind), behind]
+    value = ctx.op("Transpose", [x.value], {"perm": perm})
+    order = tuple(x.rank - 1 if a == at else a - (a > at) for a in flat.order)
+    return dataclasses.replace(x, value=value, flat=dataclasses.replace(flat, order=order))
+
+
+def trailing(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """LayerNormalization and its kin over the last axis."""
+    x = ctx.operand(operands, 0, "X")
+    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
+        raise Decline(Code.BATCHED_OPERAND, "what it goes by differs from sample to sample")
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    if int(ctx.attribute(node, "axis", -1)) % x.rank != x.rank - 1:
+        raise Decline(Code.RAGGED, "it works along an axis that differs in size")
+    if len([value for value in node.outputs if value.name]) > 1:
+        raise Decline(Code.NO_RULE, "its means are asked for, too")
+    x = with_last_axis_last(ctx, x)
+    assert x.flat is not None
+    others = [None if o is None else o.value for o in operands[1:]]
+    new = ctx.same(node, [x.value, *others], {"axis": -1})
+    return [ctx.flat(out.value, x.flat) for out in new]
+
+
 def with_rows_of_pixels(ctx: Context, x: Batched) -> Batched:
     """Return flat samples whose grid has no axis but those along which they differ."""
     flat = x.flat
     assert flat is not None
     axes = range(len(flat.order))
-    perm = [*filter(flat.is_ragged, axes), *(a for a in axes if not flat.is_ragged(a))]
-    order = tuple(flat.order[axis] for axis in perm)
-    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in perm))
-    turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
-    rows, made = in_order(ctx, turned)
-    if made.grid.rank != sum(map(flat.is_ragged, axes)):
+    made = turned(
+        ctx, x, [*filter(flat.is_ragged, axes), *(a for a in axes if not flat.is_ragged(a))]
+    )
+    assert made.flat is not None
+    if made.flat.grid.rank != sum(map(flat.is_ragged, axes)):
         raise Decline(Code.RAGGED, "the size of an axis that all share is not known")
-    back = tuple(perm.index(axis) for axis in axes)
-    return dataclasses.replace(x, value=rows, flat=dataclasses.replace(made, order=back))
+    return made
 
 
 def _without(flat: FlatSamples, at: int) -> FlatSamples:

@@ -29,6 +29,8 @@ class ResizedAxis:
         after: How many there are, ``[B, 1]`` or ``[1, 1]``.
         scale: What the coordinates are scaled by, ``[B, 1]`` or ``[1, 1]``.
         kept: Whether a sample stays as it is whatever the scale, ``[B, 1]``; None if none does.
+        region: Where the region of interest begins and ends, in parts of the axis, ``[B, 1]`` or
+            ``[1, 1]``; None if there is none.
     """
 
     at: int
@@ -39,6 +41,7 @@ class ResizedAxis:
     after: Formula
     scale: Formula
     kept: Formula | None = None
+    region: tuple[Formula, Formula] | None = None
 
 
 def coordinates(axis: ResizedAxis, mode: str) -> Formula:
@@ -71,7 +74,26 @@ def _transformed(axis: ResizedAxis, mode: str) -> Formula:
             # onnxruntime adds the two halves in double.
             found = offset.cast(double) + (places.cast(double) + 0.5) / scale.cast(double)
             return (found - 0.5).cast(ir.DataType.FLOAT)
+        case "tf_crop_and_resize":
+            return _of_region(axis)
     raise Decline(Code.NO_RULE, f"coordinates by {mode} have no form for samples of several sizes")
+
+
+def _of_region(axis: ResizedAxis) -> Formula:
+    """Return the coordinates of a region of interest.
+
+    onnxruntime leaves an axis as it is whose size stays, whatever the region.
+    """
+    before, after = axis.before, axis.after
+    assert axis.region is not None
+    start, end = axis.region
+    last = before - 1.0
+    many = after.compare("Greater", 1.0)
+    steps = axis.places * (end - start) * last / many.where(after - 1.0, 1.0)
+    double = ir.DataType.DOUBLE
+    middle = ((start + end).cast(double) * 0.5 * last.cast(double)).cast(ir.DataType.FLOAT)
+    found = many.where(start * last + steps, middle)
+    return before.compare("Equal", after).where(axis.places, found)
 
 
 _TIE = 1e-6

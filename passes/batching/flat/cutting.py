@@ -52,6 +52,8 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         if at < flat.grid.rank:
             known = [_number(ctx, v, position) for v in (starts, ends)]
             are_shared = starts.is_shared and ends.is_shared
+            if _is_whole(known, step) and step > 0:
+                continue
             tables[at] = _cut(ctx, flat, at, bounds, step, known, are_shared=are_shared)
             continue
         if not (starts.is_shared and ends.is_shared) or flat.sampler is not None:
@@ -86,6 +88,13 @@ def _cut(
         where = integers(ctx, places(ctx, ctx.ints(number))) * step + start
         cut = picked(ctx, flat, at, where.value, ctx.ints(number), is_fixed=True, may_miss=False)
         return dataclasses.replace(cut, least=number)
+    if _is_whole(known, step):
+        is_fixed = flat.is_counted_once(at)
+        width = size.value if is_fixed else largest(ctx, size.value)
+        where = size.unsqueeze(1) - 1 - integers(ctx, places(ctx, width))
+        turned = picked(ctx, flat, at, where.value, size.value, is_fixed=is_fixed, may_miss=False)
+        kept = flat.dimension(flat.order.index(at))
+        return dataclasses.replace(turned, least=least, size=kept)
     first, last = (_clamped(integers(ctx, v), size, step) for v in bounds)
     span = (last - first) if step > 0 else (first - last)
     count = (span.max(0) + (abs(step) - 1)) / abs(step)
@@ -96,6 +105,17 @@ def _cut(
     return (
         cut if is_fixed else dataclasses.replace(cut, size=Lengths(ctx.builder, count.value).size)
     )
+
+
+def _is_whole(bounds: Sequence[int | None], step: int) -> bool:
+    """Whether all places are read whatever their number: forwards, or backwards by -1."""
+    start, end = bounds
+    limits = np.iinfo(np.int32)
+    if start is None or end is None:
+        return False
+    if step < 0:
+        return step == start == -1 and end <= limits.min
+    return step == 1 and not start and end >= limits.max
 
 
 def _clamped(bound: Formula, size: Formula, step: int) -> Formula:

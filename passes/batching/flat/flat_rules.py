@@ -6,12 +6,17 @@ from passes.batching.flat import (
     arranging,
     beside,
     cutting,
+    lines,
+    lookups,
     normalizing,
     reducing,
+    regridding,
+    repeating,
     row_by_row,
     windowed,
     windows,
 )
+from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
@@ -20,13 +25,19 @@ register_flat(UNARY, row_by_row.rows)
 register_flat(BROADCASTING, row_by_row.broadcasting)
 register_flat("Clip", row_by_row.broadcasting, since=11)
 register_flat("MatMul", row_by_row.matrix_rows)
-register_flat("Concat", row_by_row.concat)
+register_flat("PRelu", row_by_row.broadcasting)
 
 register_flat("Shape", arranging.shape)
 register_flat("Size", arranging.size)
 register_flat("Transpose", arranging.transpose)
 register_flat("Unsqueeze", arranging.unsqueeze)
 register_flat("Squeeze", arranging.squeeze)
+register_flat("Concat", concat)
+register_flat("Expand", repeating.expand)
+register_flat("Tile", repeating.tile, since=6)
+register_flat("DepthToSpace SpaceToDepth", repeating.blocks)
+register_flat("Reshape", regridding.reshape, since=5)
+register_flat("Flatten", regridding.flatten)
 register_flat(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceSumSquare",
@@ -34,15 +45,20 @@ register_flat(
 )
 
 # Along an axis of each row.
-register_flat("Softmax LogSoftmax Hardmax", beside.along(-1), since=13)
+register_flat("Softmax LogSoftmax", lines.softmax, rounding=True, since=13)
+register_flat("Hardmax", beside.along(-1), since=13)
 register_flat("LpNormalization TopK", beside.along(-1))
-register_flat("ArgMax ArgMin", beside.along(0, drops=True))
+register_flat("ArgMax ArgMin", lines.position_of_best)
+register_flat("LayerNormalization RMSNormalization", beside.trailing, rounding=True)
 register_flat("Split", beside.along(0), since=13)
-register_flat("Gather", beside.gather)
+register_flat("Gather", lookups.gather)
+register_flat("OneHot", lookups.one_hot)
+register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 
 register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
 register_flat("InstanceNormalization", normalizing.instance_normalization, rounding=True)
+register_flat("MeanVarianceNormalization", normalizing.mean_variance, rounding=True, since=9)
 
 # Images padded to the largest.
 register_flat("Conv", windowed.convolution, rounding=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -11,7 +12,10 @@ from passes.batching.lengths import Lengths
 from passes.builder import Builder
 from passes.drafts import Memo, recorded
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "Side"]
+
+Side: TypeAlias = int | Lengths
+"""A dimension: a number for all samples, or one for each."""
 
 
 class Grid:
@@ -66,6 +70,24 @@ class Grid:
         ]
         return cls(builder, [*lead, *columns])
 
+    @classmethod
+    def of_sides(cls, builder: Builder, sides: Sequence[Side], count: ir.Value) -> Grid:
+        """Return the grid of samples by their dimensions.
+
+        Args:
+            builder: See `Grid`.
+            sides: The dimensions.
+            count: Number of samples, int64 ``[1]``.
+        """
+        made = cls(builder, [d if isinstance(d, int) else d.value for d in sides], count=count)
+        made._lengths.update({at: d for at, d in enumerate(sides) if isinstance(d, Lengths)})
+        return made
+
+    def side(self, axis: int) -> Side:
+        """Return the dimension along an axis."""
+        dim = self.dims[axis]
+        return dim if isinstance(dim, int) else self.lengths(axis)
+
     @property
     def rank(self) -> int:
         """The number of axes."""
@@ -117,6 +139,8 @@ class Grid:
     @recorded
     def rows(self) -> Lengths:
         """How many rows each sample has."""
+        if self.rank == 1 and isinstance(self.dims[0], ir.Value):
+            return self.lengths(0)
         area = self.column(0)
         for axis in range(1, self.rank):
             area = self._builder.op("Mul", [area, self.column(axis)])

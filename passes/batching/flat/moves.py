@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.reading import as_packed, as_rows, as_stacked
+from passes.batching.flat.reading import as_packed, as_rows, as_stacked, in_order
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.decisions import Code, Decline
@@ -21,6 +21,7 @@ __all__ = [
     "read_simply",
     "restacked",
     "rows_again",
+    "turned",
     "with_axis_in_grid",
 ]
 
@@ -92,6 +93,24 @@ def rows_again(ctx: Context, x: Batched) -> Batched:
     """Return flat samples whose rows lie as the samples do, but for the order of axes."""
     rows, samples = as_rows(ctx, x)
     return dataclasses.replace(x, value=rows, flat=samples)
+
+
+def turned(ctx: Context, x: Batched, perm: Sequence[int]) -> Batched:
+    """Return flat samples whose axes lie in memory in a given order.
+
+    Args:
+        ctx: The context.
+        x: The samples.
+        perm: The axes of a sample in that order.
+    """
+    flat = x.flat
+    assert flat is not None
+    order = tuple(flat.order[axis] for axis in perm)
+    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[axis] for axis in perm))
+    moved = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
+    rows, made = in_order(ctx, moved)
+    back = tuple(perm.index(axis) for axis in range(len(perm)))
+    return dataclasses.replace(x, value=rows, flat=dataclasses.replace(made, order=back))
 
 
 def with_axis_in_grid(ctx: Context, x: Batched, axis: int) -> Batched:

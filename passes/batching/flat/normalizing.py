@@ -11,12 +11,12 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.moves import restacked, rows_again
 from passes.batching.flat.reducing import reduced
-from passes.batching.flat.row_by_row import aligned
+from passes.batching.flat.spreading import aligned
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["batch_normalization", "instance_normalization"]
+__all__ = ["batch_normalization", "instance_normalization", "mean_variance"]
 
 
 def batch_normalization(
@@ -41,13 +41,47 @@ def instance_normalization(
         return restacked(ctx, node, operands)
     flat = x.flat
     assert flat is not None
-    pixels = range(2, x.rank)
-    mean = _of_each(ctx, x, reduced(ctx, "ReduceMean", x, pixels, keeps=True))
+    mean = _of_pixels(ctx, x)
     difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
     squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
-    variance = _of_each(ctx, x, reduced(ctx, "ReduceMean", squares, pixels, keeps=True))
+    variance = _of_pixels(ctx, squares)
     scale, bias = numbers
     return _scaled(ctx, node, x, scale, bias, mean, variance)
+
+
+def mean_variance(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """``(x - mean) / (sqrt(mean(x ** 2) - mean ** 2) + 1e-9)``, as its definition has it."""
+    x = ctx.operand(operands, 0, "X")
+    if x.flat is None or x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    if not x.flat.is_plain:
+        x = rows_again(ctx, x)
+    flat, axes = x.flat, ctx.attribute(node, "axes") or (0, 2, 3)
+    assert flat is not None and x.dtype is not None
+    over = {axis % x.rank for axis in axes}
+    if not all(axis in over for axis in range(x.rank) if flat.is_ragged(axis)):
+        raise Decline(Code.RAGGED, "it leaves out an axis that differs in size")
+    dims = tuple(1 if axis in over else dim for axis, dim in enumerate(x.dims))
+    mean = _over(ctx, x, axes, dims)
+    squares = dataclasses.replace(x, value=ctx.op("Mul", [x.value, x.value]))
+    variance = ctx.op("Sub", [_over(ctx, squares, axes, dims).value, _square(ctx, mean)])
+    small = ctx.builder.constant(np.array(1e-9, x.dtype.numpy()))
+    spread = ctx.op("Add", [ctx.op("Sqrt", [variance]), small])
+    centred = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
+    by = aligned(ctx, dataclasses.replace(mean, value=spread), flat)
+    return [ctx.flat(ctx.op("Div", [centred, by]), flat)]
+
+
+def _square(ctx: Context, x: Batched) -> ir.Value:
+    return ctx.op("Mul", [x.value, x.value])
+
+
+def _over(
+    ctx: Context, x: Batched, axes: Sequence[int], dims: tuple[int | str | None, ...]
+) -> Batched:
+    """Return the mean over axes, which stay with size 1."""
+    made = reduced(ctx, "ReduceMean", x, axes, keeps=True)
+    return Batched(made.layout, made.value, ValueType(x.type.type, dims))
 
 
 def _data_and_numbers(
@@ -73,10 +107,10 @@ def _data_and_numbers(
     return x, numbers
 
 
-def _of_each(ctx: Context, x: Batched, made: Output) -> Batched:
-    """Return a result of a reduction over pixels as an operand."""
+def _of_pixels(ctx: Context, x: Batched) -> Batched:
+    """Return the mean over the pixels of each image."""
     dims = (*x.dims[:2], *[1] * (x.rank - 2))
-    return Batched(made.layout, made.value, ValueType(x.type.type, dims))
+    return _over(ctx, x, range(2, x.rank), dims)
 
 
 def _scaled(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.batching.flat.antialias import resampled
 from passes.batching.flat.axis_table import largest, places
-from passes.batching.flat.grid import Grid
+from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.places import along, rows_at, tables_of, with_fill
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
@@ -40,6 +41,8 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
     flat = x.flat
     assert flat is not None and flat.ragged_axis is not None
     axis = flat.ragged_axis
+    if flat.sampler is None and (lines := _as_lines(ops, x, flat, axis)) is not None:
+        return lines
     size = flat.size(flat.order[axis])
     value = as_stacked(ops, x)
     rank = len(flat.order)
@@ -56,6 +59,29 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
         back = [(order[1:].index(a + 1)) for a in range(rank)]
         rows = ops.op("Transpose", [rows], {"perm": back})
     lengths = Lengths(ops.builder, size, size=flat.dimension(axis))
+    return dataclasses.replace(
+        x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
+    )
+
+
+def _as_lines(ops: Operators, x: Batched, flat: FlatSamples, axis: int) -> Batched | None:
+    """Return `as_packed` row by row, so that a sample without rows reads none.
+
+    Returns:
+        The packed samples, None where the size of another axis is not known.
+    """
+    rank = len(flat.order)
+    perm = [axis, *(a for a in range(rank) if a != axis)]
+    type_ = dataclasses.replace(x.type, dims=tuple(x.dims[a] for a in perm))
+    order = tuple(flat.order[a] for a in perm)
+    turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
+    if known_from(turned) > 1:
+        return None
+    rows, made = in_order(ops, turned)
+    if axis:
+        back = [perm.index(a) for a in range(rank)]
+        rows = ops.op("Transpose", [rows], {"perm": back})
+    lengths = made.grid.rows
     return dataclasses.replace(
         x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
     )
@@ -115,18 +141,40 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     rank, first, behind = len(flat.order), flat.grid.rank, known_from(x)
     if flat.order == tuple(range(rank)) and behind == first:
         return value, flat
-    # Each element is a row, and is read in its new place.
-    sizes: list[int | ir.Value] = [flat.grid.dims[at] for at in range(first)]
-    for at in range(first, rank):
-        known = _known(x, flat.order.index(at))
-        axis = at - first + 1
-        number = ops.shape(value, axis, axis + 1)
-        sizes.append(ops.op("Expand", [number, flat.grid.count]) if known is None else known)
-    source = Grid(ops.builder, sizes, count=flat.grid.count)
+    sizes = _all_sides(ops, x, value, flat)
     total = ops.op("ReduceProd", [ops.op("Shape", [value])], {"keepdims": 1})
-    elements = ops.reshape(value, total)
+    turned = ops.reshape(value, total)
     moved = [sizes[at] for at in flat.order]
-    made = Grid(ops.builder, moved, count=flat.grid.count)
+    if flat.order != tuple(range(rank)):
+        turned = _moved(ops, turned, sizes, flat)
+    tail = [dim for axis in range(behind, rank) if (dim := _known(x, axis)) is not None]
+    if tail:
+        whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
+        target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
+        turned = ops.reshape(turned, target)
+    grid = Grid.of_sides(ops.builder, moved[:behind], flat.grid.count)
+    return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
+
+
+def _all_sides(ops: Operators, x: Batched, value: ir.Value, flat: FlatSamples) -> list[Side]:
+    """Return the dimensions of flat samples, in the order in which they lie in memory."""
+    first = flat.grid.rank
+    sizes = [flat.grid.side(at) for at in range(first)]
+    for at in range(first, len(flat.order)):
+        known: Side | None = _known(x, flat.order.index(at))
+        if known is None:
+            number = ops.shape(value, at - first + 1, at - first + 2)
+            known = Lengths(ops.builder, ops.op("Expand", [number, flat.grid.count]))
+        sizes.append(known)
+    return sizes
+
+
+def _moved(
+    ops: Operators, elements: ir.Value, sizes: Sequence[Side], flat: FlatSamples
+) -> ir.Value:
+    """Return elements in the order of the axes of a sample: each is read in its new place."""
+    source = Grid.of_sides(ops.builder, sizes, flat.grid.count)
+    made = Grid.of_sides(ops.builder, [sizes[at] for at in flat.order], flat.grid.count)
     sample = made.rows.samples
     place = ops.op("Gather", [source.base, sample], {"axis": 0})
     for axis, at in enumerate(flat.order):
@@ -134,29 +182,23 @@ def in_order(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
         if step is not None:
             term = ops.op("Mul", [term, ops.op("Gather", [step, sample], {"axis": 0})])
         place = ops.op("Add", [place, term])
-    turned = ops.op("Gather", [elements, place], {"axis": 0})
-    tail = [dim for axis in range(behind, rank) if (dim := _known(x, axis)) is not None]
-    if tail:
-        whole = ops.op("Div", [total, ops.ints(max(math.prod(tail), 1))])
-        target = ops.op("Concat", [whole, ops.ints(*tail)], {"axis": 0})
-        turned = ops.reshape(turned, target)
-    grid = Grid(ops.builder, moved[:behind], count=flat.grid.count)
-    return turned, FlatSamples(grid, tuple(range(rank)), (None,) * grid.rank)
+    return ops.op("Gather", [elements, place], {"axis": 0})
 
 
 def _grid_of(ops: Operators, x: Batched, flat: FlatSamples) -> Grid:
     """Return the grid of samples as they are read."""
-    dims = [_dim(x, flat, at) for at in range(flat.grid.rank)]
-    columns = [d if isinstance(d, int) else _column(ops, flat, d) for d in dims]
-    return Grid(ops.builder, columns, count=flat.grid.count)
+    sides = [_side(ops, x, flat, at) for at in range(flat.grid.rank)]
+    return Grid.of_sides(ops.builder, sides, flat.grid.count)
 
 
-def _dim(x: Batched, flat: FlatSamples, at: int) -> int | ir.Value:
-    table = flat.tables[at]
+def _side(ops: Operators, x: Batched, flat: FlatSamples, at: int) -> Side:
+    """Return the dimension of samples along an axis of their grid."""
+    table, known = flat.tables[at], _known(x, flat.order.index(at))
     if table is None:
-        return flat.grid.dims[at]
-    known = _known(x, flat.order.index(at))
-    return table.count if known is None else known
+        return flat.grid.side(at)
+    if known is not None:
+        return known
+    return Lengths(ops.builder, _column(ops, flat, table.count), size=table.size)
 
 
 def _column(ops: Operators, flat: FlatSamples, dim: ir.Value) -> ir.Value:

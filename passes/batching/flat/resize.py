@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
@@ -24,6 +25,7 @@ from passes.reading.integers import Linear
 
 __all__ = ["resize", "resize_apart"]
 
+_REGION = "tf_crop_and_resize"
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
 _ANTIALIASED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8})
@@ -36,18 +38,22 @@ class _Change:
     Attributes:
         position: Where sizes or scales have it.
         at: The axis of the grid.
+        axes: How many axes sizes, scales and regions have.
         amount: Its new size, int64 ``[1]`` or ``[B]``, or its scale, float likewise.
         is_size: Whether it is a size.
         is_fixed: Whether it is one number for all samples.
         is_one: Whether the results have one size.
+        total: Its new size as a sum, None if nothing is known of it.
     """
 
     position: int
     at: int
+    axes: int
     amount: ir.Value
     is_size: bool
     is_fixed: bool
     is_one: bool = False
+    total: Linear | None = None
 
 
 def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -63,17 +69,63 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         x = rows_again(ctx, x)
     if x.flat is not None and mode == "antialias" and not x.flat.is_plain:
         x = rows_again(ctx, x)
+    region = _region(ctx, node, operands)
+    if region is not None and x.flat is not None and not one_place_each(x.flat):
+        x = rows_again(ctx, x)
     assert x.flat is not None
     changes = _changes(ctx, node, operands, x, x.flat)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
     tables = list(x.flat.tables)
     for change, axis in zip(changes, _axes(ctx, node, x.flat, changes), strict=True):
+        if region is not None:
+            axis = dataclasses.replace(axis, region=_ends(ctx, node, region, change))
         table = _table(ctx, node, x.flat, axis, mode)
         if not table.is_fixed:
-            table = dataclasses.replace(table, size=Lengths(ctx.builder, table.count).size)
+            size = change.total or Lengths(ctx.builder, table.count).size
+            table = dataclasses.replace(table, size=size)
         tables[change.at] = dataclasses.replace(table, least=_least(ctx, node, operands, change))
     made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
+    if region is not None:
+        value = np.array(ctx.attribute(node, "extrapolation_value", 0.0), np.float32)
+        made = dataclasses.replace(made, fill=ctx.builder.constant(value))
     return [ctx.flat(x.value, made)]
+
+
+def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched | None:
+    """Return the region of interest; None where the mode of coordinates knows none.
+
+    Raises:
+        Decline: Such a region has no form here.
+    """
+    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") != _REGION:
+        return None
+    x, roi = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "roi")
+    policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
+    mode = _mode(ctx, node)
+    if x.dtype != _FLOAT or mode not in ("nearest", "linear") or policy != "stretch":
+        raise Decline(
+            Code.NO_RULE, f"regions of {x.dtype} by {mode} have no form for several sizes"
+        )
+    if mode == "linear" and x.rank == 3:
+        raise Decline(Code.NO_RULE, "onnxruntime sums regions of rank 3 along three axes")
+    if not (roi.is_shared or roi.is_stacked):
+        raise Decline(Code.RAGGED, "its region differs along several axes")
+    return roi
+
+
+def _ends(
+    ctx: Context, node: ir.Node, region: Batched, change: _Change
+) -> tuple[Formula, Formula]:
+    """Return where the region begins and ends along an axis, ``[B, 1]`` or ``[1, 1]``."""
+    found = []
+    for position in (change.position, change.position + change.axes):
+        place = ctx.builder.scalar(position)
+        if region.is_shared:
+            place = ctx.ints(position)
+        value = ctx.op("Gather", [region.value, place], {"axis": int(region.is_stacked)})
+        number = Formula(ctx, value, region.dtype or _FLOAT).cast(_FLOAT)
+        found.append(number.unsqueeze(1))
+    return found[0], found[1]
 
 
 def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -119,9 +171,9 @@ def _table(
     x = coordinates(axis, ctx.attribute(node, "coordinate_transformation_mode", "half_pixel"))
     if mode == "nearest":
         rounding = ctx.attribute(node, "nearest_mode", "round_prefer_floor")
-        return picked_axis(ctx, flat, axis, nearest_place(x, rounding))
+        return _within(axis, x, picked_axis(ctx, flat, axis, nearest_place(x, rounding)))
     if mode == "linear":
-        return linear_table(ctx, flat, axis, x)
+        return _within(axis, x, linear_table(ctx, flat, axis, x))
     coefficient = float(ctx.attribute(node, "cubic_coeff_a", -0.75))
     excludes_outside = bool(ctx.attribute(node, "exclude_outside", 0))
     if mode == "cubic":
@@ -131,6 +183,14 @@ def _table(
     return antialias_table(ctx, weights, axis, x)
 
 
+def _within(axis: ResizedAxis, x: Formula, table: AxisTable) -> AxisTable:
+    """Return a table in which a place outside of the axis reads nothing, if it has a region."""
+    if axis.region is None:
+        return table
+    inside = x.compare("GreaterOrEqual", 0.0).both(x.compare("LessOrEqual", axis.before - 1.0))
+    return dataclasses.replace(table, valid=inside.value)
+
+
 def _changes(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched, flat: FlatSamples
 ) -> list[_Change]:
@@ -138,10 +198,6 @@ def _changes(
     rank = len(flat.order)
     given = node.attributes.get_ints("axes") or range(rank)
     axes = [a % rank for a in given]
-    if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize":
-        raise Decline(
-            Code.NO_RULE, "regions of interest have no form for samples of several sizes"
-        )
     sizes = ctx.optional(operands, 3)
     amounts = sizes if sizes is not None else ctx.optional(operands, 2)
     if amounts is None or amounts.is_flat or amounts.is_packed:
@@ -174,7 +230,8 @@ def _changes(
         else:
             place = ctx.builder.scalar(position)
             amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
-        found.append(_Change(position, at, amount, is_size, is_fixed))
+        kept = total if stretches else None
+        found.append(_Change(position, at, len(axes), amount, is_size, is_fixed, total=kept))
     if not found:
         raise Decline(Code.NO_RULE, "it changes no axis")
     if is_size and stretches:

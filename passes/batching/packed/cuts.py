@@ -20,17 +20,14 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
+from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
 from passes.batching.packed.spans import cut
 from passes.batching.shapes import fitting
-from passes.batching.sizes import difference
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear, greatest, is_nonnegative, least
+from passes.reading.integers import Linear
 
 __all__ = ["concat_rows", "slice_rows", "split_rows"]
-
-_ENDLESS = 1 << 31
-"""A bound that no row reaches, as `passes.batching.packed.spans` has it."""
 
 
 def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -60,48 +57,11 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         columns = [ctx.ints(*(x[i] for i in others)) for x in (begins, ends, along, by)]
         value = ctx.op("Slice", [value, *columns])
         bounds = [ctx.typed(ctx.ints(x[place]), ir.DataType.INT64, 1) for x in (begins, ends)]
-    key = _what_is_left(ctx, node, data.lengths.size, place) if by[place] == 1 else None
+    key = rows_left(ctx, node, data.lengths.size, place) if by[place] == 1 else None
     if key == data.lengths.size:
         return [ctx.packed(value, data.lengths, data.axis)]
     sizes, starts = data.lengths.value, data.lengths.starts
     return [cut(ctx, value, bounds, sizes, starts, data.axis, step=by[place], key=key)]
-
-
-def _what_is_left(
-    ctx: Context, node: ir.Node, size: Linear, place: int
-) -> Linear | tuple[Linear, ...] | None:
-    """Return how many rows of a sample a Slice in steps of 1 leaves, or what tells it.
-
-    Args:
-        ctx: The context.
-        node: The node.
-        size: How many rows a sample has.
-        place: Which of its bounds are those along the axis of different lengths.
-
-    Returns:
-        The number; where the sign of a bound is not known, bounds and size; None if they are
-        not known.
-    """
-    found = [ctx.numbers.of(v) for v in node.inputs[1:3]]
-    if any(numbers is None or place >= len(numbers) for numbers in found):
-        return None
-    first, last = (numbers[place] for numbers in found if numbers is not None)
-    begin, end = (_from_front(n, size) for n in (first, last))
-    if begin is None or end is None:
-        return first, last, size
-    # Behind the last row nothing begins: what is left is not less than none.
-    return greatest([difference(least([end, size]), begin), Linear()])
-
-
-def _from_front(bound: Linear, size: Linear) -> Linear | None:
-    """Return a bound of a sample as counted from its first row; None if its sign is not known."""
-    if bound.number is not None and bound.number >= _ENDLESS:
-        return size
-    if is_nonnegative(bound):
-        return bound
-    if bound.number is not None:
-        return greatest([size + bound, Linear()])
-    return None
 
 
 def split_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

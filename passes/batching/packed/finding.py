@@ -27,7 +27,7 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         raise Decline(Code.NO_RULE, "a number has no position")
     found = ctx.op("NonZero", [data.value])
     samples, positions = _first(ctx, found), _behind_first(ctx, found)
-    return [ctx.packed(positions, Lengths.of_rows(ctx.builder, samples, ctx.batch), 1)]
+    return [_positions(ctx, positions, data.value, samples, ctx.batch)]
 
 
 def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -41,7 +41,15 @@ def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     positions = ctx.unsqueeze(places, [0])
     if data.rank > 1:
         positions = ctx.op("Concat", [positions, _behind_first(ctx, found)], {"axis": 0})
-    return [ctx.packed(positions, Lengths.of_rows(ctx.builder, samples, lengths.count), 1)]
+    return [_positions(ctx, positions, data.value, samples, lengths.count)]
+
+
+def _positions(
+    ctx: Context, positions: ir.Value, data: ir.Value, samples: ir.Value, count: ir.Value
+) -> Output:
+    """Return positions, of which there are as many wherever one tensor is searched again."""
+    lengths = ctx.lengths_by(data, lambda: Lengths.of_rows(ctx.builder, samples, count))
+    return ctx.packed(positions, lengths, 1)
 
 
 def _first(ctx: Context, found: ir.Value) -> ir.Value:

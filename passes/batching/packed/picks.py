@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.reshaping import flattened
 from passes.batching.packed.row_by_row import (
@@ -127,10 +128,12 @@ def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir
 
 
 def scatter_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Updates of packed data, or packed updates of stacked data."""
+    """Updates of packed data, or packed updates of data of one shape."""
     data, positions, updates = (ctx.operand(operands, i) for i in range(3))
-    if data.is_shared or positions.is_packed != updates.is_packed:
+    if positions.is_packed != updates.is_packed:
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    if data.is_shared:
+        data = dataclasses.replace(data, value=ctx.expanded(data), layout=Layout.STACKED)
     if positions.is_packed:
         lengths_of([positions, updates])
     table, where = _full_positions(ctx, data, positions)

@@ -6,12 +6,14 @@ number that is the same for all samples.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.regridding import reshape_to_several
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, same_rows
@@ -48,9 +50,12 @@ def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         dims = _resolved([int(n) for n in known], data, keeps_zero=keeps_zero)
     else:
         dims = _counted(ctx, node, data) or _named(ctx, ctx.type_of(node.outputs[0]).dims, data)
-    if dims is None or dims.count(_OPEN) != 1:
-        raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
-    return [_reshaped(ctx, data, dims)]
+    if dims is not None and dims.count(_OPEN) == 1:
+        with contextlib.suppress(Decline):
+            return [_reshaped(ctx, data, dims)]
+    if ctx.takes_flat:
+        return reshape_to_several(ctx, node, operands)
+    raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
 
 
 def flattened(ctx: Context, data: Batched) -> Output:

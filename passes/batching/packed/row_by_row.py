@@ -13,9 +13,11 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.flat.spreading import spread_out
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
+from passes.batching.packed.fixed_length import fixed_length, joined_rows
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
 
@@ -113,11 +115,18 @@ def broadcasting_rows(
 ) -> Sequence[Output]:
     """Numpy broadcasting in which one length meets itself, size 1, or nothing.
 
-    What is stacked is repeated for each row of its sample.
+    What is stacked is repeated for each row of its sample. Where one length meets a number of
+    rows, all samples have this number, or one row. Two lengths along two axes are those of a
+    sample that differs along both.
     """
-    lengths = lengths_of(operands)
     given = [x for x in operands if x is not None]
+    if ctx.takes_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
+        return spread_out(ctx, node, operands)
+    lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)
+    size = fixed_length(given, place) if len(given) == len(operands) else None
+    if size is not None:
+        return joined_rows(ctx, node, given, size)
     inputs = [None if x is None else aligned_row(ctx, x, lengths, place) for x in operands]
     axis = max(x.rank for x in given) - place
     return same_rows(ctx, node, inputs, lengths, axis=axis)

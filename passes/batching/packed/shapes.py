@@ -12,6 +12,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
+from passes.batching.packed.fixed_length import single_rows
 from passes.batching.packed.row_by_row import crosses, packed_data, rows, same_rows, sample_axis
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear, is_nonnegative
@@ -45,11 +46,13 @@ def _given(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int
 
 
 def squeeze_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Axes are removed, but never the one of different lengths."""
+    """Axes are removed; where that of different lengths is, each sample has one row."""
     data, lengths = packed_data(ctx, operands)
     axes = {sample_axis(a, data.rank) for a in _given(ctx, node, operands)}
-    if data.axis in axes:
+    if data.axis in axes and data.beside is not None:
         raise crosses(node.op_type)
+    if data.axis in axes:
+        return [ctx.stacked(ctx.squeeze(single_rows(ctx, data), [a + 1 for a in sorted(axes)]))]
     inputs = [None if x is None else x.value for x in operands]
     axis = data.axis - sum(a < data.axis for a in axes)
     return same_rows(ctx, node, inputs, lengths, axis=axis)

@@ -13,6 +13,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
 from passes.batching.packed.row_by_row import sample_axis
+from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 from passes.graphs import constant_value
@@ -101,12 +102,15 @@ def _places(ctx: Context, width: ir.Value) -> ir.Value:
     return ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
 
 
-def _key(ctx: Context, node: ir.Node, axis: int) -> tuple[Linear, ...] | None:
-    """Return the bounds and the size of what is cut: slices of equal ones are equally long."""
-    bounds = [ctx.numbers.number(v) for v in node.inputs[1:3]]
+def _key(ctx: Context, node: ir.Node, axis: int) -> Linear | tuple[Linear, ...] | None:
+    """Return how long slices are, or what tells it: two that have it in common are as long."""
     assert node.inputs[0] is not None
-    found = [n for n in (*bounds, ctx.numbers.dimension(node.inputs[0], axis)) if n is not None]
-    return tuple(found) if len(found) == 3 else None
+    size = ctx.numbers.dimension(node.inputs[0], axis)
+    left = None if size is None else rows_left(ctx, node, size)
+    if size is None or left is None or not isinstance(left, Linear):
+        return left
+    bounds = [ctx.numbers.number(v) for v in node.inputs[1:3]]
+    return left if ctx.numbers.is_at_hand(left) else (*(n for n in bounds if n is not None), size)
 
 
 def cut(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import onnx
 import onnx_ir as ir
 import pytest
@@ -11,7 +13,7 @@ from passes.batching import table
 from passes.batching.flat import flat_rules
 from passes.decisions import Code
 from rewriter.errors import BackendError
-from tests.passes.batching import test_flat_resize
+from tests.passes.batching import test_flat_joined, test_flat_resize, test_flat_shapes
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing, reached
 
 assert flat_rules
@@ -310,9 +312,10 @@ def test_no_image(case: FlatCase) -> None:
 def test_every_rule_is_proven() -> None:
     names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
+    others = (test_flat_joined.CASES, test_flat_resize.CASES, test_flat_shapes.CASES)
     proven = {
         node.op_type
-        for case in (*CASES, *test_flat_resize.CASES)
+        for case in (*CASES, *itertools.chain(*others))
         for mapped in case.model.graph.node
         for attribute in mapped.attribute
         for node in attribute.g.node

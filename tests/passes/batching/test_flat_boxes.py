@@ -134,3 +134,39 @@ def test_each_sample_to_a_size_of_its_own(name: str) -> None:
         found = outputs_as_lists(io, new.run(feeds))["out"]
         for one, other in zip(old.run(feeds)["out"], found, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+REGIONS = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[b,H,W,3] images, float[n,4] boxes, int64[n] owners) => (float[n,7,9,3] out) {
+  count = Shape <start = 0, end = 1> (boxes) first = Constant <value_ints = [0]> ()
+  trips = Squeeze (count, first) true = Constant <value = bool {1}> ()
+  out = Loop (trips, true) <body = each (int64 i, bool go) => (bool on, float[7,9,3] y) {
+    owner = Gather (owners, i) image = Gather (images, owner) box = Gather (boxes, i)
+    zero = Constant <value_ints = [0]> () two = Constant <value_ints = [2]> ()
+    four = Constant <value_ints = [4]> () one = Unsqueeze (image, zero)
+    x = Transpose <perm = [0, 3, 1, 2]> (one)
+    from = Constant <value_floats = [0.0, 0.0]> () to = Constant <value_floats = [1.0, 1.0]> ()
+    begin = Slice (box, zero, two) end = Slice (box, two, four)
+    roi = Concat <axis = 0> (from, begin, to, end)
+    kept = Shape <start = 0, end = 2> (x) size = Constant <value_ints = [7, 9]> ()
+    sizes = Concat <axis = 0> (kept, size)
+    r = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize",
+      extrapolation_value = 0.5> (x, roi, , sizes)
+    t = Transpose <perm = [0, 2, 3, 1]> (r) y = Squeeze (t, zero) on = Identity (true) }> }"""
+
+
+def test_regions_of_interest() -> None:
+    """As TensorFlow's exporter writes ``crop_and_resize``: a Loop over boxes of a few images."""
+    model = onnx.parser.parse_model(REGIONS)
+    after = rewriter.optimize(model, target="portable")
+    assert not loops_and_sequences(after)
+    old = backends.open_session(model, "onnxruntime")
+    new = backends.open_session(after, "onnxruntime")
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 6):
+        feeds = {
+            "images": rng.random((2, *rng.integers(5, 30, 2), 3), np.float32),
+            "boxes": rng.uniform(-0.1, 1.1, (count, 4)).astype(np.float32),
+            "owners": rng.integers(0, 2, count),
+        }
+        np.testing.assert_array_equal(new.run(feeds)["out"], old.run(feeds)["out"])

@@ -24,14 +24,21 @@ RANKS = {
 
 
 def resized(
-    attributes: str, element: str = "float[H,W,3]", *, tolerance: float = 0.0, name: str = ""
+    attributes: str,
+    element: str = "float[H,W,3]",
+    *,
+    tolerance: float = 0.0,
+    name: str = "",
+    roi: str = "",
 ) -> FlatCase:
-    """Make a case of a Resize to 9 x 11."""
+    """Make a case of a Resize to 9 x 11, perhaps of a region."""
+    region = f"roi = Constant <value_floats = [{roi}]> () " if roi else ""
     bytes_ = element.startswith("uint8")
     axes, result = RANKS[element.replace("uint8", "float")]
     return FlatCase(
         name or f"{attributes} of {element}".replace('"', ""),
-        f"s = Constant <value_ints = [9, 11]> () y = Resize <{attributes}, axes = {axes}> (x,,,s)",
+        f"{region}s = Constant <value_ints = [9, 11]> () "
+        f"y = Resize <{attributes}, axes = {axes}> (x,{'roi' if roi else ''},,s)",
         element,
         result.replace("float", "uint8") if bytes_ else result,
         stacked=True,
@@ -107,6 +114,28 @@ CASES = [
         for mode in (NEAREST, LINEAR, ANTIALIAS)
         for policy in POLICIES
         for behind in ("", "crop")
+    ),
+    *(
+        resized(
+            f'{mode}, coordinate_transformation_mode = "tf_crop_and_resize", '
+            "extrapolation_value = -7.0",
+            element,
+            roi="0.1, -0.2, 0.8, 1.3",
+        )
+        for mode, elements in ((NEAREST, RANKS), (LINEAR, ("float[H,W]", "float[1,3,H,W]")))
+        for element in elements
+    ),
+    FlatCase(
+        "a region of each image, and one row of it",
+        "k = Constant <value_ints = [0, 1, 2, 3]> () m = ReduceMax <keepdims = 0> (x, k) "
+        "z = Constant <value_ints = [0]> () u = Unsqueeze (m, z) "
+        "c = Constant <value_floats = [0.001, -0.0005, 0.003, 0.004]> () roi = Mul (u, c) "
+        "s = Constant <value_ints = [1, 9]> () "
+        f"y = Resize <{LINEAR}, axes = [2, 3], coordinate_transformation_mode = "
+        '"tf_crop_and_resize"> (x, roi, , s)',
+        "float[1,3,H,W]",
+        "float[1,3,1,9]",
+        stacked=True,
     ),
     FlatCase(
         "a scale of each image",

@@ -154,14 +154,6 @@ DECLINED = {
         RaggedCase("", "y = Add(x, z)", {"x": X, "z": ragged(4, lengths=(2, 1, 3), seed=1)}),
         [("Add", "ragged")],
     ),
-    "shared rows": (
-        RaggedCase(
-            "",
-            "y = Add(x, z)",
-            {"x": ragged(4, lengths=(1, 1, 1)), "z": shared(np.ones((3, 4), np.float32))},
-        ),
-        [("Add", "ragged")],
-    ),
     "shared columns beside rows": (
         RaggedCase(
             "",

@@ -113,15 +113,6 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
 
 SQUARE = ragged(4, lengths=(4, 4, 4))
 DECLINED = {
-    "columns of all": (
-        turned(
-            "",
-            "y = Add(t, c)",
-            c=shared(np.ones((1, 2), np.float32)),
-            x=ragged(4, lengths=(2, 1, 2)),
-        ),
-        "Add",
-    ),
     "rows beside columns": (turned("", "y = Add(t, x)", x=SQUARE), "Add"),
     "contracted": (
         turned("", "y = MatMul(t, w)", w=shared(W), x=ragged(4, lengths=(3, 3, 3))),

@@ -343,6 +343,18 @@ PREFIX = {
     "any_through_casts_to_its_own_type": Case(
         FLAGS, "u = Cast <to = 9> (s)  s2 = Or (u, pe)", "f", "carried disjunction"
     ),
+    "running_product": Case(
+        ROW, "s2 = Mul (s, e)  y = Identity (s2)", "b", "carried product", collected="float[4]"
+    ),
+    "running_product_that_is_read": Case(
+        ROW, "y = Tanh (s)  s2 = Mul (s, e)", "b", "carried product", collected="float[4]"
+    ),
+    "running_maximum": Case(
+        ROW, "s2 = Max (s, e)  y = Identity (s2)", "b", "carried maximum", collected="float[4]"
+    ),
+    "running_minimum_of_numbers": Case(
+        INTS, "s2 = Min (s, ke)  y = Identity (s)", "c", "carried minimum", collected="int64[4]"
+    ),
     "parity_so_far": Case(
         FLAGS, "s2 = Xor (s, pe)  y = Identity (s2)", "f", "carried parity", collected="bool[4]"
     ),
@@ -837,12 +849,6 @@ MISSES = {
     "condition_that_reads_the_state": _miss(
         ROW, "u = Greater (s, e)  v = Where (u, e, b)  s2 = Add (s, v)", "b", "recurrence", "Add"
     ),
-    "another_output_reads_it": _miss(
-        ROW, "y = Tanh (s)  s2 = Mul (s, e)", "b", "recurrence", "Mul", collected="float[4]"
-    ),
-    "running_product": _miss(
-        ROW, "s2 = Mul (s, e)  y = Identity (s2)", "b", "recurrence", "Mul", collected="float[4]"
-    ),
     "write_where_the_data_says": _miss(
         "float[R,4]",
         "a = ArgMax <axis = 0, keepdims = 1> (e)  s2 = ScatterND (s, a, e)",
@@ -1080,13 +1086,6 @@ def test_a_sum_of_sums() -> None:
     prove(pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z"), *map(feeds, LENGTHS))
 
 
-def test_a_sum_of_sums_that_is_read_stays() -> None:
-    text = pair("float", "float", "s2 = Add (s, h)  d2 = Add (d, s)", "z, z")
-    text = text.replace("float d2) {", "float d2, float y) {  y = Tanh (d)", 1)
-    text = text.replace("float r2)", "float r2, float[T] ys)").replace("r, r2 =", "r, r2, ys =")
-    assert kept(text).codes == ["recurrence"]
-
-
 LISTED = f"""g (seq(float[?]) xs, float[4] b) => (float[4] r) {{ {SCALARS}
     n = SequenceLength (xs)
     r = Loop (TRIPS, t, b) <body = step (int64 i, bool cond, float[4] s)
@@ -1164,6 +1163,14 @@ def test_a_running_total_of_so_many_iterations(name: str, trips: int) -> None:
     prove(text, feeds(8), spoilt)
 
 
+@pytest.mark.parametrize("trips", [16383, 16384, 20000])
+def test_a_running_total_of_very_many_iterations(trips: int) -> None:
+    text = loop("scan", ROW, "s2 = Max (s, e)  y = Identity (s2)", "b", collected="float[4]")
+    many = {**feeds(trips), "k": np.zeros((trips, 4), np.int64), "p": np.zeros((trips, 4), bool)}
+    many["x"] = np.linspace(-3, 3, trips * 4, dtype=np.float32).reshape(trips, 4)
+    prove(text, many, feeds(7))
+
+
 def listed(body: str, behind: str, result: str) -> str:
     """Return a graph whose Loop carries a sequence ``s`` that starts empty."""
     return f"""g ({INPUTS}) => ({result}) {{ {SCALARS} {COUNT}
@@ -1218,7 +1225,10 @@ def test_elements_that_some_iterations_insert(name: str, behind: str) -> None:
         ("v = SequenceInsert (s, e, i)", "conditional-append"),
         ("a = SequenceInsert (s, e)  v = SequenceInsert (a, e)", "conditional-append"),
         ("v = SequenceInsert (s, d)", "ragged"),
-        ("a = Compress <axis = 0> (e, pe)  v = SequenceInsert (s, a)", "control-flow"),
+        (
+            "m = Neg (e)  a = Compress <axis = 0> (m, pe)  v = SequenceInsert (s, a)",
+            "control-flow",
+        ),
     ],
 )
 def test_elements_that_are_inserted_otherwise_stay(then: str, code: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.metadata
 import io
 import pathlib
 import re
@@ -16,6 +17,7 @@ import onnx
 import onnxruntime
 import openvino
 
+from rewriter.backends import iree
 from tests.versions import is_at_least
 
 __all__ = ["PAGES", "Page", "run"]
@@ -44,9 +46,17 @@ class Page:
     since: str
     mended_in: str | None
 
+    @property
+    def runtime(self) -> str:
+        """The runtime that has the defect."""
+        return self.package.lower().removesuffix("-base-compiler")
+
     def is_older(self) -> bool:
-        """Whether the installed version is older than those in which the defect was seen."""
-        return not is_at_least(self.package, self.since)
+        """Whether no version is installed, or one older than those that have the defect."""
+        try:
+            return not is_at_least(self.package, self.since)
+        except importlib.metadata.PackageNotFoundError:
+            return True
 
     def is_mended(self) -> bool:
         """Whether the installed version no longer has the defect."""
@@ -82,6 +92,9 @@ def run(
         compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU")
         found: np.ndarray[Any, Any] = next(iter(compiled(feeds).values())).copy()
         return found
+    if runtime == "iree" and not iree.missing():
+        (made,) = iree.open_session(model, None, "cpu").run(feeds).values()
+        return np.asarray(made)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(

@@ -1,0 +1,155 @@
+"""Expand, Tile, DepthToSpace and SpaceToDepth of flat samples."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.grid import Grid, Side
+from passes.batching.flat.moves import restacked
+from passes.batching.flat.regridding import regridded
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to
+from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+
+__all__ = ["blocks", "expand", "tile"]
+
+
+def _data_and_numbers(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> tuple[Batched | None, list[int]]:
+    """Return the samples, None where all have one shape, and the constants beside them."""
+    x, known = ctx.operand(operands, 0, "input"), ctx.constant(ctx.operand(operands, 1))
+    if x.flat is None or known is None:
+        raise Decline(Code.BATCHED_OPERAND, "its new shape is no constant")
+    return (None if x.flat.has_one_shape else x), [int(n) for n in known.reshape(-1)]
+
+
+def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Expand to numbers: an axis that differs in size meets a 1."""
+    x, wanted = _data_and_numbers(ctx, node, operands)
+    return restacked(ctx, node, operands) if x is None else [spread_to(ctx, x, wanted)]
+
+
+def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Repeat each sample along any axes."""
+    x, times = _data_and_numbers(ctx, node, operands)
+    if x is None:
+        return restacked(ctx, node, operands)
+    (laid,) = in_their_order(ctx, [x])
+    assert laid is not None
+    own = sides_of(laid)
+    sides = [s * n if isinstance(s, int) else s.times(n) for s, n in zip(own, times, strict=True)]
+    ragged = [axis for axis, side in enumerate(sides) if isinstance(side, Lengths)]
+    count = max([*ragged, *(axis for axis, n in enumerate(times) if n != 1)]) + 1
+    source, rows = on_first(ctx, laid, own, count)
+    grid = Grid.of_sides(ctx.builder, sides[:count], ctx.batch)
+    at = _repeated(ctx, grid, source, own, times)
+    flat = FlatSamples(grid, tuple(range(len(sides))), (None,) * count)
+    return [ctx.flat(ctx.op("Gather", [rows, at], {"axis": 0}), flat)]
+
+
+def _repeated(
+    ctx: Context, grid: Grid, source: Grid, own: Sequence[Side], times: Sequence[int]
+) -> ir.Value:
+    """Return the row of the samples that each place of the repeated ones is."""
+    samples = grid.rows.samples
+    at = ctx.op("Gather", [source.base, samples], {"axis": 0})
+    for axis in range(grid.rank):
+        place, step = grid.place(axis), source.stride(axis)
+        if times[axis] != 1:
+            side = own[axis]
+            size = ctx.ints(side) if isinstance(side, int) else side.value
+            if isinstance(side, Lengths):
+                size = ctx.op("Gather", [size, samples], {"axis": 0})
+            place = ctx.op("Mod", [place, ctx.op("Max", [size, ctx.ints(1)])])
+        if step is not None:
+            place = ctx.op("Mul", [place, ctx.op("Gather", [step, samples], {"axis": 0})])
+        at = ctx.op("Add", [at, place])
+    return at
+
+
+def blocks(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """DepthToSpace and SpaceToDepth: axes that are split, moved and joined."""
+    x = ctx.operand(operands, 0, "input")
+    if x.flat is None or x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    size = int(ctx.attribute(node, "blocksize"))
+    if node.op_type == "SpaceToDepth":
+        return [_moved(ctx, x, _split_space(ctx, size), [0, 3, 5, 1, 2, 4], (1, 2))]
+    if ctx.attribute(node, "mode", "DCR") == "DCR":
+        return [_moved(ctx, x, _split_depth(size, first=True), [0, 3, 4, 1, 5, 2], (2, 4))]
+    return [_moved(ctx, x, _split_depth(size, first=False), [0, 1, 4, 2, 5, 3], (2, 4))]
+
+
+_Change = Callable[[Sequence[Side]], Sequence[Side]]
+
+
+def _split_depth(size: int, *, first: bool) -> _Change:
+    def change(sides: Sequence[Side]) -> Sequence[Side]:
+        count, depth, *space = sides
+        if not isinstance(depth, int):
+            raise Decline(Code.RAGGED, "its samples differ in depth")
+        left = depth // (size * size)
+        split = [size, size, left] if first else [left, size, size]
+        return [count, *split, *space]
+
+    return change
+
+
+def _split_space(ctx: Context, size: int) -> _Change:
+    def part(side: Side) -> Side:
+        if isinstance(side, int):
+            return side // size
+        return Lengths(ctx.builder, ctx.op("Div", [side.value, ctx.ints(size)]))
+
+    def change(sides: Sequence[Side]) -> Sequence[Side]:
+        count, depth, height, width = sides
+        return [count, depth, part(height), size, part(width), size]
+
+    return change
+
+
+def _moved(
+    ctx: Context, x: Batched, split: _Change, perm: Sequence[int], joined: Sequence[int]
+) -> Output:
+    """Return samples whose axes are split, moved, and joined again.
+
+    Args:
+        ctx: The context.
+        x: The samples.
+        split: Their new dimensions.
+        perm: The order of these.
+        joined: Those among them, once moved, that join the next one.
+    """
+    parts = regridded(ctx, x, split)
+    assert parts.flat is not None
+    order = tuple(parts.flat.order[axis] for axis in perm)
+    type_ = dataclasses.replace(parts.type, dims=tuple(parts.dims[axis] for axis in perm))
+    moved = dataclasses.replace(
+        parts, type=type_, flat=dataclasses.replace(parts.flat, order=order)
+    )
+
+    def join(sides: Sequence[Side]) -> Sequence[Side]:
+        found: list[Side] = []
+        for axis, side in enumerate(sides):
+            if axis and axis - 1 in joined:
+                found[-1] = _product(found[-1], side)
+            else:
+                found.append(side)
+        return found
+
+    made = regridded(ctx, moved, join)
+    return Output(made.value, made.layout, flat=made.flat)
+
+
+def _product(one: Side, other: Side) -> Side:
+    if isinstance(one, Lengths):
+        one, other = other, one
+    assert isinstance(one, int)
+    return one * other if isinstance(other, int) else other.times(one)

@@ -1,0 +1,77 @@
+"""What a branch computes and may fail at elsewhere: it stays in an If, with another value beside.
+
+``if n_i > 2: total += mean(x_i)`` becomes ``total += (mean(x_i) if n_i > 2 else 0)``: a mean that
+is an error where there is nothing runs for the samples that take it, and for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from passes.anywhere import runs_anywhere
+from passes.builder import Builder
+from passes.carried.pattern import added
+from passes.carried.selections import Selection
+from passes.typing.value_types import Typing
+
+__all__ = ["in_branch", "may_fail_apart"]
+
+_NEWEST = 1 << 20
+"""An opset at which no operator has lost its rule."""
+
+
+def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> bool:
+    """Whether a node that stood in a branch may fail in iterations that do not take it.
+
+    Args:
+        pairs: Copies, each with the node that it is a copy of.
+        typing: The proven typing.
+    """
+    return any(
+        not _reads_own_row(node) and not runs_anywhere(node, typing, _NEWEST) for _, node in pairs
+    )
+
+
+def _reads_own_row(node: ir.Node) -> bool:
+    """Whether a node reads a row by a number that the body is given, which is checked later."""
+    is_read = node.op_type == "Gather" and len(node.inputs) == 2
+    index = node.inputs[1] if is_read else None
+    return index is not None and index.producer() is None and index.const_value is None
+
+
+def in_branch(
+    selection: Selection,
+    value: ir.Value,
+    copies: Sequence[ir.Node],
+    other: ir.Value,
+    pairs: Iterable[tuple[ir.Node, ir.Node]],
+    typing: Typing,
+    *,
+    is_turned: bool,
+) -> ir.Node:
+    """Return an If that yields a value where it is chosen, and another one otherwise.
+
+    Args:
+        selection: Says when.
+        value: What the copies compute.
+        copies: Copies of the nodes of the branch.
+        other: What the If yields otherwise.
+        pairs: Those copies that have a type, each with the node that it is a copy of.
+        typing: The proven typing; it gains the copies.
+        is_turned: Whether the value is chosen where the condition is false.
+    """
+    for copy, node in pairs:
+        for new, old in zip(copy.outputs, node.outputs, strict=True):
+            typing.set(new, typing[old])
+
+    def write(builder: Builder) -> list[ir.Value]:
+        builder.nodes.extend(copies)
+        return [value]
+
+    taken = Builder("branch").subgraph("taken", [], write)
+    left = Builder("branch").subgraph("left", [], lambda _: [other])
+    names = ("else_branch", "then_branch") if is_turned else ("then_branch", "else_branch")
+    graphs = dict(zip(names, (taken, left), strict=True))
+    return added("If", [selection.condition], graphs)

@@ -1,0 +1,77 @@
+"""One scatter that joins the updates of all iterations to a tensor, where places may be equal.
+
+The threads of onnxruntime's ScatterND lose some of the updates that go to one place, so rows are
+joined by ScatterElements. Places along two axes become those of one: ``[i, j]`` in a tensor
+``[4, 5]`` is row ``5 * i + j`` of 20.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.builder import Builder
+
+__all__ = ["join_at_places"]
+
+
+def join_at_places(
+    builder: Builder,
+    tensor: ir.Value,
+    rank: int,
+    indices: ir.Value,
+    named: int,
+    updates: ir.Value,
+    reduction: str,
+) -> ir.Value:
+    """Record what a ScatterND with a reduction computes.
+
+    Args:
+        builder: Records it.
+        tensor: What is joined to.
+        rank: Its rank.
+        indices: The places, ``[..., named]``.
+        named: Along how many axes of the tensor they are.
+        updates: The rows that are joined to it.
+        reduction: How.
+    """
+    whole = builder.op("Shape", [tensor])
+    places, rows = indices, tensor
+    rest = [builder.op("Shape", [tensor], {"start": named})] if rank > named else []
+    if named > 1:
+        places, count = _as_rows(builder, indices, whole, named)
+        shape = builder.op("Concat", [count, *rest], {"axis": 0}) if rest else count
+        rows = builder.op("Reshape", [tensor, shape], {"allowzero": 1})
+    count = builder.op("Reshape", [builder.op("Size", [places]), builder.ints(1)])
+    places = builder.op("Reshape", [places, count], {"allowzero": 1})
+    shape = builder.op("Concat", [count, *rest], {"axis": 0})
+    new = builder.op("Reshape", [updates, shape], {"allowzero": 1})
+    if rest:
+        column = builder.op("Unsqueeze", [places, builder.ints(*range(1, rank - named + 1))])
+        places = builder.op("Expand", [column, shape])
+    attributes = {"axis": 0, "reduction": reduction}
+    joined = builder.op("ScatterElements", [rows, places, new], attributes)
+    return joined if named == 1 else builder.op("Reshape", [joined, whole], {"allowzero": 1})
+
+
+def _as_rows(
+    builder: Builder, indices: ir.Value, shape: ir.Value, named: int
+) -> tuple[ir.Value, ir.Value]:
+    """Return the numbers of rows that places along several axes are, and how many rows there are.
+
+    A place outside of the tensor becomes one outside of the rows, which is an error.
+    """
+    zero = builder.scalar(0)
+    lead = builder.op("Slice", [shape, builder.ints(0), builder.ints(named)])
+    is_negative = builder.op("Less", [indices, zero])
+    at = builder.op("Where", [is_negative, builder.op("Add", [indices, lead]), indices])
+    is_low = builder.op("Less", [at, zero])
+    is_high = builder.op("GreaterOrEqual", [at, lead])
+    strides = [builder.ints(1)]
+    for axis in range(named - 1, -1, -1):
+        dim = builder.op("Slice", [lead, builder.ints(axis), builder.ints(axis + 1)])
+        strides.insert(0, builder.op("Mul", [strides[0], dim]))
+    size, *strides = strides
+    at = builder.op("Where", [builder.op("Or", [is_low, is_high]), size, at])
+    steps = builder.op("Concat", strides, {"axis": 0})
+    rows = builder.op("ReduceSum", [builder.op("Mul", [at, steps]), builder.ints(-1)])
+    return rows, size

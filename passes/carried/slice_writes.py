@@ -1,0 +1,228 @@
+"""Writes to rows and slices of a carried tensor, in a form of which all iterations can be joined.
+
+PyTorch writes ``s[i, :n] = v`` as a ScatterND of a grid of places ``[1, n, 2]``, which differs in
+length from iteration to iteration along its second axis. As a list of places ``[n, 2]`` and of
+rows ``[n, ..]``, those of all iterations can be concatenated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.columns import Column, find_columns
+from passes.carried.pattern import added, dependent_values, operator
+from passes.carried.read_place import find_joined, formed
+from passes.reading.evaluate import Evaluator
+from passes.reading.facts import skip_identities
+from passes.reading.integers import TRIP, Linear
+
+__all__ = ["SliceWrite", "find_slice_write"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SliceWrite:
+    """What an iteration writes, and where.
+
+    Attributes:
+        indices: The places.
+        updates: What is written there.
+        kind: How those of all iterations are joined.
+        nodes: What computes both; they stand in no graph.
+        index: A number that grows with the iterations and that all places have along one axis,
+            or begin with; None if there is none.
+        width: How many positions may follow it, itself counted.
+        reduction: How it is joined to what is there.
+    """
+
+    indices: ir.Value
+    updates: ir.Value
+    kind: Literal["stacked", "concatenated"]
+    nodes: tuple[ir.Node, ...]
+    index: Linear | None
+    width: int
+    reduction: str = "none"
+
+
+def find_slice_write(
+    scatter: ir.Node, inner: ir.Value, rank: int | None, body: ir.Graph, evaluator: Evaluator
+) -> SliceWrite | None:
+    """Return what a ScatterND without a reduction writes to a grid of places, or None.
+
+    Args:
+        scatter: The node.
+        inner: The carried tensor that it writes to.
+        rank: Its rank.
+        body: The body of the Loop.
+        evaluator: Knows the numbers of the body.
+    """
+    indices, updates = scatter.inputs[1:3]
+    if indices is None or updates is None or rank is None:
+        return None
+    columns = find_columns(indices, body, evaluator)
+    if columns is None or len(columns) > rank:
+        return None
+    index, width = _own_place(columns)
+    wide = [column for column in columns if not column.is_point]
+    if len(wide) > 1:
+        return SliceWrite(indices, updates, "stacked", (), index, width)
+    rest = _Rest(inner, len(columns), rank)
+    if wide:
+        places, nodes = _rows(columns, wide[0])
+        rows, more = _rows_of(updates, wide[0], rest, body, evaluator)
+        return SliceWrite(places, rows, "concatenated", (*nodes, *more), index, width)
+    places, nodes = _point(columns)
+    value, reduction = updates, "none"
+    if updates in dependent_values(body, inner):
+        joins = find_joined(updates, columns, inner, body, evaluator)
+        if joins is None:
+            return None
+        value, reduction, negated = joins
+        nodes += negated
+    elif rank == len(columns):
+        value = formed(updates, body)
+    else:
+        value = _unshaped(updates, body)
+    made = rest.cell(value, broadcasts=reduction != "none")
+    kind: Literal["stacked"] = "stacked"
+    return SliceWrite(places, made[-1].outputs[0], kind, (*nodes, *made), index, width, reduction)
+
+
+def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int]:
+    """Return where the places of one iteration begin that those of no other one reach."""
+    for column in columns:
+        start, size = column.start, column.size
+        if start is not None and size is not None and abs(start.coefficient(TRIP)) >= size > 0:
+            return start, size
+    return None, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rest:
+    """The axes of a carried tensor behind those along which places are named."""
+
+    inner: ir.Value
+    named: int
+    rank: int
+
+    def shape(self) -> list[ir.Node]:
+        """Return nodes, the last of which computes their dimensions."""
+        largest = int(np.iinfo(np.int64).max)
+        bounds = [_numbers(self.named), _numbers(largest)]
+        whole = added("Shape", [self.inner])
+        inputs = [whole.outputs[0], *(node.outputs[0] for node in bounds)]
+        return [*bounds, whole, added("Slice", inputs)]
+
+    def cell(self, value: ir.Value, *, broadcasts: bool) -> list[ir.Node]:
+        """Return nodes, the last of which computes what is written to one place."""
+        if self.rank == self.named:
+            empty = added("Constant", [], {"value": ir.tensor(np.array([], np.int64))})
+            return [empty, added("Reshape", [value, empty.outputs[0]])]
+        nodes = self.shape()
+        dims = nodes[-1].outputs[0]
+        if broadcasts:
+            nodes.append(added("Expand", [value, dims]))
+            value = nodes[-1].outputs[0]
+        return [*nodes, added("Reshape", [value, dims], {"allowzero": 1})]
+
+
+def _numbers(*values: int) -> ir.Node:
+    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})
+
+
+def _point(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
+    """Return one place, ``[axes]``, and what computes it."""
+    axis = _numbers(0)
+    parts = [added("Unsqueeze", [column.root, axis.outputs[0]]) for column in columns]
+    place = added("Concat", [part.outputs[0] for part in parts], {"axis": 0})
+    return place.outputs[0], [axis, *parts, place]
+
+
+def _rows(columns: Sequence[Column], wide: Column) -> tuple[ir.Value, list[ir.Node]]:
+    """Return a list of places, ``[n, axes]``, and what computes it."""
+    axis, shape = _numbers(1), added("Shape", [wide.root])
+    nodes, parts = [axis, shape], []
+    for column in columns:
+        root = column.root
+        if column.is_point:
+            nodes.append(added("Expand", [root, shape.outputs[0]]))
+            root = nodes[-1].outputs[0]
+        nodes.append(added("Unsqueeze", [root, axis.outputs[0]]))
+        parts.append(nodes[-1].outputs[0])
+    places = added("Concat", parts, {"axis": 1})
+    return places.outputs[0], [*nodes, places]
+
+
+def _rows_of(
+    updates: ir.Value, wide: Column, rest: _Rest, body: ir.Graph, evaluator: Evaluator
+) -> tuple[ir.Value, list[ir.Node]]:
+    """Return a list of rows, ``[n, ..]``, and what computes it.
+
+    What is written may be one row for all places, or one for each.
+    """
+    value, own = _unshaped(updates, body), 1 + rest.rank - rest.named
+    shape, nodes = _shape_of_rows(wide, rest)
+    given = _spread(value, own, body, evaluator)
+    if given is None:
+        if evaluator.rank(value) == own:
+            return value, []
+        nodes.append(added("Reshape", [value, shape], {"allowzero": 1}))
+        return nodes[-1].outputs[0], nodes
+    picked: list[ir.Node] = []
+    if evaluator.rank(given) == own:
+        given, picked = _picked(given, wide)
+    rows = added("Expand", [given, shape])
+    return rows.outputs[0], [*picked, *nodes, rows]
+
+
+def _shape_of_rows(wide: Column, rest: _Rest) -> tuple[ir.Value, list[ir.Node]]:
+    """Return the shape of a list of rows, ``[n, ..]``, and what computes it."""
+    nodes = [added("Shape", [wide.root])]
+    if rest.rank > rest.named:
+        count = nodes[0].outputs[0]
+        nodes += rest.shape()
+        nodes.append(added("Concat", [count, nodes[-1].outputs[0]], {"axis": 0}))
+    return nodes[-1].outputs[0], nodes
+
+
+def _spread(value: ir.Value, rank: int, body: ir.Graph, evaluator: Evaluator) -> ir.Value | None:
+    """Return what is expanded to rows of as many axes, None if nothing is."""
+    node = operator(value, body)
+    if node is None or node.op_type != "Expand" or node.inputs[0] is None:
+        return None
+    given = skip_identities(node.inputs[0])
+    own = evaluator.rank(given)
+    return given if own is not None and own <= rank == evaluator.rank(value) else None
+
+
+def _picked(value: ir.Value, wide: Column) -> tuple[ir.Value, list[ir.Node]]:
+    """Return row ``min(i, rows - 1)`` of a value for each place ``i``, and what computes it."""
+    zero, one = _scalar(0), _scalar(1)
+    places, own = added("Shape", [wide.root]), added("Shape", [value])
+    count, rows = (
+        added("Gather", [shape.outputs[0], zero.outputs[0]], {"axis": 0})
+        for shape in (places, own)
+    )
+    numbers = added("Range", [zero.outputs[0], count.outputs[0], one.outputs[0]])
+    last = added("Sub", [rows.outputs[0], one.outputs[0]])
+    at = added("Min", [numbers.outputs[0], last.outputs[0]])
+    picked = added("Gather", [value, at.outputs[0]], {"axis": 0})
+    return picked.outputs[0], [zero, one, places, own, count, rows, numbers, last, at, picked]
+
+
+def _scalar(value: int) -> ir.Node:
+    return added("Constant", [], {"value": ir.tensor(np.array(value, np.int64))})
+
+
+def _unshaped(value: ir.Value, body: ir.Graph) -> ir.Value:
+    """Return what was reshaped to a value."""
+    value = skip_identities(value)
+    node = operator(value, body)
+    while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
+        value = skip_identities(node.inputs[0])
+        node = operator(value, body)
+    return value

@@ -1,0 +1,140 @@
+"""What a loop carries under a condition, where the branch could fail for other iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from tests.passes.loops import model, read, same
+from tests.passes.raising.carried import LENGTHS, SCALARS
+
+INPUTS = "float[T,4] x, int64[N] lengths, float[M] score, float[4] first, float z"
+
+
+def loop(state: str, begin: str, body: str, result: str = "", behind: str = "") -> str:
+    """Return a graph whose Loop carries ``s`` beside the start of a slice."""
+    return f"""g ({INPUTS}) => ({result or state} r) {{ {SCALARS}
+        axes = Constant <value = int64[1] {{0}}> ()
+        two = Constant <value = int64 {{2}}> ()
+        shape = Shape (lengths)
+        n = Gather <axis = 0> (shape, zero)
+        begin = {begin}
+        last, all = Loop (n, t, zero, begin) <
+            body = step (int64 i, bool cond, int64 from, {state} s)
+            => (bool go, int64 to, {state} s2) {{
+            size = Gather <axis = 0> (lengths, i)
+            to = Add (from, size)
+            a = Unsqueeze (from, zero1)
+            o = Unsqueeze (to, zero1)
+            e = Slice (x, a, o, axes, one1)
+            many = Greater (size, two)
+            {body}
+            go = Identity (cond)
+        }}>
+        {behind or "r = Identity (all)"}
+    }}"""
+
+
+def taken(then: str, state: str, *, turned: bool = False) -> str:
+    """Compute ``v`` where the slice has several rows, and hand on ``s`` elsewhere."""
+    one, other = ("else", "then") if turned else ("then", "else")
+    flag = "few = Not (many)" if turned else "few = Identity (many)"
+    return f"""{flag}
+            s2 = If (few) <
+                {one}_branch = one () => ({state} v) {{ {then} }},
+                {other}_branch = other () => ({state} w) {{ w = Identity (s) }}>"""
+
+
+MEAN = "m = ReduceMean <axes = [0], keepdims = 0> (e)"
+TOP = "m = ReduceMax <axes = [0, 1], keepdims = 0> (e)"
+CASES = {
+    "sum_of_means": loop(
+        "float[4]", "Identity (first)", taken(f"{MEAN}  v = Add (s, m)", "float[4]")
+    ),
+    "difference_of_means": loop(
+        "float[4]", "Identity (first)", taken(f"{MEAN}  v = Sub (s, m)", "float[4]")
+    ),
+    "greatest_of_some": loop("float", "Identity (z)", taken(f"{TOP}  v = Max (s, m)", "float")),
+    "product_in_the_other_branch": loop(
+        "float", "Identity (z)", taken(f"{TOP}  v = Mul (s, m)", "float", turned=True)
+    ),
+    "count": loop("int64", "Identity (two)", taken("v = Add (s, one)", "int64")),
+    "rows_of_some": loop(
+        "float[R,4]",
+        "Slice (x, zero1, one1)",
+        taken(f"{MEAN}  q = Unsqueeze (m, axes)  v = Concat <axis = 0> (s, q)", "float[R,4]"),
+        "float[Q,4]",
+    ),
+}
+LISTS = {
+    "all": "m = ReduceSum <keepdims = 0> (e, axes)  s2 = SequenceInsert (s, m)",
+    "in_front": "m = ReduceSum <keepdims = 0> (e, axes)  s2 = SequenceInsert (s, m, zero)",
+    "some": taken(
+        "m = ReduceSum <keepdims = 0> (e, axes)  v = SequenceInsert (s, m)", "seq(float[4])"
+    ),
+    "means": taken(f"{MEAN}  v = SequenceInsert (s, m)", "seq(float[4])"),
+}
+BEHIND = "r = ConcatFromSequence <axis = 0, new_axis = 1> (all)"
+
+
+def feeds(length: int, least: int = 0) -> Mapping[str, np.ndarray]:
+    """Make the inputs for a number of iterations."""
+    rng = np.random.default_rng(length)
+    lengths = rng.integers(least, 6, length)
+    return {
+        "x": rng.standard_normal((int(lengths.sum()) + 1, 4)).astype(np.float32),
+        "lengths": lengths,
+        "score": rng.standard_normal(length).astype(np.float32),
+        "first": rng.standard_normal(4).astype(np.float32),
+        "z": np.array(0.5, np.float32),
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_branch_that_could_fail_elsewhere_runs_where_it_is_taken(name: str) -> None:
+    before = model(CASES[name])
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+@pytest.mark.parametrize("begin", ["first", "first, first"])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_that_starts_with_elements(name: str, begin: str) -> None:
+    text = loop("seq(float[4])", f"SequenceConstruct ({begin})", LISTS[name], "float[Q,4]", BEHIND)
+    before = model(text)
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+def test_a_list_whose_first_element_may_have_another_shape_stays() -> None:
+    text = loop("seq(float[?])", "SequenceConstruct (score)", LISTS["all"], "seq(float[?])")
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+SCORED = "p = Gather <axis = 0> (score, i)  v = Add (s, p)"
+
+
+@pytest.mark.parametrize("is_read_anyway", [True, False])
+def test_a_row_that_every_iteration_reads_may_be_read_in_a_branch(is_read_anyway: bool) -> None:
+    """Of fewer scores than slices one that is read in a branch alone may not be there."""
+    outside = (
+        "other = Gather <axis = 0> (score, i)  half = Greater (other, z)" if is_read_anyway else ""
+    )
+    text = loop("float", "Identity (z)", f"{outside}  {taken(SCORED, 'float')}")
+    before = model(text)
+    found = read(before)
+    assert (found.loops == 0) == is_read_anyway
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    short = {
+        **feeds(7),
+        "score": feeds(7)["score"][:3],
+        "lengths": np.array([5, 4, 3, 1, 1, 0, 2]),
+    }
+    same(before, found.model, {**short, "x": np.ones((17, 4), np.float32)})

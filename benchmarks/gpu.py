@@ -18,7 +18,7 @@ import onnx
 from benchmarks.cases import CASES
 from benchmarks.workload import Case
 from rewriter.backends import BackendError, Session, open_session, placement
-from rewriter.backends.onnxruntime import provider_of
+from rewriter.backends.providers import provider_of
 from rewriter.compare import compare
 from rewriter.pipeline import rewrite
 

@@ -224,11 +224,11 @@ def _nearest(found: dict[tuple[str, int], Positions], operator: str, since: int)
 
 def main(name: str) -> None:
     if name == "webgpu":
-        from rewriter.backends.onnxruntime import _register
+        from rewriter.backends.providers import register
         from tests import software_gpu
 
         software_gpu.start()
-        _register(onnxruntime, "WebGpuExecutionProvider")
+        register(onnxruntime, "WebGpuExecutionProvider")
         package = "onnxruntime-ep-webgpu"
         version = f"{package} {importlib.metadata.version(package)}"
         write(name, "WebGpuExecutionProvider", version, "WebGPU", "plugin")

@@ -17,8 +17,8 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from rewriter.backends.onnxruntime import _register
 from rewriter.backends.optimized_graph import all_nodes_of, before_placement
+from rewriter.backends.providers import register
 from rewriter.backends.session import BackendError
 from rewriter.placement.placing import place
 from rewriter.protos import from_proto
@@ -96,7 +96,7 @@ def main(table: str, *paths: str) -> None:
         from tests import software_gpu
 
         software_gpu.start()
-        _register(onnxruntime, PROVIDERS[table])
+        register(onnxruntime, PROVIDERS[table])
     rows = {}
     for path in paths:
         model = onnx.load(path)

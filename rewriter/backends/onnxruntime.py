@@ -17,9 +17,9 @@ import onnx
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
 from rewriter.backends.profiling import Placement, read_profile
+from rewriter.backends.providers import DEVICES, create, provider_of, require_provider
 from rewriter.backends.session import (
     BackendError,
-    PlacementError,
     Session,
     as_arrays,
     has_nothing,
@@ -28,35 +28,12 @@ from rewriter.backends.session import (
 from rewriter.backends.timed import run_watched
 from rewriter.run_watch import OverBudgetError, current_watch
 
-__all__ = ["DEVICES", "missing", "open_session", "plain", "provider_of"]
+__all__ = ["DEVICES", "missing", "open_session", "plain"]
 
-_PROVIDERS = {
-    "cpu": "CPUExecutionProvider",
-    "cuda": "CUDAExecutionProvider",
-    "tensorrt": "TensorrtExecutionProvider",
-    "openvino": "OpenVINOExecutionProvider",
-    "webgpu": "WebGpuExecutionProvider",
-    "coreml": "CoreMLExecutionProvider",
-    "directml": "DmlExecutionProvider",
-    "migraphx": "MIGraphXExecutionProvider",
-}
-DEVICES = (*_PROVIDERS, "any other provider's name")
-
-# Providers that come as a package of their own and have to be registered: provider to module.
-_PLUGINS = {"WebGpuExecutionProvider": "onnxruntime_ep_webgpu"}
-_INSTALL = {
-    "CUDAExecutionProvider": "install onnxruntime-gpu in place of onnxruntime",
-    "TensorrtExecutionProvider": "install onnxruntime-gpu and TensorRT",
-    "OpenVINOExecutionProvider": "install onnxruntime-openvino in place of onnxruntime",
-    "WebGpuExecutionProvider": "install onnxruntime-ep-webgpu",
-    "DmlExecutionProvider": "install onnxruntime-directml in place of onnxruntime",
-    "MIGraphXExecutionProvider": "install onnxruntime-migraphx in place of onnxruntime",
-}
 # With a batch of 0 these end the process instead of failing.
 _FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
 # So does a Scan along one of these where nothing goes through it, whatever the model is fed.
 _AXES = {"scan_input_axes", "scan_output_axes"}
-_FATAL_ONLY = 4
 
 
 def missing() -> str:
@@ -64,23 +41,6 @@ def missing() -> str:
     if importlib.util.find_spec("onnxruntime") is None:
         return "onnxruntime is not installed; install seqmap[cpu]"
     return ""
-
-
-def provider_of(device: str) -> str:
-    """Return the execution provider that a device name stands for.
-
-    Raises:
-        BackendError: The name is neither a known device nor a provider's name.
-    """
-    if device.endswith("ExecutionProvider"):
-        return device
-    if device.lower() in _PROVIDERS:
-        return _PROVIDERS[device.lower()]
-    known = ", ".join(_PROVIDERS)
-    raise BackendError(
-        f"{device!r} is no device of onnxruntime; say one of {known}, or the full name of an "
-        "execution provider"
-    )
 
 
 def open_session(
@@ -133,13 +93,13 @@ class OnnxruntimeSession:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 extra = {"session.disable_cpu_ep_fallback": "1"} if whole else {}
-                self._session = _create(self._source[0], folder, provider, extra, threads=threads)
+                self._session = create(self._source[0], folder, provider, extra, threads=threads)
         except BackendError:
             raise
         except Exception as error:
             message = f"onnxruntime refuses the model: {plain(error)}"
             raise BackendError(message, is_limit=True) from error
-        _require_provider(self._session, provider)
+        require_provider(self._session, provider)
         self._provider = provider
         self._outputs = [output.name for output in self._session.get_outputs()]
 
@@ -172,7 +132,7 @@ class OnnxruntimeSession:
         data, folder, _ = self._source
         with tempfile.TemporaryDirectory() as place:
             try:
-                session = _create(data, folder, self._provider, {}, str(Path(place) / "profile"))
+                session = create(data, folder, self._provider, {}, str(Path(place) / "profile"))
                 self._run_on_device(session, as_arrays(feeds))
             except Exception as error:
                 raise BackendError(f"onnxruntime fails: {plain(error)}") from error
@@ -205,81 +165,6 @@ def _run_apart(
         where = " on inputs without elements" if has_nothing(feeds) else ""
         message = f"onnxruntime fails: {error}{where}"
         raise BackendError(message) from error
-
-
-def _create(
-    data: bytes,
-    folder: Path | None,
-    provider: str,
-    extra: Mapping[str, str],
-    profile: str = "",
-    threads: int | None = None,
-) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    if threads is not None:
-        options.intra_op_num_threads = threads
-    for key, value in extra.items():
-        options.add_session_config_entry(key, value)
-    if profile:
-        options.enable_profiling, options.profile_file_prefix = True, profile
-    # Failures come back as exceptions; the log would only repeat them on stderr.
-    options.log_severity_level = _FATAL_ONLY
-    if folder is not None:
-        key = "session.model_external_initializers_file_folder_path"
-        options.add_session_config_entry(key, str(folder))
-    if provider == _PROVIDERS["cpu"]:
-        return onnxruntime.InferenceSession(data, options, providers=[provider])
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    _register(onnxruntime, provider)
-    # A provider from a plugin is ignored when it is only named.
-    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == provider]
-    if devices:
-        options.add_provider_for_devices(devices[:1], {})
-        return onnxruntime.InferenceSession(data, options, enable_fallback=False)
-    if provider in _PLUGINS and importlib.util.find_spec(_PLUGINS[provider]):
-        raise BackendError(f"{provider} finds no device here", is_limit=True)
-    if provider not in onnxruntime.get_available_providers():
-        remedy = _INSTALL.get(provider, "install an onnxruntime that has it")
-        raise BackendError(f"this onnxruntime has no {provider}: {remedy}", is_limit=True)
-    chain = [provider, _PROVIDERS["cpu"]]
-    return onnxruntime.InferenceSession(data, options, providers=chain, enable_fallback=False)
-
-
-def _register(onnxruntime: Any, provider: str) -> None:
-    """Make the devices of a plugin known; one that has none now may have some later."""
-
-    def is_known() -> bool:
-        return any(device.ep_name == provider for device in onnxruntime.get_ep_devices())
-
-    module = _PLUGINS.get(provider)
-    if module is None or importlib.util.find_spec(module) is None or is_known():
-        return
-    path = importlib.import_module(module).get_library_path()
-    onnxruntime.register_execution_provider_library(module, path)
-    if not is_known():
-        onnxruntime.unregister_execution_provider_library(module)
-
-
-def _require_provider(session: Any, provider: str) -> None:
-    """Refuse a session that onnxruntime quietly moved to another provider."""
-    actual = session.get_providers()[0]
-    if actual != provider:
-        raise BackendError(
-            f"{provider} was asked for and onnxruntime runs on {actual} instead: its libraries, "
-            "driver or device are missing; install them, or ask for that device",
-            is_limit=True,
-        )
-    if provider == _PROVIDERS["cpu"]:
-        return
-    placed = [part.ep_name for part in session.get_provider_graph_assignment_info()]
-    if placed and provider not in placed:
-        raise PlacementError(
-            f"{provider} takes no node of this model, all of it would run on "
-            f"{', '.join(sorted(set(placed)))}; ask for that device",
-            is_limit=True,
-        )
 
 
 def _check_types(name: str, value: Any) -> None:

@@ -16,8 +16,9 @@ import pytest
 import rewriter
 from rewriter.backends import BackendError, open_session, placement
 from rewriter.backends.binding import can_bind
-from rewriter.backends.onnxruntime import OnnxruntimeSession, provider_of
+from rewriter.backends.onnxruntime import OnnxruntimeSession
 from rewriter.backends.profiling import Placement, read_profile
+from rewriter.backends.providers import provider_of
 from rewriter.protos import to_proto
 from tests import software_gpu
 from tests.rewriter.cli_models import seqmap

@@ -168,13 +168,13 @@ class TestPython:
 
     def test_threads_reach_the_runtime(self, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[int | None] = []
-        create = runtime._create
+        create = runtime.create
 
         def spy(*given: Any, **named: Any) -> Any:
             seen.append(named["threads"])
             return create(*given, **named)
 
-        monkeypatch.setattr(runtime, "_create", spy)
+        monkeypatch.setattr(runtime, "create", spy)
         rewriter.bench(rows, sizes=[1], repeats=1, threads=3)
         rewriter.bench(rows, sizes=[1], repeats=1, threads=0)
         assert seen == [3, 3, None, None]

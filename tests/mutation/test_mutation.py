@@ -88,6 +88,7 @@ def test_what_was_learnt_is_kept_until_a_file_changes(
     assert changed._tests == {}
 
 
+@pytest.mark.full
 def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
     _write_project(tmp_path)
     project = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])

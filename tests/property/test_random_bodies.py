@@ -46,8 +46,8 @@ RAGGED = (
 SELDOM = ("If", "Loop", "NonZero", "Scan", "SequenceMap", "SplitToSequence", "Unique")
 
 
-def _chunks(seeds: range) -> list[range]:
-    return [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+def _chunks(seeds: range, size: int = CHUNK) -> list[range]:
+    return [seeds[i : i + size] for i in range(0, len(seeds), size)]
 
 
 def _name(seeds: range) -> str:
@@ -60,7 +60,7 @@ def _judge(trials: Iterable[tuple[int, str]]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("seeds", _chunks(SOME), ids=_name)
+@pytest.mark.parametrize("seeds", _chunks(SOME, 4), ids=_name)
 def test_a_random_body_comes_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
 import onnx
@@ -159,11 +159,23 @@ def _written(
         blocked=tuple(work.blocked),
         spent=spent,
         strategy=options.strategy,
-        warnings=(*work.warnings, *checked),
+        warnings=(*_each_once(work.warnings), *checked),
         placement=work.placement or place(model, options.row),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=work.assumptions),
         trials=None if given is None else Trials(_outcome(work), options, given, _try),
     )
+
+
+def _each_once(warnings: Sequence[str]) -> list[str]:
+    """Tell what is wrong with several nodes once, at the first of them."""
+    groups: dict[str, list[str]] = {}
+    for warning in warnings:
+        where, _, what = warning.partition(": ")
+        groups.setdefault(what or warning, []).append(where if what else "")
+    return [
+        f"{first}{f' (and {len(others)} more)' * bool(others)}: {what}" if first else what
+        for what, (first, *others) in groups.items()
+    ]
 
 
 def _copy_to_try(model: ir.Model, count: int) -> ir.Model | None:

@@ -130,7 +130,9 @@ def _tiles(record: Record, bench: Bench | None) -> str:
         ("in the new model, branches included", told_counts(record["operators"]["after"])),
     ]
     if bench is not None and bench.crossover is not None:
-        tiles[3] = ("faster", f"from {bench.crossover:,} {bench.axis} on")
+        always = bench.crossover <= bench.rows[0].size
+        when = "at all sizes" if always else f"from {bench.crossover:,} {bench.axis} on"
+        tiles[3] = ("faster", when)
     inner = "".join(
         f'<div class="tile"><b>{_text(value)}</b><span>{_text(name)}</span></div>'
         for name, value in tiles

@@ -32,7 +32,7 @@ def test_the_notebook_says_what_the_page_says(page: pathlib.Path) -> None:
 
 def test_a_notebook_runs_from_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
-    record = json.loads(notebook_of(FOLDER / "detection.md").read_text("utf-8"))
+    record = json.loads(notebook_of(FOLDER / "embedding-bag.md").read_text("utf-8"))
     names: dict[str, Any] = {}
     for cell in record["cells"]:
         out = io.StringIO()

@@ -423,6 +423,14 @@ GOOD = {
 }
 
 
+def test_feeds_are_told_apart_by_type_shape_and_numbers():
+    values = [np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(6), np.ones(6), np.ones(6, np.int64)]
+    values += [[np.ones(6)], [np.ones(6), np.ones(0)], [np.ones(6), np.ones((0, 2))], None]
+    assert len({Feed("", {"x": value}).fingerprint for value in values}) == len(values)
+    again = Feed("other words", {"x": np.ones(6)})
+    assert again.fingerprint == Feed("", {"x": values[3]}).fingerprint
+
+
 class TestChecked:
     def test_good(self):
         check_feeds(GRAPH, GOOD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -135,6 +136,8 @@ def test_the_proof_and_the_times_are_told() -> None:
     rows = (BenchRow(1, 1.0, 2.0, 3, "x"), BenchRow(16, 2.0, 1.0, 3, "x"))
     times = Report([], OperatorCounts(), OperatorCounts(), bench=Bench(rows))
     assert "from 4 samples on" in Page(times.to_html()).text
+    always = dataclasses.replace(times, bench=Bench(rows[1:]))
+    assert "at all sizes" in Page(always.to_html()).text
     assert result._repr_html_() == result.report._repr_html_()
     assert result._repr_html_().startswith('<iframe title="seqmap report"')
 

@@ -434,6 +434,14 @@ def test_what_it_costs_to_have_no_sequence_is_told(monkeypatch: pytest.MonkeyPat
     assert "in quadratic time" in warning
 
 
+def test_what_is_wrong_with_several_nodes_is_told_once() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "my.own" : 1]>
+    g (seq(float[H]) xs) => (seq(float[M]) ys) {
+        ys = SequenceMap (xs) <body = b (float[h] x) => (float[h] y) { y = my.own.Foo (x) }> }"""
+    (warning,) = explain(onnx.parser.parse_model(text), target="portable").warnings
+    assert " (and 2 more): since no sequence may be left" in warning
+
+
 def test_a_target_error_crosses_processes() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18]>

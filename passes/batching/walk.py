@@ -326,7 +326,14 @@ class Walk:
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
                 raise Inherited(x.value, differs=x.value in self._differing)
-        chosen = choose_rule(node, said, operands, self.promotions, self._options.opset)
+        chosen = choose_rule(
+            node,
+            said,
+            operands,
+            self.promotions,
+            self._options.opset,
+            takes_flat=self.takes_flat,
+        )
         rounding = any(x.rounding for x in operands)
         if chosen.is_discrete and rounding:
             self.flips.append(node)

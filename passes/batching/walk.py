@@ -332,7 +332,7 @@ class Walk:
             operands,
             self.promotions,
             self._options.opset,
-            takes_flat=self.takes_flat,
+            takes_flat=self.takes_flat and self.lacks("If"),
         )
         rounding = any(x.rounding for x in operands)
         if chosen.is_discrete and rounding:

@@ -128,6 +128,11 @@ class Context(BatchAxis):
         """Whether samples that differ along several axes are batched; see `FuseOptions`."""
         return self._body.options.asked.takes_flat
 
+    @property
+    def takes_packed_as_flat(self) -> bool:
+        """Whether packed samples may become flat ones: where no guard asks for their lengths."""
+        return self.takes_flat and self.lacks("If")
+
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""
         return self._body.count_failing()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching import rules, table
-from passes.batching.context import Rule
+from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.flat import flat_rules
+from passes.batching.flat.laying import packed_laid_out
 from passes.batching.layouts import Batched, Layout
 from passes.batching.packed import rules as packed_rules
 from passes.batching.promotion import Promotions
@@ -47,6 +48,8 @@ def choose_rule(
     operands: Sequence[Batched],
     promotions: Promotions,
     opset: int,
+    *,
+    takes_flat: bool = False,
 ) -> RuleChoice:
     """Return the rule for a node.
 
@@ -56,6 +59,7 @@ def choose_rule(
         operands: What it reads, by its graphs too.
         promotions: Which per-sample operands will be stacked, and which packed.
         opset: Version of ONNX's operators.
+        takes_flat: Whether packed operands may be read as flat ones of one axis.
 
     Raises:
         Decline: There is none for this operator, or none for such operands.
@@ -66,6 +70,10 @@ def choose_rule(
     if isinstance(said, table.Never):
         raise Decline(said.code, said.reason)
     flat = _flat_row(node, operands, opset)
+    if flat is None and takes_flat and _is_packed_for_flat(node, operands, opset):
+        flat = table.find_flat(node, opset)
+        assert flat is not None
+        return RuleChoice(_laying(flat.rule), said.rounding or flat.rounding, said.discrete, True)
     ragged = _packed_row(node, operands, promotions, opset) if flat is None else flat
     rounds = said.rounding or table.may_round_inside(node, opset)
     rounds = rounds or (ragged is not None and ragged.rounding)
@@ -81,6 +89,23 @@ def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.R
     if found is None and not all(map(_is_simple, operands)):
         raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
     return found
+
+
+def _is_packed_for_flat(node: ir.Node, operands: Sequence[Batched], opset: int) -> bool:
+    """Whether packed operands have a rule only as flat ones."""
+    is_packed = any(x.is_packed and x.beside is None for x in operands)
+    has_none = table.find_packed(node, opset) is None
+    return is_packed and has_none and table.find_flat(node, opset) is not None
+
+
+def _laying(rule: Rule) -> Rule:
+    """Return a rule for flat operands that takes packed ones as such."""
+
+    def laid(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        given = [packed_laid_out(ctx, x) if x is not None and x.is_packed else x for x in operands]
+        return rule(ctx, node, given)
+
+    return laid
 
 
 def _is_simple(x: Batched) -> bool:

@@ -157,7 +157,15 @@ class Walk(BodyState):
         for x in operands:
             if x.layout is Layout.PER_SAMPLE and not self.promotions.is_possible(x.value):
                 raise Inherited(x.value, differs=x.value in self._differing)
-        chosen = choose_rule(node, said, operands, self.promotions, self.options.opset)
+        asked = self.options.asked
+        chosen = choose_rule(
+            node,
+            said,
+            operands,
+            self.promotions,
+            self.options.opset,
+            takes_flat=asked.takes_flat and "If" in asked.lacks,
+        )
         rounding = any(x.rounding for x in operands)
         if chosen.is_discrete and rounding:
             self.flips.append(node)

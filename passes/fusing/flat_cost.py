@@ -94,42 +94,67 @@ _MOVES = frozenset({"CenterCropPad", "Pad", "Slice"})
 _FREE = frozenset({"Constant", "Identity", "Shape", "Size", "Squeeze", "Transpose", "Unsqueeze"})
 
 
-def flat_note(site: MapSite, walk: Walk) -> str | None:
-    """Say what flat samples take, and the same in a Loop; None if no sample is flat."""
-    found = flat_estimates(site, walk)
+def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None:
+    """Say what flat samples take, and the same in a Loop; None if no sample is flat.
+
+    Args:
+        site: The map.
+        walk: What became of its nodes.
+        count: How many samples there are, if that is known.
+    """
+    count = COUNT if count is None else count
+    found = flat_estimates(site, walk, count)
     if found is None:
         return None
     flat, loop = found
-    height, width = SIZES
     return (
-        f"flat: about {flat} at {COUNT} images of {height} x {width}; "
+        f"flat: about {flat} at {count} images of {_sizes(site, walk)}; "
         f"a loop: {loop} (onnxruntime, one core)"
     )
 
 
-def flat_estimates(site: MapSite, walk: Walk) -> tuple[Estimate, Estimate] | None:
+def flat_estimates(
+    site: MapSite, walk: Walk, count: int = COUNT
+) -> tuple[Estimate, Estimate] | None:
     """Return what a map takes with flat samples, and in a Loop.
 
     Args:
         site: The map.
         walk: What became of its nodes.
+        count: How many samples there are.
     """
-    time, alone, most, seen = 0.0, STEP, 0.0, False
-    for node in site.body:
-        given = [value for value in node.inputs if value is not None]
-        if node.op_type in _FREE or not any(walk.read(value).is_flat for value in given):
-            continue
-        rate, work = _rate(node), _work(walk.type_of(given[0]), walk.type_of(node.outputs[0]))
-        time, alone, seen = time + rate.time(work), alone + rate.alone(work), True
+    time, alone, most = 0.0, STEP, 0.0
+    nodes = _flat_nodes(site, walk)
+    for node, value in nodes:
+        rate, work = _rate(node), _work(walk.type_of(value), walk.type_of(node.outputs[0]))
+        time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
-    if not seen:
+    if not nodes:
         return None
     results = [walk.type_of(value) for value in site.body.outputs]
     collected = float(sum(_count(type_) * _item(type_) for type_ in results))
     return (
-        Estimate(COUNT * max(most, collected), COUNT * time / 1e9),
-        Estimate(COUNT * collected, COUNT * alone / 1e9),
+        Estimate(count * max(most, collected), count * time / 1e9),
+        Estimate(count * collected, count * alone / 1e9),
     )
+
+
+def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
+    """Return the nodes that take time on flat samples, and the first operand of each."""
+    found = []
+    for node in site.body:
+        given = [value for value in node.inputs if value is not None]
+        if node.op_type not in _FREE and any(walk.read(value).is_flat for value in given):
+            found.append((node, given[0]))
+    return found
+
+
+def _sizes(site: MapSite, walk: Walk) -> str:
+    """Return the height and width that are known, or else supposed, of the largest sample."""
+    types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
+    supposed = max((_supposed(type_) for type_ in types), key=math.prod, default=SIZES)
+    first, second = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
+    return f"{supposed[first]} x {supposed[second]}"
 
 
 def _rate(node: ir.Node) -> _Rate:
@@ -153,9 +178,16 @@ def _work(before: ValueType, after: ValueType) -> _Work:
 
 def _count(type_: ValueType) -> int:
     """Return how many numbers a sample has, of the supposed size where it is not known."""
-    supposed = [*SIZES, *[REST] * len(type_.dims or ())]
-    known = [d if isinstance(d, int) else supposed.pop(0) for d in type_.dims or ()]
-    return math.prod(known)
+    return math.prod(_supposed(type_))
+
+
+def _supposed(type_: ValueType) -> tuple[int, ...]:
+    """Return the dimensions of a sample, supposed ones where they are not known."""
+    dims = type_.dims or ()
+    known = [d for d in dims if isinstance(d, int) and d > REST]
+    sizes = [*SIZES[len(known) :], *[REST] * len(dims)] if len(known) < len(SIZES) else []
+    sizes += [REST] * len(dims)
+    return tuple(d if isinstance(d, int) else sizes.pop(0) for d in dims)
 
 
 def _item(type_: ValueType) -> int:

@@ -44,7 +44,7 @@ def plan_decision(
         "it rounds differently when batched; --exact keeps it per-sample"
         for node in walk.flips
     ]
-    note = flat_note(site, walk)
+    note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
     notes += [] if note is None else [note]
     assumptions = [
         f"{site.path}: all elements of '{sequence.name}' have one shape (promised)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
 import rewriter
@@ -48,3 +49,21 @@ def test_the_estimate_is_near_what_was_measured(name: str) -> None:
 
 def test_nothing_is_said_where_no_sample_is_flat() -> None:
     assert notes("y = " + CROP.removeprefix("y = "), target="portable", uniform="xs") == []
+
+
+BOXES = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[3,1080,1920] image, int64[16,4] table) => (float[16,3,224,224] out) {
+  boxes = SplitToSequence <axis = 0, keepdims = 0> (table)
+  parts = SequenceMap (boxes) <body = one (int64[4] box) => (float[3,224,224] y) {
+    a = Constant <value_ints = [0]> () b = Constant <value_ints = [2]> ()
+    c = Constant <value_ints = [4]> () k = Constant <value_ints = [1, 2]> ()
+    p = Slice (box, a, b) q = Slice (box, b, c) part = Slice (image, p, q, k)
+    s = Constant <value_ints = [224, 224]> ()
+    y = Resize <mode = "linear", axes = [1, 2]> (part, , , s) }>
+  out = ConcatFromSequence <axis = 0, new_axis = 1> (parts) }"""
+
+
+def test_a_number_of_samples_that_is_known_is_not_supposed() -> None:
+    report = rewriter.explain(onnx.parser.parse_model(BOXES), target="portable")
+    (note,) = (n for d in report.decisions for n in d.notes if n.startswith("flat: about"))
+    assert "at 16 images of 400 x 500" in note

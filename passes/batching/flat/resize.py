@@ -14,7 +14,7 @@ from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
 from passes.batching.flat.formula import Formula, integers, reals
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.moves import one_place_each, restacked, rows_again, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
 from passes.batching.layouts import Batched
@@ -72,6 +72,9 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     region = _region(ctx, node, operands)
     if region is not None and x.flat is not None and not one_place_each(x.flat):
         x = rows_again(ctx, x)
+    assert x.flat is not None
+    if one_place_each(x.flat):
+        x = _with_axes_in_grid(ctx, node, operands, x)
     assert x.flat is not None
     changes = _changes(ctx, node, operands, x, x.flat)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
@@ -210,11 +213,7 @@ def _changes(
     for position, axis in enumerate(axes):
         at = flat.order[axis]
         total = None if sums is None or len(sums) != len(axes) else sums[position]
-        if total is not None:
-            stays = total == _size(x, flat, axis)
-        else:
-            stays = known is not None and len(known) == len(axes) and known[position] == 1.0
-        if stays:
+        if _stays(x, flat, axis, total, _of_all(known, axes), position):
             if not stretches:
                 raise Decline(Code.NO_RULE, "an axis that stays decides the size of the others")
             continue
@@ -240,6 +239,43 @@ def _changes(
     if not stretches:
         are_one = [all(are_one)] * len(found)
     return [dataclasses.replace(c, is_one=one) for c, one in zip(found, are_one, strict=True)]
+
+
+def _stays(
+    x: Batched,
+    flat: FlatSamples,
+    axis: int,
+    total: Linear | None,
+    known: Sequence[float | None] | None,
+    position: int,
+) -> bool:
+    """Whether an axis is known to keep its size, given as a sum or as a scale."""
+    if total is not None:
+        return total == _size(x, flat, axis)
+    return known is not None and known[position] == 1.0
+
+
+def _of_all(known: list[float | None] | None, axes: Sequence[int]) -> list[float | None] | None:
+    """Return scales if there is one for each axis."""
+    return known if known is not None and len(known) == len(axes) else None
+
+
+def _with_axes_in_grid(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched
+) -> Batched:
+    """Return samples all of whose axes that change are those of their grid."""
+    axes = [a % x.rank for a in node.attributes.get_ints("axes") or range(x.rank)]
+    sizes = ctx.optional(operands, 3)
+    sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
+    known = None if sizes is not None else _scales(ctx, node.inputs[2])
+    for position, axis in enumerate(axes):
+        flat = x.flat
+        assert flat is not None
+        total = sums[position] if sums is not None and len(sums) == len(axes) else None
+        is_beside = flat.order[axis] >= flat.grid.rank and isinstance(x.dims[axis], int)
+        if is_beside and not _stays(x, flat, axis, total, _of_all(known, axes), position):
+            x = with_axis_in_grid(ctx, x, axis)
+    return x
 
 
 def _size(x: Batched, flat: FlatSamples, axis: int) -> Linear | None:

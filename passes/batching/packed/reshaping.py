@@ -53,7 +53,7 @@ def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if dims is not None and dims.count(_OPEN) == 1:
         with contextlib.suppress(Decline):
             return [_reshaped(ctx, data, dims)]
-    if ctx.takes_flat:
+    if ctx.takes_packed_as_flat:
         return reshape_to_several(ctx, node, operands)
     raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
 

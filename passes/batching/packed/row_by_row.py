@@ -120,7 +120,7 @@ def broadcasting_rows(
     sample that differs along both.
     """
     given = [x for x in operands if x is not None]
-    if ctx.takes_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
+    if ctx.takes_packed_as_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
         return spread_out(ctx, node, operands)
     lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)

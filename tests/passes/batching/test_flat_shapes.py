@@ -5,9 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import rewriter
 from rewriter import backends
+from rewriter.engines import plain_expansion
 from rewriter.errors import BackendError
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
+from tests.passes.batching.images import (
+    FlatCase,
+    loops_and_sequences,
+    prove_flat,
+    prove_nothing,
+    reached,
+)
 
 
 def numbers(name: str, *values: int) -> str:
@@ -196,3 +204,37 @@ def test_an_image_of_which_nothing_is_left() -> None:
     for sizes in ([(14, 5)], [(14, 5), (10, 9)], [(10, 9), (14, 5), (13, 2)]):
         images = [rng.random((*size, 3), np.float32) for size in sizes]
         prove_flat(case, feeds=[images])
+
+
+TO = numbers("t", 9, 11)
+PROMISED = {
+    "nearest": TO + "y = Resize <axes = [0, 1]> (x,,,t)",
+    "linear": TO + 'y = Resize <axes = [0, 1], mode = "linear"> (x,,,t)',
+    "antialias": TO + 'y = Resize <axes = [0, 1], mode = "linear", antialias = 1> (x,,,t)',
+    "its aspect kept, and cropped": TO + 'r = Resize <axes = [0, 1], mode = "linear", '
+    'keep_aspect_ratio_policy = "not_smaller"> (x,,,t) y = CenterCropPad <axes = [0, 1]> (r, t)',
+    "cropped": TO + "y = CenterCropPad <axes = [0, 1]> (x, t)",
+    "two channels": numbers("t", 9, 11, 2)
+    + 'y = Resize <axes = [0, 1, 2], mode = "nearest"> (x,,,t)',
+}
+
+
+@pytest.mark.parametrize("shape", [(None, 13, 3), (10, None, 3)], ids=str)
+@pytest.mark.parametrize("name", PROMISED)
+def test_a_size_that_is_promised(name: str, shape: tuple[int | None, ...]) -> None:
+    """Images that differ along one axis alone are packed, until both are resized."""
+    result = "uint8[9,11,2]" if name == "two channels" else "uint8[9,11,3]"
+    case = FlatCase("", PROMISED[name], "uint8[H,W,3]", result, stacked=True)
+    after = rewriter.optimize(
+        case.model, target="portable", tensor_io=True, input_shapes={"xs": shape}
+    )
+    assert not loops_and_sequences(after)
+    rng = np.random.default_rng(0)
+    old = backends.open_session(plain_expansion(case.model), "onnxruntime")
+    for count in (1, 4):
+        images = [
+            rng.integers(0, 256, [d or rng.integers(1, 30) for d in shape]).astype(np.uint8)
+            for _ in range(count)
+        ]
+        found = rewriter.run(after, {"xs": images})["y_all"]
+        np.testing.assert_array_equal(found, old.run({"xs": images})["y_all"])

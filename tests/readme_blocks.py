@@ -153,12 +153,19 @@ def _portability() -> str:
     return str(table)
 
 
+def _distribution() -> str:
+    text = (ROOT / "benchmarks" / "DISTRIBUTION.md").read_text("utf-8")
+    tables = re.findall(r"^\|.*?(?=\n\n|\n*\Z)", text, re.DOTALL | re.MULTILINE)
+    return "\n\n".join(tables)
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "explain": _explain,
     "options": _options,
     "speed": _speed,
     "benchmarks": _benchmarks,
     "portability": _portability,
+    "distribution": _distribution,
     "tolerances": _tolerances,
     "targets": _targets,
     "codes": _codes,

@@ -58,9 +58,9 @@ BODIES = {
     "rows": body(
         REDUCED
         + """ relu = Relu (wide) soft = Softmax <axis = 1> (relu) e = Exp (soft)
-        y = Mul (e, e)""",
+        y = Sqrt (e)""",
         "K, 3",
-        "Concat Relu Softmax Exp Mul",
+        "Concat Relu Softmax Exp Sqrt",
     ),
     "along the axis of different lengths": body(
         REDUCED

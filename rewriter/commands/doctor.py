@@ -6,17 +6,15 @@ import argparse
 import importlib.metadata
 import os
 import platform
-import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 from rewriter import backends
 from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
+from rewriter.shadowing import find_shadows
 
-__all__ = ["USAGE", "add_options", "execute", "find_shadows", "warn_of_shadows"]
-
+__all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = ""
 _PACKAGES = ("seqmap", "onnx", "onnx-ir", "onnxscript", "onnx-graphsurgeon", "numpy", "protobuf")
@@ -70,30 +68,3 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return ""
-
-
-_NAMES = ("passes", "rewriter")
-
-
-def find_shadows() -> list[str]:
-    """Return a sentence for each package of another project with a name of ours."""
-    found = []
-    for name in _NAMES:
-        for folder in dict.fromkeys(Path(entry or ".").resolve() for entry in sys.path):
-            place = folder / name
-            if (folder / "seqmap.py").is_file():
-                continue  # another copy of seqmap
-            is_there = (place / "__init__.py").is_file() or place.with_suffix(".py").is_file()
-            if is_there:
-                found.append(
-                    f"{place} has the name of a package of seqmap, and one of the two hides the "
-                    "other: rename it, or use another environment"
-                )
-                break
-    return found
-
-
-def warn_of_shadows() -> None:
-    """Warn of packages that have a name of ours."""
-    for sentence in find_shadows():
-        warnings.warn(sentence, stacklevel=3)

@@ -16,8 +16,8 @@ import pytest
 from passes.decisions import Code
 from passes.errors import RewriteError
 from rewriter.commands import doctor, terminal
-from rewriter.commands.doctor import warn_of_shadows
 from rewriter.commands.many import aligned, find_models
+from rewriter.shadowing import warn_of_shadows
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
 Capture = pytest.CaptureFixture[str]

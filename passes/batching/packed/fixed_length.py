@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched
 from passes.batching.packed.checks import failing_where
+from passes.limits import LONGEST_VECTOR
 
 __all__ = ["fixed_length", "joined_rows", "single_rows"]
 
@@ -34,7 +35,7 @@ def fixed_length(operands: Sequence[Batched], place: int) -> int | None:
         return None
     met = {x.dims[-place] for x in operands if not x.is_packed and x.rank >= place} - {1}
     size = met.pop() if len(met) == 1 else None
-    return size if isinstance(size, int) and size > 1 else None
+    return size if isinstance(size, int) and 1 < size <= LONGEST_VECTOR else None
 
 
 def joined_rows(

@@ -199,7 +199,8 @@ def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) 
 
 def _may_decide_shape(array: np.ndarray) -> bool:
     """Whether some operator makes a shape of such a constant: whole numbers, or scales."""
-    return array.dtype.kind in "iub" or (array.ndim == 1 and array.size <= _MOST_SCALES)
+    kind = array.dtype.kind
+    return kind in "iub" or (kind == "f" and array.ndim == 1 and array.size <= _MOST_SCALES)
 
 
 def _called(body: ir.Graph, model: ir.Model) -> list[ir.Function]:

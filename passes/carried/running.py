@@ -72,12 +72,33 @@ def _cut(builder: Builder, rows: ir.Value, start: int, stop: int) -> ir.Value:
 
 
 def _doubled(builder: Builder, whole: ir.Value, family: str, first: int, last: int) -> ir.Value:
-    """Record the steps of ``2 ** first`` rows to half of ``2 ** last``."""
+    """Record the steps of ``2 ** first`` rows to half of ``2 ** last``.
+
+    Each row is joined to the one so many rows before it, and where there is none to one that
+    changes nothing: the first row for an extreme, which holds it already, and 1 for a product.
+    All shapes stay as they are, so that what is known of them does.
+    """
+    number = builder.op("Slice", [builder.op("Shape", [whole]), builder.ints(0), builder.ints(1)])
+    count = builder.op("Squeeze", [number, builder.ints(0)])
+    places = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+    neutral = _neutral_row(builder, whole, _NEUTRAL[family]) if family in _NEUTRAL else None
     for step in (1 << exponent for exponent in range(first, last)):
-        pair = [_cut(builder, whole, 0, -step), _cut(builder, whole, step, _END)]
-        totals = builder.op(family, pair)
-        whole = builder.op("Concat", [_cut(builder, whole, 0, step), totals], {"axis": 0})
+        back = step if neutral is None else step - 1
+        before = builder.op("Sub", [places, builder.scalar(back)])
+        rows = whole if neutral is None else builder.op("Concat", [neutral, whole], {"axis": 0})
+        read = builder.op("Max", [before, builder.scalar(0)])
+        whole = builder.op(family, [builder.op("Gather", [rows, read], {"axis": 0}), whole])
     return whole
+
+
+_NEUTRAL = {"Mul": 1, "BitwiseXor": 0}
+"""What changes no total of operators that may not join a row twice."""
+
+
+def _neutral_row(builder: Builder, rows: ir.Value, number: int) -> ir.Value:
+    first = _cut(builder, rows, 0, 1)
+    value = builder.op("CastLike", [builder.scalar(number), first])
+    return builder.op("Expand", [value, builder.op("Shape", [first])])
 
 
 def _doubled_if_longer(

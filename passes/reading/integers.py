@@ -161,13 +161,30 @@ class Linear:
 _DEEPEST = 3
 
 
-def is_nonnegative(number: Linear, depth: int = 0) -> bool:
+def is_nonnegative(number: Linear) -> bool:
     """Whether a number is proven to be 0 or more.
 
     Dimensions, lengths and the number of the iteration are. A least one is not greater than any
     of its members, a greatest one not less.
     """
-    if number.constant >= 0 and all(c > 0 and _atom_is_nonnegative(a) for a, c in number.terms):
+    return _is_nonnegative(number, 0, {})
+
+
+_Known: TypeAlias = dict[tuple[Linear, int], bool]
+"""What was found of sums, at the depth of a search: extremes of extremes share their members."""
+
+
+def _is_nonnegative(number: Linear, depth: int, known: _Known) -> bool:
+    key = (number, depth)
+    if key not in known:
+        known[key] = _search(number, depth, known)
+    return known[key]
+
+
+def _search(number: Linear, depth: int, known: _Known) -> bool:
+    if number.constant >= 0 and all(
+        count > 0 and _atom_is_nonnegative(atom, known) for atom, count in number.terms
+    ):
         return True
     if depth == _DEEPEST:
         return False
@@ -175,18 +192,18 @@ def is_nonnegative(number: Linear, depth: int = 0) -> bool:
         if not isinstance(atom, Least | Greatest):
             continue
         rest = number.without(atom)
-        by_member = (is_nonnegative(rest + m * count, depth + 1) for m in atom.members)
+        by_member = (_is_nonnegative(rest + m * count, depth + 1, known) for m in atom.members)
         one_suffices = isinstance(atom, Least) == (count < 0)
         if any(by_member) if one_suffices else all(by_member):
             return True
     return False
 
 
-def _atom_is_nonnegative(atom: Atom) -> bool:
+def _atom_is_nonnegative(atom: Atom, known: _Known) -> bool:
     if isinstance(atom, Least):
-        return all(is_nonnegative(m) for m in atom.members)
+        return all(_is_nonnegative(m, 0, known) for m in atom.members)
     if isinstance(atom, Greatest):
-        return any(is_nonnegative(m) for m in atom.members)
+        return any(_is_nonnegative(m, 0, known) for m in atom.members)
     return isinstance(atom, Trip | Dim | Length)
 
 

@@ -27,6 +27,8 @@ WRONG_AT_FIRST = (
     (200871, "auto"),
     (503230, "promised"),
     (503326, "promised"),
+    (600124, "promised"),
+    (600219, "auto"),
     (310359, "auto"),
     (311434, "fuse"),
     (533009, "exact"),

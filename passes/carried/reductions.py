@@ -21,6 +21,7 @@ from passes.carried.pattern import (
 from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection, hoist
 from passes.carried.totals import reduce_rows, truth_of
+from passes.carried.weighed import weigh_totals, weighed_terms
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
@@ -79,6 +80,7 @@ class Reduction(Pattern):
         dtype: Its element type.
         nodes: What leaves out the iterations in which a condition does not hold.
         speculated: The nodes of branches that the map runs in all iterations.
+        weighs: Whether iterations in which a condition does not hold add products with 0.
     """
 
     carried: Carried
@@ -89,6 +91,7 @@ class Reduction(Pattern):
     dtype: ir.DataType
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    weighs: bool = False
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -105,6 +108,8 @@ class Reduction(Pattern):
             part = reduce_rows(joined, value, self.family, self.dtype)
             op_type = "Sub" if sign < 0 else self.family
             total = joined.builder.op(op_type, [total, part])
+        if self.weighs:
+            return weigh_totals(joined, total, self.carried.initial, joined.values)
         return total
 
     def check_shape(self, joined: Joined) -> None:
@@ -114,7 +119,7 @@ class Reduction(Pattern):
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the totals of all iterations can be computed at once."""
-        return self.family != "Add" or self.dtype in _CUMULATED
+        return not self.weighs and (self.family != "Add" or self.dtype in _CUMULATED)
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the running totals: a cumulative sum, or totals of twice as many rows each."""
@@ -160,7 +165,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
-    mask = find_selection(value, iteration.body)
+    mask = find_selection(value, iteration.body, weighed=True)
     is_turned = mask is not None and mask.chosen is carried.inner
     graphs = [iteration.body]
     if mask is not None:
@@ -174,6 +179,8 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         return None
     family, name = _FAMILIES[last.op_type]
     if dtype is None or dtype not in _TYPES[family]:
+        return None
+    if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
         return None
     found: list[tuple[ir.Value, int]] = []
     while value is not carried.inner:
@@ -197,6 +204,9 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         nodes.append(taken)
         values, speculated = [nodes[-1].outputs[0]], []
         name += " under a condition"
+    elif mask is not None and mask.weighs:
+        values, nodes = weighed_terms(values, mask, dtype, is_turned=is_turned)
+        name += " under a condition"
     elif mask is not None:
         values, beside = masked_terms(values, mask, is_turned, family, dtype)
         nodes += beside
@@ -210,6 +220,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         dtype,
         tuple(nodes),
         tuple(speculated),
+        weighs=mask is not None and mask.weighs,
     )
 
 

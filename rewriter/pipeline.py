@@ -29,6 +29,7 @@ from rewriter.report import Report, Result
 from rewriter.rule_files import load_plugins
 from rewriter.targets import TargetError
 from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
+from rewriter.without_if import branches_of, find_without_if
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
@@ -128,8 +129,16 @@ def _run(
     load_plugins()
 
     def written(limits: Mapping[str, Ceiling]) -> Result[Taken]:
-        taken = take(model)
-        return Result(taken, _written(taken, options, on_pass, limits))
+        def write(asked: Options) -> tuple[Taken, Report]:
+            taken = take(model)
+            return taken, _written(taken, asked, on_pass, limits)
+
+        taken, report = write(options)
+        if options.row.rather_without_if:
+            given = branches_of(take(model).model)
+            preferred = find_without_if(options, given, taken.model, report, write)
+            taken, report = preferred or (taken, report)
+        return Result(taken, report)
 
     limits = ceilings or {}
     return written(limits) if on_pass else without_faults(model, written, limits)

@@ -31,6 +31,8 @@ class Target:
         kernels: The table of the kernels of its device, by which placement is predicted; empty
             where it has no device beside the host, or none is known.
         unrun: Why no backend runs a model for this target; empty where one does.
+        rather_without_if: Whether it refuses an If of whose results it knows no rank; a model
+            without the Ifs that a rewrite adds is preferred then, where there is one.
         release_of: The target that it is an older release of, which remedies name in its place;
             empty for a target of its own.
     """
@@ -49,6 +51,7 @@ class Target:
     ignores: tuple[tuple[str, str], ...] = ()
     kernels: str = ""
     unrun: str = ""
+    rather_without_if: bool = False
     release_of: str = ""
 
     def accepts(self, op_type: str) -> bool:
@@ -114,13 +117,15 @@ _ROWS = (
         device="migraphx",
         kernels="migraphx",
     ),
-    # OpenVINO lowers some sequences at import, but only in certain patterns.
+    # OpenVINO lowers some sequences at import, but only in certain patterns; it refuses an If
+    # whose results it knows no rank of.
     Target(
         "openvino",
         loop=True,
         branch=True,
         scan=True,
         backend="openvino",
+        rather_without_if=True,
         ignores=(("Resize", "antialias"), ("Resize", "exclude_outside")),
     ),
     # tract imports Scan, but does not return from optimising one with a MatMul in its body.

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
+from passes.carried.hits import Hits
 from passes.carried.pattern import (
     FLOATS,
     Joined,
@@ -24,6 +24,7 @@ from passes.carried.pattern import (
     same_dims,
 )
 from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
 from passes.graphs import subgraphs, with_subgraphs
 from passes.reading.facts import skip_identities
@@ -50,83 +51,6 @@ _TURNED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Hits:
-    """Which rows count, of the initial value and all iterations.
-
-    Attributes:
-        carried: What the new values are compared with; None where a condition says it.
-        term: The new value, or the condition.
-        extreme: ``Max`` or ``Min``; None for a condition.
-        takes_first: Whether the first hit wins, not the last one.
-        dtype: The element type of the values.
-        is_whole: Whether one position is that of all elements.
-        mark: Where a condition says it and the first hit wins: a carried number, and by which
-            comparison with which number it says that there was none before.
-    """
-
-    carried: Carried | None
-    term: Term
-    extreme: str | None
-    takes_first: bool
-    dtype: ir.DataType
-    is_whole: bool
-    mark: tuple[Carried, str, int] | None = None
-
-    def position(self, joined: Joined, rows: ir.Value) -> ir.Value:
-        """Record the position of the winning row; that of the initial value is 0."""
-        builder = joined.builder
-        found = self._found(joined, rows)
-        return builder.op("Reshape", [found, builder.ints()]) if self.is_whole else found
-
-    def _found(self, joined: Joined, rows: ir.Value) -> ir.Value:
-        builder = joined.builder
-        if self.carried is None:
-            flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT32)})
-            if self.is_whole:
-                flags = builder.op("Reshape", [flags, builder.ints(-1)])
-            shape = builder.op("Shape", [flags])
-            largest = builder.ints(np.iinfo(np.int64).max)
-            rest = builder.op("Slice", [shape, builder.ints(1), largest])
-            shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
-            value = {"value": ir.tensor(np.array([1], np.int32))}
-            first = builder.op("ConstantOfShape", [shape], value)
-            if self.mark is not None:
-                first = self._before(builder)
-            hits = builder.op("Concat", [first, flags], {"axis": 0})
-            return _pick(builder, hits, self.takes_first)
-        initial = self.carried.initial
-        if self.dtype in FLOATS:
-            worst = builder.constant(np.array(-np.inf if self.extreme == "Max" else np.inf))
-            worst = builder.op("Cast", [worst], {"to": int(self.dtype)})
-            rows = builder.op("Where", [builder.op("IsNaN", [rows]), worst, rows])
-        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
-        whole = builder.op("Concat", [first, rows], {"axis": 0})
-        winner = joined.reduce(f"Reduce{self.extreme}", whole)
-        hits = builder.op("Equal", [whole, winner])
-        found = _pick(
-            builder, builder.op("Cast", [hits], {"to": int(ir.DataType.INT32)}), self.takes_first
-        )
-        if self.dtype not in FLOATS:
-            return found
-        # No value is better than NaN.
-        return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
-
-    def _before(self, builder: Builder) -> ir.Value:
-        """Record, as one row, 1 where the initial value is a hit of its own."""
-        assert self.mark is not None
-        carried, op_type, number = self.mark
-        least = builder.op("CastLike", [builder.scalar(number), carried.initial])
-        none = builder.op(op_type, [carried.initial, least])
-        found = builder.op("Cast", [builder.op("Not", [none])], {"to": int(ir.DataType.INT32)})
-        return builder.op("Reshape", [found, builder.ints(1)])
-
-
-def _pick(builder: Builder, hits: ir.Value, takes_first: bool) -> ir.Value:
-    options = {"axis": 0, "keepdims": 0, "select_last_index": int(not takes_first)}
-    return builder.op("ArgMax", [hits], options)
-
-
-@dataclasses.dataclass(frozen=True)
 class Chosen(Pattern):
     """A carried value that the row of one iteration replaces.
 
@@ -137,6 +61,7 @@ class Chosen(Pattern):
         name: What the report calls it.
         nodes: What computes the rows beside the body.
         speculated: The nodes of branches that the map runs in all iterations.
+        weighs: Whether the rows that are not taken are multiplied by 0 and added.
     """
 
     carried: Carried
@@ -145,6 +70,7 @@ class Chosen(Pattern):
     name: str
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    weighs: bool = False
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the row that won."""
@@ -163,6 +89,15 @@ class Chosen(Pattern):
         position = self.hits.position(joined, asked)
         first = builder.op("Unsqueeze", [initial, builder.ints(0)])
         whole = builder.op("Concat", [first, rows], {"axis": 0})
+        found = self._row_at(builder, whole, position, is_scalar=is_scalar)
+        if self.weighs:
+            return weigh_losers(joined, found, whole, position, len(dims))
+        return found
+
+    def _row_at(
+        self, builder: Builder, whole: ir.Value, position: ir.Value, *, is_scalar: bool
+    ) -> ir.Value:
+        """Record the row of one place, or for each element that of its own place."""
         if is_scalar:
             return builder.op("Gather", [whole, position], {"axis": 0})
         at = builder.op("Unsqueeze", [position, builder.ints(0)])
@@ -177,7 +112,7 @@ class Best(Chosen):
 
 def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | None:
     """Return how a carried value keeps the best one, None if it does not."""
-    selection = find_selection(carried.next, iteration.body)
+    selection = find_selection(carried.next, iteration.body, weighed=True)
     if selection is None or selection.other is not carried.inner:
         return None
     dependent = dependent_values(iteration.body, carried.inner)
@@ -194,11 +129,13 @@ def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | 
     if one is not selection.chosen or other is not carried.inner or dtype not in _TYPES:
         return None
     extreme, takes_first = _BETTER[op_type]
+    if selection.weighs and not takes_first:
+        return None
     term = Term(selection.chosen)
     is_whole = selection.is_whole or typing.dims(carried.initial) == ()
-    hits = Hits(carried, term, extreme, takes_first, dtype, is_whole)
+    hits = Hits(carried, term, extreme, takes_first, dtype, is_whole, weighs=selection.weighs)
     name = "best so far (maximum)" if extreme == "Max" else "best so far (minimum)"
-    return Best(carried, (term,), hits, name)
+    return Best(carried, (term,), hits, name, weighs=selection.weighs)
 
 
 _TYPES = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
@@ -214,7 +151,7 @@ def find_chosen(
         iteration: The Loop or Scan.
         best: The best values so far of the same Loop, and how each is chosen.
     """
-    selection = find_selection(carried.next, iteration.body)
+    selection = find_selection(carried.next, iteration.body, weighed=True)
     if selection is None or selection.other is not carried.inner:
         return None
     dependent = dependent_values(iteration.body, carried.inner)
@@ -226,12 +163,21 @@ def find_chosen(
     for known, one in best:
         if skip_identities(known.condition) is condition and one.carried is not carried:
             name = "value of the best so far"
-            return Chosen(carried, (one.hits.term, rows), one.hits, name, *beside)
+            return Chosen(
+                carried, (one.hits.term, rows), one.hits, name, *beside, selection.weighs
+            )
     if condition in dependent:
         return None
     term = Term(selection.condition)
     hits = Hits(None, term, None, False, ir.DataType.BOOL, selection.is_whole)
-    return Chosen(carried, (term, rows), hits, "last value where a condition holds", *beside)
+    return Chosen(
+        carried,
+        (term, rows),
+        hits,
+        "last value where a condition holds",
+        *beside,
+        selection.weighs,
+    )
 
 
 def _is_of(value: ir.Value, body: ir.Graph) -> bool:

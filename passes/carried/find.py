@@ -47,7 +47,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
         if not _is_open(state, typing):
             continue
         found = find_best(state.carried, iteration, typing)
-        selection = find_selection(state.carried.next, iteration.body)
+        selection = find_selection(state.carried.next, iteration.body, weighed=True)
         if found is not None and selection is not None:
             states[at] = dataclasses.replace(state, pattern=found)
             best.append((selection, found))

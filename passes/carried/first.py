@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.carried.best import Chosen, Hits
+from passes.carried.best import Chosen
+from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values, operator
 from passes.carried.selections import find_selection, hoist

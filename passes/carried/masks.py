@@ -68,8 +68,10 @@ def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, 
 def neutral_of(family: str, dtype: ir.DataType) -> float | bool:
     """Return what changes no total."""
     match family:
-        case "Add":
+        case "Add" | "BitwiseOr" | "BitwiseXor":
             return 0
+        case "BitwiseAnd":
+            return int(~dtype.numpy().type(0))
         case "Mul":
             return 1
         case "And":

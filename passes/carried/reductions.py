@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.in_branch import in_branch, may_fail_apart
-from passes.carried.masks import masked_terms, neutral_of, neutral_value
+from passes.carried.masks import masked_terms, neutral_value
 from passes.carried.pattern import (
     FLOATS,
     Joined,
@@ -20,8 +18,10 @@ from passes.carried.pattern import (
     operator,
     path_through,
 )
-from passes.carried.running import running
+from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection, hoist
+from passes.carried.totals import reduce_rows, truth_of
+from passes.carried.weighed import weigh_totals, weighed_terms
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
@@ -38,21 +38,31 @@ _FAMILIES = {
     "And": ("And", "conjunction"),
     "Or": ("Or", "disjunction"),
     "Xor": ("Xor", "parity"),
+    "BitwiseAnd": ("BitwiseAnd", "bitwise and"),
+    "BitwiseOr": ("BitwiseOr", "bitwise or"),
+    "BitwiseXor": ("BitwiseXor", "bitwise xor"),
 }
 """For each operator the one that joins two totals, and the name of the pattern."""
 
 _NUMBERS = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
 _BOOL = frozenset({ir.DataType.BOOL})
+_SIGNED = {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64}
+_UNSIGNED = {ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64}
+_BITS = _SIGNED | _UNSIGNED
+_LARGE = frozenset({ir.DataType.UINT32, ir.DataType.UINT64})
 _TYPES = {
     "Add": _NUMBERS,
     "Mul": _NUMBERS,
-    "Max": _NUMBERS | {ir.DataType.INT8, ir.DataType.UINT8},
-    "Min": _NUMBERS | {ir.DataType.INT8, ir.DataType.UINT8},
+    "Max": _NUMBERS | _LARGE | {ir.DataType.INT8, ir.DataType.UINT8},
+    "Min": _NUMBERS | _LARGE | {ir.DataType.INT8, ir.DataType.UINT8},
     "And": _BOOL,
     "Or": _BOOL,
     "Xor": _BOOL,
+    "BitwiseAnd": _BITS,
+    "BitwiseOr": _BITS,
+    "BitwiseXor": _BITS,
 }
-"""The element types for which runtimes have the reduction."""
+"""The element types for which runtimes have the reduction, or the operator where there is none."""
 
 _CUMULATED = _NUMBERS - {ir.DataType.FLOAT16}
 
@@ -70,6 +80,7 @@ class Reduction(Pattern):
         dtype: Its element type.
         nodes: What leaves out the iterations in which a condition does not hold.
         speculated: The nodes of branches that the map runs in all iterations.
+        weighs: Whether iterations in which a condition does not hold add products with 0.
     """
 
     carried: Carried
@@ -80,6 +91,7 @@ class Reduction(Pattern):
     dtype: ir.DataType
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    weighs: bool = False
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -88,12 +100,16 @@ class Reduction(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the reductions over all iterations, joined to the initial value."""
+        if self.family.startswith("Bitwise") or self.dtype in _LARGE:
+            return total_of(joined, self.carried, self._joined_terms(joined), self.family)
         total = self.carried.initial
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
             joined.needs_shape(at, self.carried)
             part = reduce_rows(joined, value, self.family, self.dtype)
             op_type = "Sub" if sign < 0 else self.family
             total = joined.builder.op(op_type, [total, part])
+        if self.weighs:
+            return weigh_totals(joined, total, self.carried.initial, joined.values)
         return total
 
     def check_shape(self, joined: Joined) -> None:
@@ -103,18 +119,18 @@ class Reduction(Pattern):
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the totals of all iterations can be computed at once."""
-        return self.family != "Add" or self.dtype in _CUMULATED
+        return not self.weighs and (self.family != "Add" or self.dtype in _CUMULATED)
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the running totals: a cumulative sum, or totals of twice as many rows each."""
         rows = self._joined_terms(joined)
-        if self.family in ("Mul", "Max", "Min"):
+        if self.family not in ("Add", "And", "Or", "Xor"):
             return running(joined, self.carried, rows, self.family, is_after=is_after)
         builder = joined.builder
         options = {} if is_after else {"exclusive": 1}
         sums = builder.op("CumSum", [rows, builder.scalar(0)], options)
         if self.dtype == ir.DataType.BOOL:
-            sums = _truth(builder, sums, self.family)
+            sums = truth_of(builder, sums, self.family)
         return builder.op(self.family, [self.carried.initial, sums])
 
     def _joined_terms(self, joined: Joined) -> ir.Value:
@@ -149,7 +165,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
-    mask = find_selection(value, iteration.body)
+    mask = find_selection(value, iteration.body, weighed=True)
     is_turned = mask is not None and mask.chosen is carried.inner
     graphs = [iteration.body]
     if mask is not None:
@@ -163,6 +179,8 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         return None
     family, name = _FAMILIES[last.op_type]
     if dtype is None or dtype not in _TYPES[family]:
+        return None
+    if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
         return None
     found: list[tuple[ir.Value, int]] = []
     while value is not carried.inner:
@@ -186,6 +204,9 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         nodes.append(taken)
         values, speculated = [nodes[-1].outputs[0]], []
         name += " under a condition"
+    elif mask is not None and mask.weighs:
+        values, nodes = weighed_terms(values, mask, dtype, is_turned=is_turned)
+        name += " under a condition"
     elif mask is not None:
         values, beside = masked_terms(values, mask, is_turned, family, dtype)
         nodes += beside
@@ -199,74 +220,10 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         dtype,
         tuple(nodes),
         tuple(speculated),
+        weighs=mask is not None and mask.weighs,
     )
 
 
 def _operator(value: ir.Value, graphs: Sequence[ir.Graph]) -> ir.Node | None:
     """Return the node of ONNX's own that computes a value in one of some graphs."""
     return next((node for graph in graphs if (node := operator(value, graph)) is not None), None)
-
-
-def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
-    """Record the reduction of a tensor over axis 0; that of no rows changes no total.
-
-    Args:
-        joined: Writes the graph.
-        rows: The tensor.
-        family: The operator that joins two of its rows.
-        dtype: Its element type.
-    """
-    builder = joined.builder
-    match family:
-        case "Add":
-            return joined.reduce("ReduceSum", rows)
-        case "Mul":
-            return joined.reduce("ReduceProd", rows)
-        case "Max" | "Min":
-            return _extreme(joined, rows, family, dtype)
-    counted = builder.op("Not", [rows]) if family == "And" else rows
-    numbers = builder.op("Cast", [counted], {"to": int(ir.DataType.INT64)})
-    return _truth(builder, joined.reduce("ReduceSum", numbers), family)
-
-
-def _truth(builder: Builder, total: ir.Value, family: str) -> ir.Value:
-    """Record what a count says: of flags that are true, of those that are not for ``And``."""
-    match family:
-        case "And":
-            return builder.op("Equal", [total, builder.scalar(0)])
-        case "Or":
-            return builder.op("Greater", [total, builder.scalar(0)])
-    odd = builder.op("Mod", [total, builder.scalar(2)])
-    return builder.op("Cast", [odd], {"to": int(ir.DataType.BOOL)})
-
-
-def _extreme(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
-    """Record the extreme over axis 0; a NaN in a row makes it NaN, as Max and Min have it.
-
-    Runtimes differ on the extreme of no rows, and onnxruntime's ReduceMax passes over a NaN that
-    does not come first.
-    """
-    builder = joined.builder
-    padded = rows if joined.runs else _with_neutral_row(builder, rows, family, dtype)
-    found = joined.reduce(f"Reduce{family}", padded)
-    if dtype not in FLOATS:
-        return found
-    flags = builder.op("Cast", [builder.op("IsNaN", [rows])], {"to": int(ir.DataType.INT64)})
-    count = joined.reduce("ReduceSum", flags)
-    spoiled = builder.op("Greater", [count, builder.scalar(0)])
-    nan = builder.constant(np.array(np.nan, dtype.numpy()))
-    return builder.op("Where", [spoiled, nan, found])
-
-
-def _with_neutral_row(
-    builder: Builder, rows: ir.Value, family: str, dtype: ir.DataType
-) -> ir.Value:
-    """Record a row that changes no extreme in front of the others."""
-    neutral = np.array([neutral_of(family, dtype)], dtype.numpy())
-    rest = builder.op(
-        "Slice",
-        [builder.op("Shape", [rows]), builder.ints(1), builder.ints(np.iinfo(np.int64).max)],
-    )
-    shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
-    row = builder.op("ConstantOfShape", [shape], {"value": ir.tensor(neutral)})
-    return builder.op("Concat", [row, rows], {"axis": 0})

@@ -17,7 +17,7 @@ from passes.decisions import Code
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["running"]
+__all__ = ["running", "total_of"]
 
 _MOST_STEPS = 12
 """The steps of a known number of iterations; each reads and writes all rows."""
@@ -41,6 +41,23 @@ def running(
     Raises:
         NotAMapError: The number of iterations is known, and too large.
     """
+    whole = _from_initial(joined, carried, rows, family)
+    if is_after:
+        return _cut(joined.builder, whole, 1, _END)
+    return _cut(joined.builder, whole, 0, -1)
+
+
+def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
+    """Record the total behind the last iteration, for operators of which there is no reduction.
+
+    The arguments and the error are those of `running`.
+    """
+    whole = _from_initial(joined, carried, rows, family)
+    return joined.builder.op("Gather", [whole, joined.builder.scalar(-1)], {"axis": 0})
+
+
+def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
+    """Record the initial value and the totals of all iterations, in one tensor."""
     builder, count = joined.builder, joined.trips.exact
     first = builder.op("Unsqueeze", [carried.initial, builder.ints(0)])
     if not joined.runs:
@@ -48,19 +65,17 @@ def running(
         assert rank is not None
         rows = like_initial(builder, first, rows, rank + 1, 0)
     if count is not None and count.bit_length() > _MOST_STEPS:
-        detail = f"'{carried.inner.name}' is read, and there are more than 4,095 iterations"
+        detail = f"'{carried.inner.name}' needs running totals of more than 4,095 iterations"
         raise NotAMapError(Code.RECURRENCE, detail, carried.next.producer())
     number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
     shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
     whole = builder.op("Concat", [first, builder.op("Expand", [rows, shape])], {"axis": 0})
     if count is not None:
-        whole = _doubled(builder, whole, family, 0, count.bit_length())
-    elif joined.branches:
-        whole = _doubled(builder, whole, family, 0, _SOME_STEPS)
-        whole = _doubled_if_longer(builder, whole, family, number)
-    else:
-        whole = _doubled(builder, whole, family, 0, _ALL_STEPS)
-    return _cut(builder, whole, 1, _END) if is_after else _cut(builder, whole, 0, -1)
+        return _doubled(builder, whole, family, 0, count.bit_length())
+    if not joined.branches:
+        return _doubled(builder, whole, family, 0, _ALL_STEPS)
+    whole = _doubled(builder, whole, family, 0, _SOME_STEPS)
+    return _doubled_if_longer(builder, whole, family, number)
 
 
 _END = int(np.iinfo(np.int64).max)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
@@ -25,6 +26,8 @@ class Selection:
         other: What is taken where it is false.
         is_whole: Whether it takes one or the other as a whole.
         branches: The graphs of an If in which the values are computed; none of a Where.
+        weighs: Whether what is not taken is multiplied by 0 and added, so that an infinity or a
+            NaN of it spoils the sum.
     """
 
     condition: ir.Value
@@ -32,12 +35,22 @@ class Selection:
     other: ir.Value
     is_whole: bool = False
     branches: tuple[ir.Graph, ...] = ()
+    weighs: bool = False
 
 
-def find_selection(value: ir.Value, body: ir.Graph) -> Selection | None:
-    """Return which two values of a body a value is chosen from, None if it is not."""
+def find_selection(value: ir.Value, body: ir.Graph, *, weighed: bool = False) -> Selection | None:
+    """Return which two values of a body a value is chosen from, None if it is not.
+
+    Args:
+        value: The value.
+        body: The body.
+        weighed: Whether a choice that weighs what is not taken is welcome.
+    """
     value = skip_identities(value)
     node = operator(value, body)
+    if node is not None and node.op_type == "Add":
+        found = _find_weighed(node, body)
+        return found if found is not None and (weighed or not found.weighs) else None
     if node is None or any(v is None for v in node.inputs):
         return None
     inputs = [v for v in node.inputs if v is not None]
@@ -49,6 +62,42 @@ def find_selection(value: ir.Value, body: ir.Graph) -> Selection | None:
     branches = tuple(node.attributes[n].as_graph() for n in ("then_branch", "else_branch"))
     chosen, other = (skip_identities(branch.outputs[at]) for branch in branches)
     return Selection(inputs[0], chosen, other, is_whole=True, branches=branches)
+
+
+def _find_weighed(node: ir.Node, body: ir.Graph) -> Selection | None:
+    """Return the choice that ``Cast(c) * a + Cast(Not(c)) * b`` makes, as tf2onnx writes it."""
+    products = [_products(v, body) for v in node.inputs if v is not None]
+    if len(products) != 2:
+        return None
+    for one, other in (products, products[::-1]):
+        for (flag, chosen, dtype), (turned, left, _) in itertools.product(one, other):
+            if _negated(turned, body) is flag:
+                weighs = dtype not in (ir.DataType.INT32, ir.DataType.INT64)
+                return Selection(flag, chosen, left, weighs=weighs)
+    return None
+
+
+def _products(value: ir.Value, body: ir.Graph) -> list[tuple[ir.Value, ir.Value, int]]:
+    """Return what is cast, what it is multiplied by, and its type then, in either order."""
+    node = operator(skip_identities(value), body)
+    if node is None or node.op_type != "Mul":
+        return []
+    found = []
+    for weight, other in itertools.permutations(v for v in node.inputs if v is not None):
+        cast = operator(weight, body)
+        if cast is not None and cast.op_type == "Cast" and cast.inputs[0] is not None:
+            flag = skip_identities(cast.inputs[0])
+            dtype = cast.attributes.get_int("to", 0) or 0
+            found.append((flag, skip_identities(other), dtype))
+    return found
+
+
+def _negated(value: ir.Value, body: ir.Graph) -> ir.Value | None:
+    """Return the boolean whose opposite a value is."""
+    node = operator(value, body)
+    if node is None or node.op_type != "Not" or node.inputs[0] is None:
+        return None
+    return skip_identities(node.inputs[0])
 
 
 def hoist(

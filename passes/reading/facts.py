@@ -194,15 +194,24 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if node is not None and node.op_type == "If" and _inserts(node):
         detail = f"'{name}' gains an element in some iterations only"
         return NotAMapError(Code.CONDITIONAL_APPEND, detail, node)
-    if typing.dtype(carried.inner) in (ir.DataType.INT32, ir.DataType.INT64) and (
-        node is not None and node.op_type in ("Add", "Sub")
-    ):
+    if node is not None and _moves_a_position(carried, node, typing):
         detail = f"'{name}' grows by another number in every iteration"
         return NotAMapError(Code.CARRIED_OFFSET, detail, node)
     if node is not None and node.op_type == "SequenceInsert":
         detail = f"'{name}' does not start empty, or gains elements elsewhere than at its end"
         return NotAMapError(Code.RECURRENCE, detail, node)
     return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
+
+
+def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
+    """Whether a node adds something to a carried integer of one element, or takes it away."""
+    if typing.dtype(carried.inner) not in (ir.DataType.INT32, ir.DataType.INT64):
+        return False
+    dims = typing.dims(carried.initial)
+    if node.op_type not in ("Add", "Sub") or (dims is not None and dims not in ((), (1,))):
+        return False
+    operands = node.inputs[:1] if node.op_type == "Sub" else node.inputs
+    return any(v is not None and skip_identities(v) is carried.inner for v in operands)
 
 
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(17)
+_PATTERNS = range(20)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -110,6 +110,25 @@ class _Loop:
                 end = self.add("Constant <value = int64[1] {9223372036854775807}> ()")
                 self.rows.append(self.add(f"ReduceMax <axes = [0], keepdims = 0> ({whole})"))
                 self.carry("float[R,4]", "start", f"Slice ({whole}, one1, {end})")
+            case 17:
+                row = self.row()
+                better = self.add(f"{rng.choice(['Greater', 'Less'])} ({row}, {name})")
+                self.carry_weighed(better, "float[4]", "b", row)
+                self.carry_weighed(better, "int64[4]", "c", self.add("Expand (i, four)"))
+            case 18:
+                total = f"{rng.choice(['Add', 'Sub', 'Max'])} ({name}, {self.row()})"
+                self.carry_weighed("pe", "float[4]", "b", self.add(total))
+            case 19:
+                self.carry_weighed("pe", "float[4]", "b", self.row())
+
+    def carry_weighed(self, flag: str, state: str, initial: str, value: str) -> None:
+        """Add a value that is taken where a flag is set, by products with 0 and 1."""
+        to, name = 1 if state.startswith("float") else 7, f"s{len(self.states)}"
+        turned = self.add(f"Not ({flag})")
+        weights = [self.add(f"Cast <to = {to}> ({v})") for v in (flag, turned)]
+        taken = self.add(f"Mul ({weights[0]}, {value})")
+        kept = self.add(f"Mul ({name}, {weights[1]})")
+        self.carry(state, initial, f"Add ({taken}, {kept})")
 
     def carry_recurrence(self) -> None:
         """Add a recurrence between two projections."""

@@ -1,0 +1,96 @@
+"""Which of the initial value and the values of all iterations is the one that is left."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.carried.pattern import FLOATS, Joined, Term
+from passes.carried.weighed import before_it_is_spoilt
+from passes.reading.iterations import Carried
+
+__all__ = ["Hits"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Hits:
+    """Which rows count, of the initial value and all iterations.
+
+    Attributes:
+        carried: What the new values are compared with; None where a condition says it.
+        term: The new value, or the condition.
+        extreme: ``Max`` or ``Min``; None for a condition.
+        takes_first: Whether the first hit wins, not the last one.
+        dtype: The element type of the values.
+        is_whole: Whether one position is that of all elements.
+        mark: Where a condition says it and the first hit wins: a carried number, and by which
+            comparison with which number it says that there was none before.
+        weighs: Whether what is worse is multiplied by 0 and added to what is compared.
+    """
+
+    carried: Carried | None
+    term: Term
+    extreme: str | None
+    takes_first: bool
+    dtype: ir.DataType
+    is_whole: bool
+    mark: tuple[Carried, str, int] | None = None
+    weighs: bool = False
+
+    def position(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        """Record the position of the winning row; that of the initial value is 0."""
+        builder = joined.builder
+        found = self._found(joined, rows)
+        return builder.op("Reshape", [found, builder.ints()]) if self.is_whole else found
+
+    def _found(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        builder = joined.builder
+        if self.carried is None:
+            flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT32)})
+            if self.is_whole:
+                flags = builder.op("Reshape", [flags, builder.ints(-1)])
+            shape = builder.op("Shape", [flags])
+            largest = builder.ints(np.iinfo(np.int64).max)
+            rest = builder.op("Slice", [shape, builder.ints(1), largest])
+            shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+            value = {"value": ir.tensor(np.array([1], np.int32))}
+            first = builder.op("ConstantOfShape", [shape], value)
+            if self.mark is not None:
+                first = self._before(builder)
+            hits = builder.op("Concat", [first, flags], {"axis": 0})
+            return _pick(builder, hits, self.takes_first)
+        initial = self.carried.initial
+        if self.dtype in FLOATS:
+            worst = builder.constant(np.array(-np.inf if self.extreme == "Max" else np.inf))
+            worst = builder.op("Cast", [worst], {"to": int(self.dtype)})
+            if self.weighs:
+                rows = before_it_is_spoilt(builder, rows, initial, worst)
+            rows = builder.op("Where", [builder.op("IsNaN", [rows]), worst, rows])
+        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+        whole = builder.op("Concat", [first, rows], {"axis": 0})
+        winner = joined.reduce(f"Reduce{self.extreme}", whole)
+        hits = builder.op("Equal", [whole, winner])
+        found = _pick(
+            builder, builder.op("Cast", [hits], {"to": int(ir.DataType.INT32)}), self.takes_first
+        )
+        if self.dtype not in FLOATS:
+            return found
+        # No value is better than NaN.
+        return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
+
+    def _before(self, builder: Builder) -> ir.Value:
+        """Record, as one row, 1 where the initial value is a hit of its own."""
+        assert self.mark is not None
+        carried, op_type, number = self.mark
+        least = builder.op("CastLike", [builder.scalar(number), carried.initial])
+        none = builder.op(op_type, [carried.initial, least])
+        found = builder.op("Cast", [builder.op("Not", [none])], {"to": int(ir.DataType.INT32)})
+        return builder.op("Reshape", [found, builder.ints(1)])
+
+
+def _pick(builder: Builder, hits: ir.Value, takes_first: bool) -> ir.Value:
+    options = {"axis": 0, "keepdims": 0, "select_last_index": int(not takes_first)}
+    return builder.op("ArgMax", [hits], options)

@@ -1,0 +1,77 @@
+"""Reductions of the rows of all iterations, which also hold for none."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.builder import Builder
+from passes.carried.masks import neutral_of
+from passes.carried.pattern import FLOATS, Joined
+
+__all__ = ["reduce_rows", "truth_of"]
+
+
+def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
+    """Record the reduction of a tensor over axis 0; that of no rows changes no total.
+
+    Args:
+        joined: Writes the graph.
+        rows: The tensor.
+        family: The operator that joins two of its rows.
+        dtype: Its element type.
+    """
+    builder = joined.builder
+    match family:
+        case "Add":
+            return joined.reduce("ReduceSum", rows)
+        case "Mul":
+            return joined.reduce("ReduceProd", rows)
+        case "Max" | "Min":
+            return _extreme(joined, rows, family, dtype)
+    counted = builder.op("Not", [rows]) if family == "And" else rows
+    numbers = builder.op("Cast", [counted], {"to": int(ir.DataType.INT64)})
+    return truth_of(builder, joined.reduce("ReduceSum", numbers), family)
+
+
+def truth_of(builder: Builder, total: ir.Value, family: str) -> ir.Value:
+    """Record what a count says: of flags that are true, of those that are not for ``And``."""
+    match family:
+        case "And":
+            return builder.op("Equal", [total, builder.scalar(0)])
+        case "Or":
+            return builder.op("Greater", [total, builder.scalar(0)])
+    odd = builder.op("Mod", [total, builder.scalar(2)])
+    return builder.op("Cast", [odd], {"to": int(ir.DataType.BOOL)})
+
+
+def _extreme(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
+    """Record the extreme over axis 0; a NaN in a row makes it NaN, as Max and Min have it.
+
+    Runtimes differ on the extreme of no rows, and onnxruntime's ReduceMax passes over a NaN that
+    does not come first.
+    """
+    builder = joined.builder
+    padded = rows if joined.runs else _with_neutral_row(builder, rows, family, dtype)
+    found = joined.reduce(f"Reduce{family}", padded)
+    if dtype not in FLOATS:
+        return found
+    flags = builder.op("Cast", [builder.op("IsNaN", [rows])], {"to": int(ir.DataType.INT64)})
+    count = joined.reduce("ReduceSum", flags)
+    spoiled = builder.op("Greater", [count, builder.scalar(0)])
+    nan = builder.constant(np.array(np.nan, dtype.numpy()))
+    return builder.op("Where", [spoiled, nan, found])
+
+
+def _with_neutral_row(
+    builder: Builder, rows: ir.Value, family: str, dtype: ir.DataType
+) -> ir.Value:
+    """Record a row that changes no extreme in front of the others."""
+    neutral = np.array([neutral_of(family, dtype)], dtype.numpy())
+    rest = builder.op(
+        "Slice",
+        [builder.op("Shape", [rows]), builder.ints(1), builder.ints(np.iinfo(np.int64).max)],
+    )
+    shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
+    row = builder.op("ConstantOfShape", [shape], {"value": ir.tensor(neutral)})
+    return builder.op("Concat", [row, rows], {"axis": 0})

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import onnx
 import pytest
 
 import rewriter
 from benchmarks.images import expert_model
+from passes.decisions import Verdict
 from tests.passes.batching.harness import run_model
 
 
@@ -64,3 +67,13 @@ def test_large_matrices_stay_in_a_loop() -> None:
 def test_nothing_is_asked_where_no_loop_may_run(options: dict[str, object]) -> None:
     made = rewriter.optimize(expert_model(64), **options)  # type: ignore[arg-type]
     assert loops_in(made.graph) == 0
+
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCRIPTED = ROOT / "models" / "pipelines" / "ts_moe_stacked_experts.onnx"
+
+
+def test_nothing_is_asked_of_a_loop_that_was_read_as_a_map() -> None:
+    (decision,) = rewriter.explain(SCRIPTED).decisions
+    assert decision.verdict is Verdict.FUSED
+    assert not any("many rows" in note for note in decision.notes)

@@ -21,7 +21,7 @@ from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 from passes.typing.value_types import UNKNOWN
 
-__all__ = ["BodyState", "WalkOptions"]
+__all__ = ["MANY_ROWS", "PADDED", "BodyState", "WalkOptions"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +37,7 @@ class WalkOptions:
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
+        is_raised: Whether the map was a Loop or Scan: one of ours may be slower than that.
     """
 
     opset: int
@@ -46,6 +47,17 @@ class WalkOptions:
     asked: FuseOptions = dataclasses.field(default_factory=FuseOptions)
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
     ambiguous: Collection[str] | None = None
+    is_raised: bool = False
+
+
+PADDED = (
+    "samples are padded to the longest; where that takes more than 4 times what they hold, they "
+    "run in one loop"
+)
+"""What is said of a body that asks for the lengths of its samples first."""
+
+MANY_ROWS = "samples of many rows, or few samples, run in one loop, which is faster for them"
+"""What is said of a body that asks for the number of its rows first."""
 
 
 class BodyState(abc.ABC):
@@ -57,14 +69,15 @@ class BodyState(abc.ABC):
         promotions: Per-sample values that are read as stacked or packed.
         hoisted: Shared nodes, which now run once even if there are no samples.
         reads_numbers: How many single numbers of a packed sample a node reads, one by one.
-        limits: Flags that must hold for padding not to waste too much; a loop runs otherwise.
+        limits: Flags that must hold for this form to be the faster one, each with what is said
+            of it; a loop runs otherwise.
     """
 
     def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
         self.env: dict[ir.Value, Batched] = {}
         self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
         self.hoisted: list[ir.Node] = []
-        self.limits: list[ir.Value] = []
+        self.limits: dict[ir.Value, str] = {}
         self.reads_numbers = 0
         self._typings = typings
         self.options = options
@@ -163,15 +176,15 @@ class BodyState(abc.ABC):
             self._lengths_by[builder, key] = make()
         return self._lengths_by[builder, key]
 
-    def limit(self, flag: ir.Value) -> None:
-        """See `passes.batching.context.Context.limit_padding`.
+    def limit(self, flag: ir.Value, note: str) -> None:
+        """See `passes.batching.context.Context.limit_padding` and `limit_rows`.
 
         Raises:
             Decline: The node stands in a graph inside of the body.
         """
         if self._around is not None:
-            raise Decline(Code.RAGGED, "padding to the longest has no bound inside of a branch")
-        self.limits.append(flag)
+            raise Decline(Code.RAGGED, "what it takes has no bound inside of a branch")
+        self.limits[flag] = note
 
     @abc.abstractmethod
     def nested(

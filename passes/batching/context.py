@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.body_state import BodyState
+from passes.batching.body_state import MANY_ROWS, PADDED, BodyState
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -121,7 +121,29 @@ class Context(BatchAxis):
             most = self.op("Mul", [most, other.longest])
         held = self.op("ReduceSum", [own], {"keepdims": 1})
         bound = self.op("Add", [self.op("Mul", [held, self.ints(_WASTE)]), self.ints(_FREE)])
-        self._body.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]))
+        self._body.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]), PADDED)
+
+    @property
+    def asks_what_pays(self) -> bool:
+        """Whether a loop of ours may run where it is faster, and an If may ask for it."""
+        options = self._body.options
+        can_ask = not (options.is_raised or self.lacks("Loop") or self.lacks("If"))
+        return options.asked.auto and can_ask
+
+    def limit_rows(self, rows: ir.Value, each: int, without: int) -> None:
+        """Let a loop run where samples have so many rows that it is faster.
+
+        Args:
+            rows: The number of rows of all samples, int64 ``[1]``.
+            each: So many may a sample have.
+            without: So many samples are not counted: they pay for what runs once.
+
+        Raises:
+            Decline: Nothing can be asked here.
+        """
+        counted = self.op("Sub", [self.batch, self.ints(without)])
+        bound = self.op("Mul", [counted, self.ints(each)])
+        self._body.limit(self.squeeze(self.op("LessOrEqual", [rows, bound]), [0]), MANY_ROWS)
 
     @property
     def takes_flat(self) -> bool:

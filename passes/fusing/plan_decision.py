@@ -64,17 +64,9 @@ def plan_decision(
     reasons = [*walk.reasons]
     if not site.originals and not site.lengths_are_equal(facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))
-    if walk.limits:
-        notes.append(PADDED)
+    notes.extend(dict.fromkeys(walk.limits.values()))
     count = sum(map(len, walk.loops))
     return Decision(site.path, site.op_type, verdict, form, reasons, assumptions, notes, count)
-
-
-PADDED = (
-    "samples are padded to the longest; where that takes more than 4 times what they hold, they "
-    "run in one loop"
-)
-"""What is said of a body that asks for the lengths of its samples first."""
 
 
 def kept_form(walk: Walk) -> str:

@@ -52,6 +52,7 @@ def walk_site(
         asked=facts.options,
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
+        is_raised=bool(site.originals),
     )
     return _walk_body(site, types, options, read)
 

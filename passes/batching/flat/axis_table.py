@@ -7,20 +7,28 @@ axis may read several, each with a weight.
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx_ir as ir
 
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.operators import Operators
 
-__all__ = ["clamped", "identity", "largest", "picked", "places"]
+__all__ = ["clamped", "identity", "largest", "picked", "places", "without_spare"]
 
 
-def largest(ops: Operators, count: ir.Value) -> ir.Value:
-    """Return the largest of counts ``[B]``, at least 1, as int64 ``[1]``.
+def largest(ops: Operators, count: ir.Value, least: int = 1) -> ir.Value:
+    """Return the largest of counts ``[B]``, as int64 ``[1]``.
 
     It goes through 32 bits, which every kernel of onnxruntime compares right.
+
+    Args:
+        ops: Records the nodes.
+        count: The counts.
+        least: It is no less. A table has a place that may be picked of it, so at least 1; what is
+            read in the end has none where all samples are empty.
     """
-    padded = ops.op("Concat", [count, ops.ints(1)], {"axis": 0})
+    padded = ops.op("Concat", [count, ops.ints(least)], {"axis": 0})
     narrow = ops.op("Cast", [padded], {"to": int(ir.DataType.INT32)})
     most = ops.op("ReduceMax", [narrow], {"keepdims": 1})
     return ops.op("Cast", [most], {"to": int(ir.DataType.INT64)})
@@ -54,6 +62,23 @@ def identity(ops: Operators, size: ir.Value) -> AxisTable:
     """Return the table of an axis of sizes ``[B]`` that stays as it is."""
     index = clamped(ops, places(ops, largest(ops, size)), size)
     return AxisTable(size, False, index)
+
+
+def without_spare(ops: Operators, table: AxisTable) -> AxisTable:
+    """Return a table that has no place at all if no sample has one."""
+    if table.is_fixed:
+        return table
+    width = largest(ops, table.count, 0)
+
+    def cut(value: ir.Value | None) -> ir.Value | None:
+        bounds = [ops.ints(0), width, ops.ints(1)]
+        return None if value is None else ops.op("Slice", [value, *bounds])
+
+    index = cut(table.index)
+    assert index is not None
+    return dataclasses.replace(
+        table, index=index, weight=cut(table.weight), valid=cut(table.valid)
+    )
 
 
 def picked(

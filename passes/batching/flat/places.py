@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.flat.axis_table import identity, places
+from passes.batching.flat.axis_table import identity, places, without_spare
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.operators import Operators
 
-__all__ = ["along", "filled", "rows_at", "tables_of", "valid_places", "with_fill"]
+__all__ = [
+    "along",
+    "filled",
+    "rows_at",
+    "tables_of",
+    "valid_places",
+    "with_fill",
+    "without_spares",
+]
 
 
 def tables_of(ops: Operators, flat: FlatSamples) -> list[AxisTable]:
@@ -20,6 +29,12 @@ def tables_of(ops: Operators, flat: FlatSamples) -> list[AxisTable]:
         _whole(ops, flat.grid, at) if table is None else table
         for at, table in enumerate(flat.tables)
     ]
+
+
+def without_spares(ops: Operators, flat: FlatSamples) -> FlatSamples:
+    """Return samples whose tables are as wide as the largest one, even if that has no place."""
+    tables = tuple(without_spare(ops, table) for table in tables_of(ops, flat))
+    return dataclasses.replace(flat, tables=tables)
 
 
 def _whole(ops: Operators, grid: Grid, at: int) -> AxisTable:

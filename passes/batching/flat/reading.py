@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.batching.flat.antialias import resampled
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.grid import Grid, Side
-from passes.batching.flat.places import along, rows_at, tables_of, with_fill
+from passes.batching.flat.places import along, rows_at, tables_of, with_fill, without_spares
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
 from passes.batching.layouts import Batched, Layout
@@ -41,8 +41,8 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
     flat = x.flat
     assert flat is not None and flat.ragged_axis is not None
     axis = flat.ragged_axis
-    if flat.sampler is None and (lines := _as_lines(ops, x, flat, axis)) is not None:
-        return lines
+    if flat.sampler is None:
+        return _as_lines(ops, x, flat, axis)
     size = flat.size(flat.order[axis])
     value = as_stacked(ops, x)
     rank = len(flat.order)
@@ -64,27 +64,32 @@ def as_packed(ops: Operators, x: Batched) -> Batched:
     )
 
 
-def _as_lines(ops: Operators, x: Batched, flat: FlatSamples, axis: int) -> Batched | None:
-    """Return `as_packed` row by row, so that a sample without rows reads none.
-
-    Returns:
-        The packed samples, None where the size of another axis is not known.
-    """
+def _as_lines(ops: Operators, x: Batched, flat: FlatSamples, axis: int) -> Batched:
+    """Return `as_packed` row by row, so that a sample without rows reads none."""
     rank = len(flat.order)
     perm = [axis, *(a for a in range(rank) if a != axis)]
     type_ = dataclasses.replace(x.type, dims=tuple(x.dims[a] for a in perm))
     order = tuple(flat.order[a] for a in perm)
     turned = dataclasses.replace(x, type=type_, flat=dataclasses.replace(flat, order=order))
-    if known_from(turned) > 1:
-        return None
     rows, made = in_order(ops, turned)
+    lengths = made.grid.rows
+    if known_from(turned) > 1:
+        lengths = Lengths(ops.builder, flat.size(order[0]), size=flat.dimension(axis))
+        sizes = [_number(ops, x.value, flat, at) for at in order[1 : made.grid.rank]]
+        shape = [lengths.total, *sizes, ops.shape(rows, 1)]
+        rows = ops.reshape(rows, ops.op("Concat", shape, {"axis": 0}))
     if axis:
         back = [perm.index(a) for a in range(rank)]
         rows = ops.op("Transpose", [rows], {"perm": back})
-    lengths = made.grid.rows
     return dataclasses.replace(
         x, layout=Layout.PACKED, value=rows, lengths=lengths, axis=axis, flat=None
     )
+
+
+def _number(ops: Operators, rows: ir.Value, flat: FlatSamples, at: int) -> ir.Value:
+    """Return the dimension that all samples have along an axis in memory, int64 ``[1]``."""
+    behind = at - flat.grid.rank + 1
+    return ops.shape(rows, behind, behind + 1) if behind > 0 else flat.size(at)
 
 
 def flat_alike(ops: Operators, x: Batched) -> ir.Value:
@@ -95,9 +100,9 @@ def flat_alike(ops: Operators, x: Batched) -> ir.Value:
     for axis, at in enumerate(flat.order):
         if flat.is_ragged(axis):
             size = flat.size(at)
-            alike = ops.op("Equal", [size, largest(ops, size)])
+            alike = ops.op("Equal", [size, largest(ops, size, 0)])
             flags.append(ops.op("Not", [alike]))
-    value = as_stacked(ops, x)
+    value = as_stacked(ops, dataclasses.replace(x, flat=without_spares(ops, flat)))
     count = ops.op("Shape", [failing_where(ops, checked, flags)])
     return ops.reshape(value, ops.op("Concat", [count, ops.shape(value, 1)], {"axis": 0}))
 

@@ -1,0 +1,113 @@
+"""Samples that end without a row: a Slice to nothing is legal, and yields nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+
+
+def cut(name: str, begin: int, end: int, axes: str = "0", then: str = "y = Neg (s)",
+        **others: object) -> FlatCase:  # fmt: skip
+    many = len(axes.split(","))
+    bounds = "".join(
+        f"{n} = Constant <value_ints = [{', '.join([str(v)] * many)}]> () "
+        for n, v in (("a", begin), ("b", end))
+    )
+    nodes = f"{bounds} k = Constant <value_ints = [{axes}]> () s = Slice (x, a, b, k) {then}"
+    return FlatCase(name, nodes, **others)  # type: ignore[arg-type]
+
+
+RESIZED = (
+    "to = Constant <value_ints = [5, 4]> () r = Resize <axes = [0, 1], mode = {}> (x,,,to) "
+    "a = Constant <value_ints = [{}]> () k = Constant <value_ints = [0]> () "
+    "b = Constant <value_ints = [99]> () y = Slice (r, a, b, k)"
+)
+FEW = [(2, 3), (4, 3), (3, 3)]
+SIZES = {
+    "all empty": [(2, 3), (1, 3), (3, 3)],
+    "one empty": [(9, 3), (3, 3), (7, 3)],
+    "one image, empty": [(2, 3)],
+    "the last empty": [(9, 3), (8, 3), (1, 3)],
+    "the first empty": [(1, 3), (8, 3), (9, 3)],
+}
+CASES = [
+    cut("behind the fourth row", 4, 99),
+    cut("as it is", 4, 99, then="y = Identity (s)"),
+    cut("summed over channels", 4, 99, then="k2 = Constant <value_ints = [2]> () "
+        "y = ReduceSum <keepdims = 0> (s, k2)", result="float[h,w]"),
+    cut("channels first", 4, 99, then="y = Transpose <perm = [2, 0, 1]> (s)",
+        result="float[3,h,w]"),
+    cut("turned", 4, 99, then="y = Transpose <perm = [1, 0, 2]> (s)"),
+    cut("cut twice", 4, 99, then="c = Constant <value_ints = [1]> () y = Slice (s, c, b, k)"),
+    cut("of a width that is known", 4, 99, element="float[H,3,3]", result="float[h,3,3]"),
+    cut("the second and third row", 1, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rows_that_are_cut_away(case: FlatCase, sizes: str) -> None:
+    prove_flat(case, feeds=[images(SIZES[sizes])])
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_image_at_all(case: FlatCase) -> None:
+    prove_nothing(case)
+
+
+STACKED = [
+    cut("stacked", 4, 99, stacked=True),
+    cut("stacked as it is", 4, 99, then="y = Identity (s)", stacked=True),
+    cut("stacked, channels first", 4, 99, then="y = Transpose <perm = [2, 0, 1]> (s)",
+        result="float[3,h,w]", stacked=True),
+    cut("stacked, both axes", 4, 99, axes="0, 1", stacked=True),
+    cut("stacked, the second axis", 4, 99, axes="1", stacked=True),
+    cut("stacked, cut by negative bounds", -1, 1, stacked=True),
+    FlatCase("nearest, cut", RESIZED.format('"nearest"', 5), stacked=True),
+    FlatCase("linear, cut", RESIZED.format('"linear"', 5), stacked=True),
+    FlatCase("antialias, cut", RESIZED.format('"linear", antialias = 1', 5), stacked=True),
+    FlatCase("linear, one row", RESIZED.format('"linear"', 4), stacked=True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [(3, 3)], [(3, 3)] * 3, [(0, 3)] * 3, [(4, 0)] * 2], ids=str
+)
+@pytest.mark.parametrize("case", STACKED, ids=str)
+def test_images_that_are_all_empty_are_stacked(
+    case: FlatCase, sizes: list[tuple[int, int]]
+) -> None:
+    if not sizes:
+        prove_nothing(case)
+    elif "Resize" not in case.nodes or all(h * w for h, w in sizes):
+        prove_flat(case, feeds=[images(sizes)])
+
+
+def images(sizes: list[tuple[int, int]]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.uniform(0, 255, (h, w, 3)).astype(np.float32) for h, w in sizes]
+
+
+CROPPED = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[H,W,3]) xs, int64[1] to) => (float[T,w,3] out) {{
+  ys = SequenceMap (xs, to) <body = one (float[H,W,3] x, int64[1] t) => (float[h,w,3] y) {{
+    a = Constant <value_ints = [4]> () b = Constant <value_ints = [99]> ()
+    k = Constant <value_ints = [{axis}]> () s = Slice (x, a, b, k)
+    y = CenterCropPad <axes = [{other}]> (s, t) }}>
+  out = ConcatFromSequence <axis = {axis}> (ys) }}"""
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("sizes", ["one empty", "all empty", "an image of no rows", "one left"])
+def test_samples_beside_an_axis_whose_one_size_is_not_known(sizes: str, axis: int) -> None:
+    known = {"an image of no rows": [(9, 3), (0, 5), (7, 2)], "one left": [(9, 3)]}
+    shapes = known.get(sizes) or SIZES[sizes]
+    model = onnx.parser.parse_model(CROPPED.format(axis=axis, other=1 - axis))
+    after = rewriter.optimize(model, strategy="fuse", target="portable", tensor_io=True)
+    feeds = {"xs": images([s[::-1] if axis else s for s in shapes]), "to": np.array([4])}
+    wanted = rewriter.run(rewriter.optimize(model, strategy="expand"), feeds)["out"]
+    np.testing.assert_array_equal(rewriter.run(after, feeds)["out"], wanted)

@@ -188,7 +188,11 @@ class Raiser:
         if misfit is not None:
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))
             return False
-        readings = [Reading(c, one, written.values) for c, one in others.items()]
+        readings = [
+            Reading(check, one, written.values)
+            for check, one in others.items()
+            if all(result.value in written.values for result in one.results)
+        ]
         draft.keep([*written.builder.nodes, *(n for one in readings for n in one.nodes)])
         self._replace(reads, written, readings)
         return True

@@ -45,6 +45,37 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "slices of lengths to be asked for, which a Loop appends to what it carries",
+        """g (float[T,4] x, int64[B] first, int64[B] last, float[B,4,4] w) => (float[N,4] out) {
+             count = Size (first) go = Constant <value = bool {1}> ()
+             none = Constant <value = float[0,4] {}> ()
+             out = Loop (count, go, none) <body = one (int64 i, bool c, float[M,4] have)
+               => (bool d, float[L,4] all) {
+               d = Identity (c) zero = Constant <value_ints = [0]> () at = Unsqueeze (i, zero)
+               a = Gather (first, at) b = Gather (last, at) rows = Slice (x, a, b, zero)
+               own = Gather (w, i) y = MatMul (rows, own) all = Concat <axis = 0> (have, y) }> }""",
+        (
+            {
+                "x": floats(7, 4),
+                "first": np.array([0, 2]),
+                "last": np.array([2, 7]),
+                "w": floats(2, 4, 4),
+            },
+            {
+                "x": floats(4, 4),
+                "first": np.array([0, 2]),
+                "last": np.array([2, 4]),
+                "w": floats(2, 4, 4),
+            },
+            {
+                "x": floats(7, 4),
+                "first": np.array([], np.int64),
+                "last": np.array([], np.int64),
+                "w": floats(0, 4, 4),
+            },
+        ),
+    ),
+    Case(
         "a sequence that two inputs of a body read, of which one declares no rank",
         """g (seq(float[]) s) => (seq(float[N]) y) <int64 first = {0}> {
              a, y = SequenceMap (s, s) <body = b (float[] e, float[2] f) => (float[2] n, float[M] r) {

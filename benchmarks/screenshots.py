@@ -71,9 +71,10 @@ def write_screenshots() -> None:
 def _report(name: str, model: pathlib.Path) -> str:
     if name in _VERIFIED:
         report = rewriter.rewrite(model, verify=True).report
-        return report.to_html(command=f"seqmap {model.name} out.onnx --report {name}.html")
+        command = f"seqmap {model.name} out.onnx --report {name}.html"
+        return report.to_html(title=model.name, command=command)
     command = f"seqmap explain {model.name} --report {name}.html"
-    return rewriter.explain(model).to_html(command=command)
+    return rewriter.explain(model).to_html(title=model.name, command=command)
 
 
 def _write(name: str, page: str) -> None:

@@ -27,8 +27,12 @@ __all__ = [
 _INT64 = ir.DataType.INT64
 _BOOL = ir.DataType.BOOL
 
-_NEED_RANKS = frozenset({"Loop", "Scan", "Attention", "CausalConvWithState", "LinearAttention"})
+_NEED_RANKS = frozenset(
+    {"Loop", "Scan", "Attention", "CausalConvWithState", "LinearAttention", "MatMul"}
+)
 """onnxruntime asks for ranks around a loop; ONNX infers that scores without a rank are scalars.
+
+A product of matrices with what is added to it is one kernel, where onnxruntime knows the ranks.
 
 onnxruntime 1.32 writes the operators that are new in opset 27 as their functions, one with a Scan.
 """
@@ -126,7 +130,7 @@ class LoopWriter:
 
     @property
     def _needs_ranks(self) -> bool:
-        """Whether the body holds a node that is inferred wrongly from values of unknown rank."""
+        """Whether the body holds a node that wants to know the ranks of what it reads."""
         return any(node.op_type in _NEED_RANKS for node in walk_nodes(self.body.nodes))
 
     def scan_output(self, builder: Builder, value: ir.Value, plan: OutputPlan) -> ir.Value:

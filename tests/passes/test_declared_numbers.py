@@ -177,3 +177,22 @@ def test_a_sequence_of_no_known_type_is_read_as_it_is(element: str) -> None:
     fuse(model)
     assert fuse.decisions
     assert not any(n.op_type == "SequenceErase" for g in all_graphs(model) for n in g)
+
+
+PRODUCT = """<ir_version: 9, opset_import: ["" : 18]>
+g (seq(float[N,3]) xs, float[3,4] w, float[4] b) => (seq(float[M,4]) ys) {
+  ys = SequenceMap (xs) <body = one (float[K,3] x) => (float[L,4] y) {
+    m = MatMul (x, w)  y = Add (m, b) }>
+}"""
+
+
+def test_a_product_in_a_loop_reads_a_rank_and_no_number() -> None:
+    model = onnx.parser.parse_model(PRODUCT)
+    after = rewrite(model, strategy="expand").model
+    (loop,) = (node for node in after.graph.node if node.op_type == "Loop")
+    body = next(a.g for a in loop.attribute if a.name == "body")
+    (read,) = (node.output[0] for node in body.node if node.op_type == "SequenceAt")
+    (info,) = (one for one in body.value_info if one.name == read)
+    dims = info.type.tensor_type.shape.dim
+    assert len(dims) == 2
+    assert not any(d.HasField("dim_value") or d.HasField("dim_param") for d in dims)

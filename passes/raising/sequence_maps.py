@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.errors import RewriteError
-from passes.graphs import PATH_KEY, record_paths, subgraphs
+from passes.graphs import PATH_KEY, paths_below, record_paths, subgraphs
 from passes.maps.sites import write_map
 from passes.node_copies import copy_graph
 from passes.raising.originals import replace_by_map
@@ -41,7 +41,8 @@ def raise_sequence_map(
     site = _readable(node, paths[node], typings)
     if site is None:
         return None
-    record_paths({inner: paths[inner] for inner in site.body})
+    found = paths_below(site.body, f"{site.path}/body/")  # what a rewrite wrote has none yet
+    record_paths({inner: paths.get(inner, path) for inner, path in found.items()})
     site = _copied(site, typings)
     paths |= {inner: inner.meta[PATH_KEY] for inner in site.body}
     builder = Builder(site.path)

@@ -186,11 +186,15 @@ g (seq(float[N,3]) xs, float[3,4] w, float[4] b) => (seq(float[M,4]) ys) {
 }"""
 
 
+def _graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
+    inner = [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+    return [graph, *(one for g in inner for one in _graphs(g))]
+
+
 def test_a_product_in_a_loop_reads_a_rank_and_no_number() -> None:
     model = onnx.parser.parse_model(PRODUCT)
     after = rewrite(model, strategy="expand").model
-    (loop,) = (node for node in after.graph.node if node.op_type == "Loop")
-    body = next(a.g for a in loop.attribute if a.name == "body")
+    body = next(g for g in _graphs(after.graph) if any(n.op_type == "MatMul" for n in g.node))
     (read,) = (node.output[0] for node in body.node if node.op_type == "SequenceAt")
     (info,) = (one for one in body.value_info if one.name == read)
     dims = info.type.tensor_type.shape.dim

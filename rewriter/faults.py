@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from passes.ceilings import safer_forms
+from passes.ceilings import Ceiling, safer_forms
 from passes.errors import ContradictionError, RewriteError
 from rewriter.blaming import IN_WORDS, Ceilings, blame
 from rewriter.errors import FaultWarning, InvalidResultError
@@ -85,11 +85,11 @@ class _Search:
         forms = safer_forms(take(before).model)
         ceilings, sentences = dict(base), list[str]()
         for _ in range(_ROUNDS):
-            why = _in_words(self.fault)
             found = blame(self.right, forms, ceilings)
             if found is None:
                 return None
             path, form = found
+            why = self._why(path, forms, ceilings)
             ceilings[path] = form
             sentences.append(
                 f"{path} could not be rewritten ({why}) and is {IN_WORDS[form]} {_ASK}"
@@ -103,6 +103,12 @@ class _Search:
         return result, [
             f"the maps could not be rewritten ({_in_words(self.fault)}) and are as given {_ASK}"
         ]
+
+    def _why(self, path: str, forms: Mapping[str, Sequence[Ceiling]], base: Ceilings) -> str:
+        """Return what a pass fails with on one map while all others are left out."""
+        others = {other: safer[-1] for other, safer in forms.items() if other != path}
+        self.right({**base, **others})
+        return _in_words(self.fault)
 
 
 _ASK = "instead; this is a defect of seqmap, please report it"

@@ -22,7 +22,7 @@ _ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class CountedNumbers(Evaluator):
-    """Reads integers of a body of which an input may be the number of the sample."""
+    """Reads integers of a body, one input of which may be the number of the sample."""
 
     def __init__(self, typing: Typing) -> None:
         """Set up the evaluator.

@@ -15,24 +15,12 @@ import pytest
 
 import rewriter
 from rewriter.apply.arrow import ArrowMapper
+from tests.rewriter.test_apply import TEXT, WEIGHTS
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "docs" / "howto" / "spark" / "score.py"
-WEIGHTS = np.arange(6, dtype=np.float32).reshape(3, 2)
-TEXT = """
-<ir_version: 8, opset_import: ["" : 17]>
-agraph (seq(float[N, 3]) xs) => (seq(float[N, 2]) ys, seq(float) totals)
-<float[3, 2] w = {0, 1, 2, 3, 4, 5}> {
-    ys, totals = SequenceMap (xs) <
-        body = body (float[N, 3] x) => (float[N, 2] y, float total) {
-            y = MatMul (x, w)
-            total = ReduceSum <keepdims = 0> (y)
-        }
-    >
-}
-"""
 COUNT, BAD = 90, {4, 31, 89}
 
 

@@ -61,6 +61,26 @@ def test_only_the_maps_to_blame_are_left_out(
         assert all(any(path in str(one.message) for one in said) for path in wrong)
 
 
+def fails_otherwise(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[Output]:
+    raise ValueError("columns")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_each_map_is_told_with_its_own_fault(give_rule: GiveRule, turned: bool) -> None:
+    names = ("Tanh", "Neg") if turned else ("Neg", "Tanh")
+    give_rule(fails, names[0])
+    give_rule(fails_otherwise, names[1])
+    with pytest.warns(FaultWarning) as said:
+        rewriter.rewrite(parsed(independent(*OPERATORS)), strategy="fuse")
+    told = sorted(str(one.message).split(" and is")[0] for one in said)
+    assert told == sorted(
+        [
+            f"{names[0]} could not be rewritten (KeyError: 'rows')",
+            f"{names[1]} could not be rewritten (ValueError: columns)",
+        ]
+    )
+
+
 def test_a_loop_stays_as_given(give_rule: GiveRule) -> None:
     give_rule(fails, "Softsign")
     with pytest.warns(FaultWarning, match=r"loop could not be rewritten \(KeyError: 'rows'\)"):

@@ -72,7 +72,7 @@ def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
 
 
 def _read(ctx: Context, x: Batched) -> Batched:
-    """Return samples of which each place is one element of the rows."""
+    """Return samples whose rows hold one element each."""
     flat: FlatSamples | None = x.flat
     assert flat is not None
     return rows_again(ctx, x) if flat.sampler is not None or has_fill(flat) else x

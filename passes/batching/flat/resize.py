@@ -14,13 +14,19 @@ from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
 from passes.batching.flat.formula import Formula, integers, reals
 from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import one_place_each, restacked, rows_again, with_axis_in_grid
+from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
+from passes.batching.flat.size_changes import (
+    SizeChange,
+    known_scales,
+    least_size,
+    size_changes,
+    with_changed_axes_in_grid,
+)
 from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value, is_default_domain
 from passes.reading.integers import Linear
 
 __all__ = ["resize", "resize_apart"]
@@ -29,31 +35,6 @@ _REGION = "tf_crop_and_resize"
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
 _ANTIALIASED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8})
-
-
-@dataclasses.dataclass(frozen=True)
-class _Change:
-    """What happens to one axis of a sample.
-
-    Attributes:
-        position: Where sizes or scales have it.
-        at: The axis of the grid.
-        axes: How many axes sizes, scales and regions have.
-        amount: Its new size, int64 ``[1]`` or ``[B]``, or its scale, float likewise.
-        is_size: Whether it is a size.
-        is_fixed: Whether it is one number for all samples.
-        is_one: Whether the results have one size.
-        total: Its new size as a sum, None if nothing is known of it.
-    """
-
-    position: int
-    at: int
-    axes: int
-    amount: ir.Value
-    is_size: bool
-    is_fixed: bool
-    is_one: bool = False
-    total: Linear | None = None
 
 
 def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -74,9 +55,9 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         x = rows_again(ctx, x)
     assert x.flat is not None
     if one_place_each(x.flat):
-        x = _with_axes_in_grid(ctx, node, operands, x)
+        x = with_changed_axes_in_grid(ctx, node, operands, x)
     assert x.flat is not None
-    changes = _changes(ctx, node, operands, x, x.flat)
+    changes = size_changes(ctx, node, operands, x, x.flat)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
     tables = list(x.flat.tables)
     for change, axis in zip(changes, _axes(ctx, node, x.flat, changes), strict=True):
@@ -86,7 +67,9 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         if not table.is_fixed:
             size = change.total or Lengths(ctx.builder, table.count).size
             table = dataclasses.replace(table, size=size)
-        tables[change.at] = dataclasses.replace(table, least=_least(ctx, node, operands, change))
+        tables[change.at] = dataclasses.replace(
+            table, least=least_size(ctx, node, operands, change)
+        )
     made = dataclasses.replace(x.flat, tables=tuple(tables), sampler=sampler)
     if region is not None:
         value = np.array(ctx.attribute(node, "extrapolation_value", 0.0), np.float32)
@@ -117,7 +100,7 @@ def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched
 
 
 def _ends(
-    ctx: Context, node: ir.Node, region: Batched, change: _Change
+    ctx: Context, node: ir.Node, region: Batched, change: SizeChange
 ) -> tuple[Formula, Formula]:
     """Return where the region begins and ends along an axis, ``[B, 1]`` or ``[1, 1]``."""
     found = []
@@ -137,7 +120,7 @@ def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     given = node.attributes.get_ints("axes") or range(x.rank)
     sizes = ctx.optional(operands, 3)
     sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
-    known = None if sizes is not None else _scales(ctx, node.inputs[2])
+    known = None if sizes is not None else known_scales(ctx, node.inputs[2])
     axes = []
     for position, axis in enumerate(given):
         dim = x.dims[axis]
@@ -147,15 +130,6 @@ def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         if not stays:
             axes.append(axis)
     return resize(ctx, node, [laid_out(ctx, x, axes), *operands[1:]])
-
-
-def _least(ctx: Context, node: ir.Node, operands: Sequence[Operand], change: _Change) -> int:
-    """Return a number that no size of the result along an axis is less than."""
-    policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
-    known = ctx.constant(ctx.optional(operands, 3))
-    if known is None or policy == "not_larger":
-        return 0
-    return int(known.reshape(-1)[change.position])
 
 
 def _mode(ctx: Context, node: ir.Node) -> str:
@@ -194,124 +168,8 @@ def _within(axis: ResizedAxis, x: Formula, table: AxisTable) -> AxisTable:
     return dataclasses.replace(table, valid=inside.value)
 
 
-def _changes(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched, flat: FlatSamples
-) -> list[_Change]:
-    """Return what happens to each axis that may change."""
-    rank = len(flat.order)
-    given = node.attributes.get_ints("axes") or range(rank)
-    axes = [a % rank for a in given]
-    sizes = ctx.optional(operands, 3)
-    amounts = sizes if sizes is not None else ctx.optional(operands, 2)
-    if amounts is None or amounts.is_flat or amounts.is_packed:
-        raise Decline(Code.NO_RULE, "neither scales nor sizes are given for all samples")
-    is_size = sizes is not None
-    sums = ctx.numbers.of(node.inputs[3]) if is_size else None
-    known = None if is_size else _scales(ctx, node.inputs[2])
-    stretches = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
-    found = []
-    for position, axis in enumerate(axes):
-        at = flat.order[axis]
-        total = None if sums is None or len(sums) != len(axes) else sums[position]
-        if _stays(x, flat, axis, total, _of_all(known, axes), position):
-            if not stretches:
-                raise Decline(Code.NO_RULE, "an axis that stays decides the size of the others")
-            continue
-        if at >= flat.grid.rank:
-            raise Decline(
-                Code.NO_RULE, f"axis {axis}, beside the ragged ones, may change its size"
-            )
-        is_fixed = amounts.is_shared
-        if total is not None and ctx.numbers.is_shared(total):
-            amount, is_fixed = ctx.numbers.write(ctx, total), True
-        elif is_fixed:
-            amount = ctx.op("Gather", [amounts.value, ctx.ints(position)], {"axis": 0})
-        else:
-            place = ctx.builder.scalar(position)
-            amount = ctx.op("Gather", [amounts.value, place], {"axis": 1})
-        kept = total if stretches else None
-        found.append(_Change(position, at, len(axes), amount, is_size, is_fixed, total=kept))
-    if not found:
-        raise Decline(Code.NO_RULE, "it changes no axis")
-    if is_size and stretches:
-        return [dataclasses.replace(c, is_one=c.is_fixed) for c in found]
-    are_one = [c.is_fixed and flat.is_counted_once(c.at) for c in found]
-    if not stretches:
-        are_one = [all(are_one)] * len(found)
-    return [dataclasses.replace(c, is_one=one) for c, one in zip(found, are_one, strict=True)]
-
-
-def _stays(
-    x: Batched,
-    flat: FlatSamples,
-    axis: int,
-    total: Linear | None,
-    known: Sequence[float | None] | None,
-    position: int,
-) -> bool:
-    """Whether an axis is known to keep its size, given as a sum or as a scale."""
-    if total is not None:
-        return total == _size(x, flat, axis)
-    return known is not None and known[position] == 1.0
-
-
-def _of_all(known: list[float | None] | None, axes: Sequence[int]) -> list[float | None] | None:
-    """Return scales if there is one for each axis."""
-    return known if known is not None and len(known) == len(axes) else None
-
-
-def _with_axes_in_grid(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched
-) -> Batched:
-    """Return samples all of whose axes that change are those of their grid."""
-    axes = [a % x.rank for a in node.attributes.get_ints("axes") or range(x.rank)]
-    sizes = ctx.optional(operands, 3)
-    sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
-    known = None if sizes is not None else _scales(ctx, node.inputs[2])
-    for position, axis in enumerate(axes):
-        flat = x.flat
-        assert flat is not None
-        total = sums[position] if sums is not None and len(sums) == len(axes) else None
-        is_beside = flat.order[axis] >= flat.grid.rank and isinstance(x.dims[axis], int)
-        if is_beside and not _stays(x, flat, axis, total, _of_all(known, axes), position):
-            x = with_axis_in_grid(ctx, x, axis)
-    return x
-
-
-def _size(x: Batched, flat: FlatSamples, axis: int) -> Linear | None:
-    """Return the size of one sample along an axis, None if nothing is known of it."""
-    dim = x.dims[axis]
-    if flat.order[axis] >= flat.grid.rank:
-        return Linear(dim) if isinstance(dim, int) else None
-    return flat.dimension(axis)
-
-
-def _scales(ctx: Context, value: ir.Value | None) -> list[float | None] | None:
-    """Return the entries of a vector that are constants, None for the others.
-
-    None as a whole where not even their number is known.
-    """
-    known = constant_value(value)
-    if known is not None:
-        return [float(n) for n in known.reshape(-1)]
-    node = None if value is None else value.producer()
-    if node is None or node.op_type != "Concat" or not is_default_domain(node):
-        return None
-    found: list[float | None] = []
-    for part in node.inputs:
-        array = constant_value(part)
-        dims = None if part is None else ctx.type_of(part).dims
-        if array is not None:
-            found += [float(n) for n in array.reshape(-1)]
-        elif dims is not None and len(dims) == 1 and isinstance(dims[0], int):
-            found += [None] * dims[0]
-        else:
-            return None
-    return found
-
-
 def _axes(
-    ctx: Context, node: ir.Node, flat: FlatSamples, changes: Sequence[_Change]
+    ctx: Context, node: ir.Node, flat: FlatSamples, changes: Sequence[SizeChange]
 ) -> list[ResizedAxis]:
     """Return the numbers of each axis that changes."""
     policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
@@ -347,7 +205,7 @@ def _rounded(x: Formula) -> Formula:
 
 
 def _kept(
-    changes: Sequence[_Change], before: Sequence[Formula], after: Sequence[Formula]
+    changes: Sequence[SizeChange], before: Sequence[Formula], after: Sequence[Formula]
 ) -> Formula | None:
     """Return which samples are copied: those that keep their size although a scale is not 1."""
     if changes[0].is_size:
@@ -358,7 +216,7 @@ def _kept(
     return kept.unsqueeze(1)
 
 
-def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[_Change], mode: str) -> Sampler:
+def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode: str) -> Sampler:
     """Return how the places are summed, by the rank that onnxruntime sees."""
     allowed = {"antialias": _ANTIALIASED, "linear": _SUMMED, "cubic": {_FLOAT}}.get(mode, _SUMMED)
     if x.dtype not in allowed:

@@ -40,7 +40,7 @@ def spread_out(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 
 
 def spread_alike(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operand], FlatSamples]:
-    """Return operands of which the flat and packed ones are read at all places of a result.
+    """Return the operands, the flat and packed ones read at all places of a result.
 
     Raises:
         Decline: They are not proven to fit.
@@ -79,14 +79,14 @@ def are_equal(one: Side, other: Side) -> bool:
 
 
 def _on_sides(ctx: Context, sides: Sequence[Side]) -> FlatSamples:
-    """Return how samples of given dimensions, some of which differ, lie in order."""
+    """Return how samples lie in order; some of their dimensions differ."""
     behind = max(axis for axis, side in enumerate(sides) if isinstance(side, Lengths)) + 1
     grid = Grid.of_sides(ctx.builder, sides[:behind], ctx.batch)
     return FlatSamples(grid, tuple(range(len(sides))), (None,) * behind)
 
 
 def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
-    """Return samples expanded to dimensions, some of which differ from sample to sample."""
+    """Return samples expanded to dimensions that may differ from sample to sample."""
     (laid,) = in_their_order(ctx, [x])
     assert laid is not None
     sides = _broadcast_sides([sides_of(laid), wanted])

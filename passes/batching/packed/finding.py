@@ -47,7 +47,7 @@ def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
 def _positions(
     ctx: Context, positions: ir.Value, data: ir.Value, samples: ir.Value, count: ir.Value
 ) -> Output:
-    """Return positions, of which there are as many wherever one tensor is searched again."""
+    """Return positions. A tensor that is searched again has as many of them."""
     lengths = ctx.lengths_by(data, lambda: Lengths.of_rows(ctx.builder, samples, count))
     return ctx.packed(positions, lengths, 1)
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import rewriter
-from rewriter.shadowing import warn_of_shadows
+from rewriter.commands.shadowing import warn_of_shadows
 
 if TYPE_CHECKING:
     from rewriter import *  # noqa: F403 - the same names, for type checkers

@@ -20,7 +20,7 @@ import onnxsim
 import onnxslim
 
 import rewriter
-from rewriter.model_facts import count_operators
+from rewriter.model_files.model_facts import count_operators
 
 __all__ = ["MODELS", "TOOLS", "outcome", "table"]
 

@@ -19,8 +19,8 @@ from benchmarks.cases import CASES
 from benchmarks.workload import Case
 from rewriter.backends import BackendError, Session, open_session, placement
 from rewriter.backends.providers import provider_of
-from rewriter.compare import compare
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 
 DEVICES = ("cuda", "webgpu")
 _PROBE = '<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] y) { y = Relu (x) }'

@@ -26,8 +26,8 @@ import onnxruntime
 import rewriter
 from benchmarks.measure import open_session, own_feeds
 from passes.tensors.io import TensorIo
-from rewriter import models
-from rewriter.tensor_io import TensorSession
+from rewriter.feeding.tensor_io import TensorSession
+from rewriter.model_files import models
 
 __all__ = ["expert_model", "image_model"]
 

@@ -12,7 +12,7 @@ import onnx
 import onnx.inliner
 import onnxruntime
 
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 __all__ = [
     "Refused",

@@ -9,7 +9,7 @@ import tempfile
 
 import rewriter
 from benchmarks.screenshots import find_browser, write_screenshots
-from rewriter.plot import LineChart
+from rewriter.reporting.plot import LineChart
 
 __all__ = ["FOLDER", "draw_before_after", "speed_chart", "write_pictures"]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 import onnx
 
 import rewriter
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
 from rewriter.placement.predict import PredictedPlacement
-from rewriter.protos import from_proto
 from rewriter.target_table import find_target
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -119,7 +119,7 @@ def main() -> None:
     sections = [table(target, list(measure(target))) for target in TARGETS]
     head = (
         "# Placement\n\nWritten by `python -m benchmarks.placement`: predicted, and equal to what "
-        "the providers do where `tests/rewriter/test_placement.py` compares them.\n\n"
+        "the providers do where `tests/rewriter/placement/test_placement.py` compares them.\n\n"
     )
     RESULTS.write_text(head + "\n".join(sections), "utf-8")
 

@@ -24,9 +24,10 @@ import onnx_ir as ir
 from benchmarks.lacking import lacking, plain_line
 from benchmarks.workers import Worker
 from passes.errors import RewriteError
-from rewriter import models, pipeline, protos
+from rewriter import pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
-from rewriter.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.model_files import models, protos
 from rewriter.targets import TargetError
 
 ROOT = pathlib.Path(__file__).parents[1]

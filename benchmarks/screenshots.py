@@ -15,7 +15,7 @@ import PIL.Image
 import PIL.ImageChops
 
 import rewriter
-from rewriter.timing import bench
+from rewriter.running.timing import bench
 
 __all__ = [
     "BENCHED_PICTURE",

@@ -13,7 +13,7 @@ import onnxruntime
 
 from benchmarks.measure import expand_with_onnx, open_session, own_feeds
 from benchmarks.workload import Case, Family
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 __all__ = ["SIZES", "speed_table", "speedup"]
 

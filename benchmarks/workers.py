@@ -14,10 +14,10 @@ from typing import Any
 import onnx
 
 from passes.tensors.io import TensorIo
-from rewriter import protos
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
-from rewriter.tensor_io import outputs_as_lists
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import protos
+from rewriter.proof.compare import compare
 
 ROOT = pathlib.Path(__file__).parents[1]
 PATIENCE = 60.0

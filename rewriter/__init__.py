@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from passes.errors import RewriteError
     from rewriter import backend
     from rewriter.backends import run
-    from rewriter.bench_record import Bench
-    from rewriter.budget import Budget
     from rewriter.errors import BackendError, FaultWarning, ModelError, ModelWarning
-    from rewriter.models import load, save
+    from rewriter.evaluator.reference import ReferenceEvaluator
+    from rewriter.model_files.models import load, save
     from rewriter.pipeline import explain, optimize, rewrite
-    from rewriter.predictor import Prediction, Predictor
-    from rewriter.proving import VerificationError
-    from rewriter.reference import ReferenceEvaluator
-    from rewriter.report import Report, Result
-    from rewriter.sessions import session
+    from rewriter.proof.budget import Budget
+    from rewriter.proof.proving import VerificationError
+    from rewriter.proof.validation import Check, validate
+    from rewriter.reporting.bench_record import Bench
+    from rewriter.reporting.report import Report, Result
+    from rewriter.running.predictor import Prediction, Predictor
+    from rewriter.running.sessions import session
+    from rewriter.running.timing import bench
     from rewriter.targets import TargetError
-    from rewriter.timing import bench
-    from rewriter.validation import Check, validate
 
 __all__ = [
     "BackendError",
@@ -58,30 +58,30 @@ __all__ = [
 
 _MODULES = {
     "BackendError": "rewriter.errors",
-    "Bench": "rewriter.timing",
-    "Budget": "rewriter.budget",
-    "Check": "rewriter.validation",
+    "Bench": "rewriter.running.timing",
+    "Budget": "rewriter.proof.budget",
+    "Check": "rewriter.proof.validation",
     "FaultWarning": "rewriter.errors",
     "ModelError": "rewriter.errors",
     "ModelWarning": "rewriter.errors",
-    "Prediction": "rewriter.predictor",
-    "Predictor": "rewriter.predictor",
-    "ReferenceEvaluator": "rewriter.reference",
-    "Report": "rewriter.report",
-    "Result": "rewriter.report",
+    "Prediction": "rewriter.running.predictor",
+    "Predictor": "rewriter.running.predictor",
+    "ReferenceEvaluator": "rewriter.evaluator.reference",
+    "Report": "rewriter.reporting.report",
+    "Result": "rewriter.reporting.report",
     "RewriteError": "passes.errors",
     "TargetError": "rewriter.targets",
-    "VerificationError": "rewriter.proving",
+    "VerificationError": "rewriter.proof.proving",
     "backend": "rewriter.backend",
-    "bench": "rewriter.timing",
+    "bench": "rewriter.running.timing",
     "explain": "rewriter.pipeline",
-    "load": "rewriter.models",
+    "load": "rewriter.model_files.models",
     "optimize": "rewriter.pipeline",
     "rewrite": "rewriter.pipeline",
     "run": "rewriter.backends",
-    "save": "rewriter.models",
-    "session": "rewriter.sessions",
-    "validate": "rewriter.validation",
+    "save": "rewriter.model_files.models",
+    "session": "rewriter.running.sessions",
+    "validate": "rewriter.proof.validation",
 }
 
 

@@ -35,19 +35,19 @@ from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
 from passes.unroll import UnrollSequenceMapPass
-from rewriter.checking import require_valid
-from rewriter.final_decisions import (
+from rewriter.model_files.checking import require_valid
+from rewriter.model_files.model_facts import OperatorCounts, count_operators
+from rewriter.options import Options, sequence_inputs
+from rewriter.placement.device_kernels import keeps_numbers, kernels_of, reads_on_host
+from rewriter.placement.placing import off_device, place
+from rewriter.placement.predict import PredictedPlacement
+from rewriter.reporting.final_decisions import (
     sequence_sources,
     with_built_sequences,
     with_left_loops,
     with_named_inputs,
 )
-from rewriter.model_facts import OperatorCounts, count_operators
-from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import keeps_numbers, kernels_of, reads_on_host
-from rewriter.placement.placing import off_device, place
-from rewriter.placement.predict import PredictedPlacement
-from rewriter.report_parts import Unreached
+from rewriter.reporting.report_parts import Unreached
 from rewriter.targets import check_target, version_warnings
 
 __all__ = ["OnPass", "Work", "passes_for", "run_passes"]

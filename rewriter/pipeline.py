@@ -13,23 +13,23 @@ import onnx_ir as ir
 
 from passes.ceilings import Ceiling, mark_ceilings
 from passes.tensors.io import TensorIo
-from rewriter import protos
-from rewriter.checking import check
 from rewriter.errors import InvalidResultError
-from rewriter.faults import without_faults
-from rewriter.model_copies import share
-from rewriter.model_facts import count_operators, model_facts
-from rewriter.models import AnyModel, ModelError, Taken, give, load, take
+from rewriter.model_files import protos
+from rewriter.model_files.checking import check
+from rewriter.model_files.model_copies import share
+from rewriter.model_files.model_facts import count_operators, model_facts
+from rewriter.model_files.models import AnyModel, ModelError, Taken, give, load, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes
-from rewriter.pictures import pictures, regions_given
 from rewriter.placement.placing import place
-from rewriter.proving import prove
-from rewriter.report import Report, Result
+from rewriter.proof.faults import without_faults
+from rewriter.proof.proving import prove
+from rewriter.proof.without_if import branches_of, find_without_if
+from rewriter.reporting.pictures import pictures, regions_given
+from rewriter.reporting.report import Report, Result
+from rewriter.reporting.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.rule_files import load_plugins
 from rewriter.targets import TargetError
-from rewriter.tried_remedies import MOST_NODES, Outcome, Trials
-from rewriter.without_if import branches_of, find_without_if
 
 __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from onnx.reference.op_run import OpRun
 
 from passes.errors import RewriteError
-from rewriter.reference import add_operators
+from rewriter.evaluator.reference import add_operators
 
 __all__ = ["ENTRY_POINTS", "load_plugins", "load_rules"]
 

@@ -13,11 +13,11 @@ from passes.errors import RewriteError
 from passes.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
-from rewriter.obstacles import LOOPS, Obstacles
-from rewriter.python_words import in_python
-from rewriter.remedies import still_open, told
-from rewriter.report import Report
-from rewriter.report_parts import Unreached
+from rewriter.reporting.obstacles import LOOPS, Obstacles
+from rewriter.reporting.python_words import in_python
+from rewriter.reporting.remedies import still_open, told
+from rewriter.reporting.report import Report
+from rewriter.reporting.report_parts import Unreached
 from rewriter.target_table import TARGETS, Target, find_target
 
 __all__ = [

@@ -20,8 +20,8 @@ import onnxruntime
 from rewriter.backends.optimized_graph import all_nodes_of, before_placement
 from rewriter.backends.providers import register_plugin
 from rewriter.backends.session import BackendError
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
-from rewriter.protos import from_proto
 from rewriter.target_table import find_target
 from tests.kernel_tables import COPIES, _session
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from passes.decisions import Code
 from rewriter import cli
 from rewriter.commands.output import add_output_options
-from rewriter.compare import TOLERANCES
+from rewriter.proof.compare import TOLERANCES
 from rewriter.targets import TARGETS
 from tests import code_pages, gallery, notebooks
 

@@ -11,7 +11,7 @@ import pytest
 
 import rewriter
 from passes.decisions import Code
-from rewriter.code_pages import page_text
+from rewriter.reporting.code_pages import page_text
 from tests.code_pages import FOLDER, Example, explained, page_at, saved
 
 PAGES = {code.value: page_at(code) for code in Code}

@@ -22,11 +22,11 @@ import rewriter
 from benchmarks import comparison, pictures, screenshots
 from passes.decisions import Code
 from rewriter import cli
-from rewriter.bench_record import Bench, BenchRow
-from rewriter.model_facts import OperatorCounts
-from rewriter.report import Report
-from tests.rewriter.test_page import walk
-from tests.rewriter.test_report import decided
+from rewriter.model_files.model_facts import OperatorCounts
+from rewriter.reporting.bench_record import Bench, BenchRow
+from rewriter.reporting.report import Report
+from tests.rewriter.reporting.test_page import walk
+from tests.rewriter.reporting.test_report import decided
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "report.schema.json").read_text("utf-8"))

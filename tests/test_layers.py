@@ -26,7 +26,7 @@ ALONE = {
         "rewriter/backends/optimized_graph.py",
         "rewriter/backends/providers.py",
     },
-    "onnx_graphsurgeon": {"rewriter/graphsurgeon.py"},
+    "onnx_graphsurgeon": {"rewriter/model_files/graphsurgeon.py"},
     "openvino": {"rewriter/backends/openvino.py"},
     "tract": {"rewriter/backends/tract.py"},
     "pyarrow": {
@@ -37,9 +37,9 @@ ALONE = {
     "olive": {"rewriter/integrations/olive_pass.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",
-        "rewriter/reference.py",
-        "rewriter/reference_ops.py",
-        "rewriter/reference_resize.py",
+        "rewriter/evaluator/reference.py",
+        "rewriter/evaluator/reference_ops.py",
+        "rewriter/evaluator/reference_resize.py",
         "rewriter/rule_files.py",
     },
 }
@@ -105,7 +105,10 @@ def test_importing_the_face_imports_no_runtime():
     assert not {"onnxruntime", "onnx_graphsurgeon"} & set(loaded)
 
 
-@pytest.mark.parametrize("first", ["rewriter.feed_checks", "rewriter.feeds", "rewriter.tensor_io"])
+@pytest.mark.parametrize(
+    "first",
+    ["rewriter.feeding.feed_checks", "rewriter.feeding.feeds", "rewriter.feeding.tensor_io"],
+)
 def test_a_module_can_be_imported_first(first):
     command = [sys.executable, "-c", f"import {first}"]
     subprocess.run(command, cwd=ROOT, check=True)

@@ -32,9 +32,9 @@ import pytest
 from polygraphy.tools._main import main as polygraphy
 
 from rewriter.backends import run
-from rewriter.compare import compare
-from rewriter.feeds import read_feeds
+from rewriter.feeding.feeds import read_feeds
 from rewriter.pipeline import Strategy, rewrite
+from rewriter.proof.compare import compare
 from tests.test_zoo import STRATEGIES, VALID, load, make_feeds
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>\n'

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from rewriter.model_facts import OperatorCounts
+from rewriter.model_files.model_facts import OperatorCounts
 
 MEGABYTE = 1 << 20
 MOST_MEMORY = 300 * MEGABYTE

@@ -9,9 +9,9 @@ import pytest
 
 import rewriter
 from rewriter.backends import open_session
-from rewriter.compare import compare
-from rewriter.feeds import read_expected, read_feeds
+from rewriter.feeding.feeds import read_expected, read_feeds
 from rewriter.options import Strategy
+from rewriter.proof.compare import compare
 
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
 LEFT = {

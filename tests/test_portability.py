@@ -19,7 +19,7 @@ from benchmarks.portability import (
     _what_is_left,
 )
 from benchmarks.workers import Worker, verdict
-from rewriter import models
+from rewriter.model_files import models
 
 RELU = onnx.parser.parse_model(
     '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }'

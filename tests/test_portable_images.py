@@ -11,11 +11,12 @@ import pytest
 
 import rewriter
 from passes.tensors.io import TensorIo
-from rewriter import backends, models
-from rewriter.compare import compare
-from rewriter.engines import plain_expansion
-from rewriter.feeds import read_expected, read_feeds
-from rewriter.tensor_io import outputs_as_lists
+from rewriter import backends
+from rewriter.feeding.feeds import read_expected, read_feeds
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from rewriter.proof.compare import compare
+from rewriter.proof.engines import plain_expansion
 from tests.test_portable_zoo import assert_is_portable
 
 MODELS = pathlib.Path(__file__).parents[1] / "models"

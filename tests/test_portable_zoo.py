@@ -8,8 +8,9 @@ import pathlib
 import onnx_ir as ir
 import pytest
 
-from rewriter import cli, models
-from rewriter.model_facts import count_operators
+from rewriter import cli
+from rewriter.model_files import models
+from rewriter.model_files.model_facts import count_operators
 
 MODELS = pathlib.Path(__file__).parents[1] / "models"
 PATHS = {

@@ -23,8 +23,8 @@ from passes.decisions import Code, Verdict
 from rewriter import cli
 from rewriter.backends import open_session, run
 from rewriter.cli import COMMANDS
-from rewriter.compare import compare
 from rewriter.pipeline import STRATEGIES, Strategy
+from rewriter.proof.compare import compare
 from tests.test_zoo import BAD_SHAPES, DEMO, EXPORTED, TEXT, by_name, load, make_feeds
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -281,7 +281,7 @@ def test_09_documentation_survives(strategy: Strategy) -> None:
     for kind in ("input", "output", "initializer"):
         pairs = zip(getattr(before.graph, kind), getattr(after.graph, kind), strict=True)
         assert all((old.name, notes(old)) == (new.name, notes(new)) for old, new in pairs), kind
-    nodes = [n for g in rewriter.protos.all_graphs(after) for n in g.node]
+    nodes = [n for g in rewriter.model_files.protos.all_graphs(after) for n in g.node]
     said = [notes(node) for node in nodes]
     for name in ("before", "after", "sum", "clip"):
         assert (f"of {name}", name) in said, name

@@ -14,10 +14,10 @@ import pytest
 
 from rewriter import cli
 from rewriter.backends import BackendError, open_session, run
-from rewriter.compare import compare
-from rewriter.feeds import read_expected, read_feeds
-from rewriter.model_facts import count_operators
+from rewriter.feeding.feeds import read_expected, read_feeds
+from rewriter.model_files.model_facts import count_operators
 from rewriter.pipeline import Strategy, rewrite
+from rewriter.proof.compare import compare
 
 MODELS = pathlib.Path(__file__).parents[1] / "models"
 TEXT = sorted((MODELS / "text").glob("*.onnxtxt"))

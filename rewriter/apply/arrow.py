@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from passes.errors import RewriteError
-from rewriter import models
 from rewriter.apply.columns import type_of_column
 from rewriter.apply.results import ERROR, declared_columns, result_columns
 from rewriter.apply.rows import samples_of
-from rewriter.predictor import Predictor
+from rewriter.model_files import models
+from rewriter.running.predictor import Predictor
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import Any
 
 from passes.errors import RewriteError
 from rewriter.apply.results import ERROR, Column, result_columns
-from rewriter.predictor import Prediction
+from rewriter.running.predictor import Prediction
 
 __all__ = ["Job", "OutputFolder"]
 

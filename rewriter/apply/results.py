@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.tensors.io import TensorIo
 from rewriter.apply.columns import type_of_column, write_column
-from rewriter.predictor import Prediction
+from rewriter.running.predictor import Prediction
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from passes.errors import RewriteError
 from rewriter.apply.parts import OutputFolder
 from rewriter.apply.results import Column
 from rewriter.apply.rows import open_rows
-from rewriter.predictor import Predictor
+from rewriter.running.predictor import Predictor
 
 __all__ = ["ENGINES", "Task", "Worker", "apply_parts"]
 

@@ -14,7 +14,6 @@ import onnx
 from onnx.external_data_helper import uses_external_data
 
 from passes.tensors.io import TensorIo
-from rewriter import models, protos, weights
 from rewriter.backends import (
     iree,
     jaxonnxruntime,
@@ -34,9 +33,10 @@ from rewriter.backends.session import (
     PlacingSession,
     Session,
 )
-from rewriter.feed_checks import as_feeds, check_feeds, told_unlike
-from rewriter.feed_files import read_feeds
-from rewriter.tensor_io import TensorSession
+from rewriter.feeding.feed_checks import as_feeds, check_feeds, told_unlike
+from rewriter.feeding.feed_files import read_feeds
+from rewriter.feeding.tensor_io import TensorSession
+from rewriter.model_files import models, protos, weights
 
 __all__ = [
     "BACKENDS",

@@ -19,7 +19,7 @@ from typing import IO, Any
 import onnx
 
 from rewriter.backends.session import BackendError
-from rewriter.run_watch import OverBudgetError, RunWatch
+from rewriter.evaluator.run_watch import OverBudgetError, RunWatch
 
 __all__ = ["main", "run"]
 

@@ -10,7 +10,7 @@ import onnx
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from rewriter.backends.session import BackendError, one_line
-from rewriter.protos import all_tensors
+from rewriter.model_files.protos import all_tensors
 from rewriter.target_table import find_target
 
 __all__ = ["has_module", "refuse_ignored", "refuse_sequences", "require_cpu", "with_weights"]

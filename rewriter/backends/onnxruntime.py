@@ -33,7 +33,7 @@ from rewriter.backends.session import (
     has_nothing,
 )
 from rewriter.backends.timed import run_watched
-from rewriter.run_watch import OverBudgetError, current_watch
+from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 
 __all__ = ["DEVICES", "missing", "open_session"]
 

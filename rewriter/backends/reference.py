@@ -13,8 +13,8 @@ import onnx
 from passes.errors import RewriteError
 from rewriter.backends.messages import with_weights
 from rewriter.backends.session import BackendError, Session, as_arrays, one_line
-from rewriter.reference import ReferenceEvaluator
-from rewriter.run_watch import OverBudgetError
+from rewriter.evaluator.reference import ReferenceEvaluator
+from rewriter.evaluator.run_watch import OverBudgetError
 
 __all__ = ["DEVICES", "missing", "open_session"]
 

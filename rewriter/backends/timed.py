@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rewriter.run_watch import OverBudgetError, RunWatch
+from rewriter.evaluator.run_watch import OverBudgetError, RunWatch
 
 __all__ = ["run_watched"]
 

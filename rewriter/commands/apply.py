@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from passes.errors import RewriteError
-from rewriter import models
 from rewriter.apply.parts import Job, OutputFolder
 from rewriter.apply.results import columns_of
 from rewriter.apply.rows import open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
 from rewriter.commands import options
 from rewriter.commands.console import Console
+from rewriter.model_files import models
 
 __all__ = ["USAGE", "add_options", "execute"]
 

@@ -6,9 +6,11 @@ import argparse
 import dataclasses
 from pathlib import Path
 
-from rewriter import files, pipeline, timing
+from rewriter import pipeline
 from rewriter.commands import options, reports
 from rewriter.commands.console import Console
+from rewriter.model_files import files
+from rewriter.running import timing
 
 __all__ = ["USAGE", "add_options", "execute"]
 

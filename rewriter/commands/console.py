@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rewriter.commands.terminal import coloured, has_colour, wrapped
-from rewriter.printable import json_text, printable
+from rewriter.reporting.printable import json_text, printable
 
 __all__ = ["Console"]
 

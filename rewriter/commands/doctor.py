@@ -12,7 +12,7 @@ from pathlib import Path
 from rewriter import backends
 from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
-from rewriter.shadowing import find_shadows
+from rewriter.commands.shadowing import find_shadows
 
 __all__ = ["USAGE", "add_options", "execute"]
 

@@ -17,7 +17,7 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter import cli
 from rewriter.commands.console import Console
-from rewriter.printable import columns, printable
+from rewriter.reporting.printable import columns, printable
 
 __all__ = ["aligned", "find_models", "run_each", "worst"]
 

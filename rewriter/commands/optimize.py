@@ -18,19 +18,20 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from passes.names import make_names_unique
-from rewriter import files, models, pipeline, protos, weights
-from rewriter.blaming import Ceilings
-from rewriter.budget import Budget
-from rewriter.check_record import Check
+from rewriter import pipeline
 from rewriter.commands import options, reports, scan, several, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
-from rewriter.packed import declare_packed
-from rewriter.proving import repaired, with_proof
-from rewriter.report import Result
+from rewriter.feeding.packed import declare_packed
+from rewriter.model_files import files, models, protos, weights
+from rewriter.proof.blaming import Ceilings
+from rewriter.proof.budget import Budget
+from rewriter.proof.check_record import Check
+from rewriter.proof.proving import repaired, with_proof
+from rewriter.proof.trial import load_as_given, load_at_target
+from rewriter.reporting.report import Result
 from rewriter.serving import triton
 from rewriter.targets import TargetError
-from rewriter.trial import load_as_given, load_at_target
 
 __all__ = ["USAGE", "add_options", "execute"]
 

@@ -12,11 +12,11 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from rewriter import models
 from rewriter.backends import BACKENDS
-from rewriter.budget import Budget, parse_budget
-from rewriter.files import decode
+from rewriter.model_files import models
+from rewriter.model_files.files import decode
 from rewriter.options import LARGEST_DIM, STRATEGIES
+from rewriter.proof.budget import Budget, parse_budget
 from rewriter.target_table import ALIASES, find_target
 from rewriter.targets import REQUIREMENTS, TARGETS
 

@@ -7,9 +7,9 @@ import datetime
 import shlex
 from pathlib import Path
 
-from rewriter import files
 from rewriter.commands.console import Console
-from rewriter.report import Report
+from rewriter.model_files import files
+from rewriter.reporting.report import Report
 
 __all__ = ["add_report_option", "deliver_report", "write_report"]
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from passes.errors import RewriteError
-from rewriter import backends, files, weights
+from rewriter import backends
 from rewriter.backends import BackendError, Session
 from rewriter.commands import options
 from rewriter.commands.console import Console
-from rewriter.feeds import FeedMaker, check_feeds, read_feeds
-from rewriter.models import AnyModel
-from rewriter.printable import printable
+from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
+from rewriter.model_files import files, weights
+from rewriter.model_files.models import AnyModel
+from rewriter.reporting.printable import printable
 from rewriter.target_table import TARGETS
 
 __all__ = ["USAGE", "accepted_feed", "add_options", "execute"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from rewriter.commands import many, options
 from rewriter.commands.console import Console
-from rewriter.headline import told_counts
+from rewriter.reporting.headline import told_counts
 
 __all__ = [
     "USAGE",

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rewriter import validation
-from rewriter.budget import Budget
-from rewriter.case_record import Case
 from rewriter.commands.console import Console
-from rewriter.models import AnyModel
-from rewriter.proof_record import proof_record
-from rewriter.proving import refuse_invalid
+from rewriter.model_files.models import AnyModel
+from rewriter.proof import validation
+from rewriter.proof.budget import Budget
+from rewriter.proof.case_record import Case
+from rewriter.proof.proof_record import proof_record
+from rewriter.proof.proving import refuse_invalid
 
 __all__ = ["compare", "conclude", "keep_evidence", "verify"]
 

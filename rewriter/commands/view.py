@@ -7,9 +7,10 @@ import tempfile
 import webbrowser
 from pathlib import Path
 
-from rewriter import files, pipeline
+from rewriter import pipeline
 from rewriter.commands import options
 from rewriter.commands.console import Console
+from rewriter.model_files import files
 
 __all__ = ["USAGE", "add_options", "execute"]
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnxscript.rewriter import RewriteRule, RewriteRuleSet
 
 from passes.eliminate import EliminateSequencesPass
-from rewriter.model_facts import count_operators
+from rewriter.model_files.model_facts import count_operators
 
 __all__ = ["SequenceRules"]
 

@@ -7,15 +7,15 @@ import onnx.inliner
 import onnx_ir as ir
 
 from passes.typing import TypeValuesPass
-from rewriter import protos
 from rewriter.backends.optimized_graph import before_placement
 from rewriter.backends.session import BackendError
-from rewriter.model_copies import share
-from rewriter.model_facts import model_facts
-from rewriter.models import folder_of
+from rewriter.model_files import protos
+from rewriter.model_files.model_copies import share
+from rewriter.model_files.model_facts import model_facts
+from rewriter.model_files.models import folder_of
 from rewriter.placement.kernel_table import KernelTable, load_table
 from rewriter.placement.predict import HostNode, PredictedPlacement, predict
-from rewriter.report_parts import Unreached
+from rewriter.reporting.report_parts import Unreached
 from rewriter.target_table import Target
 
 __all__ = ["MOST_BYTES", "off_device", "place"]

@@ -16,8 +16,8 @@ from passes.builder import Builder, tensor_value
 from passes.errors import RewriteError
 from passes.names import make_names_unique
 from passes.tensors.io import PassedSequence, TensorIo
-from rewriter import files, models, protos
-from rewriter.model_copies import share
+from rewriter.model_files import files, models, protos
+from rewriter.model_files.model_copies import share
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from rewriter.reference import ReferenceEvaluator
+from rewriter.evaluator.reference import ReferenceEvaluator
 from rewriter.target_table import TARGETS
 from tests.lifted.cases import ONNXRUNTIME_DEFECTS, Official, nodes_of
 

@@ -16,7 +16,7 @@ from passes.decisions import Decision
 from passes.expand import ExpandSequenceMapPass
 from passes.graphs import all_graphs
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 from tests.passes.invariants import apply
 
 __all__ = [

@@ -17,7 +17,7 @@ from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from passes.promises import Promises
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 from tests.passes.invariants import apply
 
 __all__ = ["Read", "kept", "model", "prove", "read", "rows", "same"]

@@ -9,7 +9,7 @@ import pytest
 import rewriter
 from passes.decisions import Verdict
 from rewriter.backends import run
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 from tests.passes.loops import rows
 from tests.passes.typed import HEADER, both, load
 

@@ -16,8 +16,8 @@ from passes.fusing.fused_body import FusedBody
 from passes.graphs import subgraphs, walk_nodes
 from passes.typing import Typings
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 from tests.passes.expansion import rows
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>

@@ -13,9 +13,9 @@ import pytest
 from passes.fuse import FuseSequenceMapPass
 from passes.graphs import all_graphs
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 from tests.passes.expansion import rows
 
 HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'

@@ -12,7 +12,7 @@ import pytest
 from passes.device_forms import WIDENED, DeviceFormsPass
 from passes.graphs import all_nodes
 from rewriter.backends import run
-from rewriter.checking import check
+from rewriter.model_files.checking import check
 from rewriter.placement.device_kernels import kernels_of
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target

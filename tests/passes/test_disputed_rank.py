@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[N, 3] x) => (seq(float[]) ys, float[] z) {{

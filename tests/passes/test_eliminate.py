@@ -13,8 +13,8 @@ import pytest
 
 from passes.eliminate import EliminateSequencesPass
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
-from rewriter.model_facts import count_operators
+from rewriter.model_files.model_facts import count_operators
+from rewriter.proof.compare import compare
 from tests.passes.invariants import apply
 from tests.passes.sequence_chains import Chain
 

@@ -11,9 +11,9 @@ import pytest
 
 from passes.graphs import all_graphs, subgraphs, walk_nodes
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 
 TEXT = """<ir_version: 10, opset_import: ["" : {opset}]>
 g (seq(float{dims}) xs) => (seq(float{result}) ys) {{

@@ -10,10 +10,10 @@ from benchmarks.bodies import BODIES
 from passes.decisions import Code, Verdict
 from passes.fusing.cost import Cost
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.pipeline import rewrite
-from rewriter.size_tests import lengths_beyond
-from rewriter.validation import validate
+from rewriter.proof.compare import compare
+from rewriter.proof.size_tests import lengths_beyond
+from rewriter.proof.validation import validate
 
 SHAPES = "batched if all shapes are equal"
 ROWS = "batched if shapes differ in the first axis only"

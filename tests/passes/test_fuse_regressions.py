@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from rewriter.backends import BackendError, open_session
-from rewriter.compare import compare
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 from tests.passes.expansion import rows
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18]>\n'

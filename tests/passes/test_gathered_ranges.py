@@ -9,8 +9,8 @@ import pytest
 
 import rewriter
 from passes.gathered_ranges import GatheredRangesPass
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
-from rewriter.protos import from_proto
 from rewriter.target_table import find_target
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]> g (float[N, 2] x, float[W] w) => (float[M, 2] y)

@@ -9,8 +9,8 @@ import pytest
 
 from passes.graphs import all_graphs
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.pipeline import rewrite
+from rewriter.proof.compare import compare
 from tests.passes.expansion import rows
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>

@@ -13,7 +13,7 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from rewriter.backends import BackendError, run
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 LENGTH = "d = Shape (e) n = Gather (d, zero) "
 # name: body, whether it ends without If

@@ -9,9 +9,9 @@ import pytest
 
 import rewriter
 from passes.host_numbers import HostNumbersPass
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.device_kernels import keeps_numbers, reads_on_host
 from rewriter.placement.placing import place
-from rewriter.protos import from_proto
 from rewriter.target_table import find_target
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]> '

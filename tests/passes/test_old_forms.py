@@ -8,8 +8,8 @@ import pytest
 from passes.graphs import all_graphs, constant_value
 from passes.old_forms import OldFormsPass
 from rewriter.backends import run
-from rewriter.checking import check
-from rewriter.validation import validate
+from rewriter.model_files.checking import check
+from rewriter.proof.validation import validate
 
 
 def split(opset: int, dims: str, attributes: str, count: int) -> onnx.ModelProto:

@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from rewriter.backends import open_session
-from rewriter.compare import compare
 from rewriter.pipeline import explain, rewrite
+from rewriter.proof.compare import compare
 
 STRATEGIES = ("expand", "fuse", "auto")
 

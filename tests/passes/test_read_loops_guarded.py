@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from passes.decisions import Verdict
-from rewriter.size_tests import lengths_beyond
+from rewriter.proof.size_tests import lengths_beyond
 from tests.passes.loops import model, read, rows, same
 
 

@@ -14,7 +14,7 @@ import rewriter
 from passes.graphs import all_graphs
 from passes.select_branches import SelectBranchesPass
 from rewriter.backends import run
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> Any:

@@ -14,7 +14,7 @@ from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import TENSOR_IO_KEY, PassedSequence, TensorIo
 from passes.tensors.outputs import TensorOutputsPass
-from rewriter.checking import check
+from rewriter.model_files.checking import check
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>'
 

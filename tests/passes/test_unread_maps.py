@@ -10,7 +10,7 @@ import pytest
 
 import rewriter
 from rewriter.backends import open_session, run
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 UNREAD = """<ir_version: 8, opset_import: ["" : 18]>
 main (seq(float[N,3]) s) => (seq(float[N,3]) y) {{

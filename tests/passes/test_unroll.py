@@ -15,8 +15,8 @@ from passes.decisions import Verdict
 from passes.sequences.unrolled import MOST_NODES
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import BackendError, run
-from rewriter.compare import compare
-from rewriter.model_facts import count_operators
+from rewriter.model_files.model_facts import count_operators
+from rewriter.proof.compare import compare
 from tests.passes.invariants import apply
 from tests.passes.sequence_chains import Chain
 

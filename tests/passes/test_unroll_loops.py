@@ -17,7 +17,7 @@ from passes.loops.unrolled import MOST_NODES
 from passes.promises import Promises
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.backends import run
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 CONSTANTS = "three = Constant<value_int = 3> () go = Constant<value = bool {1}> () "
 STATE = "(int64 i, bool c, float[N] s) => (bool d, float[N] t)"

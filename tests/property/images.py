@@ -15,11 +15,12 @@ import numpy as np
 
 from passes.errors import RewriteError
 from passes.tensors.io import TensorIo
-from rewriter import backends, models
-from rewriter.engines import plain_expansion
+from rewriter import backends
 from rewriter.errors import BackendError
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from rewriter.proof.engines import plain_expansion
 from rewriter.targets import TargetError
-from rewriter.tensor_io import outputs_as_lists
 from tests.passes.batching.images import FlatCase, drawn, loops_and_sequences, reached
 
 __all__ = ["Verdict", "draw_images", "judge_images"]

@@ -15,10 +15,10 @@ import onnxruntime
 
 from passes.decisions import Decision
 from passes.expand import ExpandSequenceMapPass
-from rewriter.checking import check
-from rewriter.compare import TOLERANCES, compare_values
+from rewriter.evaluator.reference import ReferenceEvaluator
+from rewriter.model_files.checking import check
 from rewriter.pipeline import rewrite
-from rewriter.reference import ReferenceEvaluator
+from rewriter.proof.compare import TOLERANCES, compare_values
 from tests.property.bodies import Body, names_read
 from tests.property.models import feeds_of, model_of
 from tests.property.pool import Array

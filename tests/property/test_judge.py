@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from rewriter.compare import TOLERANCES
+from rewriter.proof.compare import TOLERANCES
 from tests.property import judge as judging
 from tests.property.bodies import Body
 from tests.property.judge import Engine, judge, program_for

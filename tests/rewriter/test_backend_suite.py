@@ -19,8 +19,8 @@ from onnx.backend.test.loader import load_model_tests
 
 from passes.errors import RewriteError
 from rewriter import backend
-from rewriter.compare import compare
-from rewriter.protos import all_graphs
+from rewriter.model_files.protos import all_graphs
+from rewriter.proof.compare import compare
 
 # What the rewriter touches, or might: the default run takes every test that holds one of these.
 STRUCTURED = {"Loop", "Scan", "If"}

@@ -15,7 +15,8 @@ import pytest
 import passes
 from passes.batching import table
 from passes.batching.packed.row_by_row import rows
-from rewriter import RewriteError, cli, reference, rule_files
+from rewriter import RewriteError, cli, rule_files
+from rewriter.evaluator import reference
 from tests.passes.batching.test_custom_rule import MODEL
 
 RULES = """

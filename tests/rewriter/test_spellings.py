@@ -11,7 +11,7 @@ import pytest
 
 import rewriter
 from passes.graphs import walk_nodes
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 COUNT = """

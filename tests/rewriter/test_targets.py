@@ -13,11 +13,11 @@ from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from rewriter import order, pipeline
 from rewriter.backends import BACKENDS, BackendError, open_session
-from rewriter.model_facts import OperatorCounts
+from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.pipeline import explain
-from rewriter.remedies import still_open
-from rewriter.report import Report
-from rewriter.report_parts import Unreached
+from rewriter.reporting.remedies import still_open
+from rewriter.reporting.report import Report
+from rewriter.reporting.report_parts import Unreached
 from rewriter.targets import (
     TARGETS,
     Target,

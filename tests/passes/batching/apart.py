@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 
-from rewriter.reference import ReferenceEvaluator
+from rewriter.evaluator.reference import ReferenceEvaluator
 from tests.passes.batching.harness import Array, Operand
 from tests.passes.batching.ragged import (
     RaggedCase,

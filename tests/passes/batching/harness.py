@@ -224,7 +224,7 @@ def run_model(proto: onnx.ModelProto, feeds: Mapping[str, Array]) -> list[Array]
     try:
         session = onnxruntime.InferenceSession(proto.SerializeToString(), options)
     except Exception:
-        from rewriter.reference import ReferenceEvaluator
+        from rewriter.evaluator.reference import ReferenceEvaluator
 
         outputs = ReferenceEvaluator(proto).run(None, dict(feeds))
         return [x.astype(object) if x.dtype.kind == "U" else x for x in outputs]

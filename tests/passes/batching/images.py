@@ -16,9 +16,10 @@ import onnx
 
 import rewriter
 from passes.tensors.io import TensorIo
-from rewriter import backends, models
-from rewriter.engines import plain_expansion
-from rewriter.tensor_io import outputs_as_lists
+from rewriter import backends
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from rewriter.proof.engines import plain_expansion
 
 __all__ = ["FlatCase", "drawn", "loops_and_sequences", "prove_flat", "prove_nothing", "reached"]
 

@@ -16,7 +16,7 @@ from passes.fuse_options import FuseOptions
 from passes.graphs import all_graphs
 from passes.names import make_names_unique
 from passes.runtimes import SidestepDefectsPass
-from rewriter.reference import ReferenceEvaluator
+from rewriter.evaluator.reference import ReferenceEvaluator
 from tests.passes.batching.harness import (
     Array,
     Case,

@@ -8,7 +8,7 @@ import pytest
 
 from rewriter.backends import run
 from rewriter.pipeline import rewrite
-from rewriter.validation import validate
+from rewriter.proof.validation import validate
 from tests.passes.batching.harness import Case, mapped, prove, shared
 
 _LOOP = """

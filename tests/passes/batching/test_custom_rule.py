@@ -15,7 +15,7 @@ from passes import FuseSequenceMapPass, RewriteError
 from passes.batching import table
 from passes.batching.elementwise import elementwise
 from rewriter import ReferenceEvaluator, explain, rewrite
-from rewriter.model_facts import count_operators
+from rewriter.model_files.model_facts import count_operators
 
 MODEL = onnx.parser.parse_model("""
 <ir_version: 10, opset_import: ["" : 18, "my.domain" : 1]>

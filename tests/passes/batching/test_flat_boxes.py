@@ -11,9 +11,10 @@ import pytest
 
 import rewriter
 from passes.tensors.io import TensorIo
-from rewriter import backends, models
-from rewriter.engines import plain_expansion
-from rewriter.tensor_io import outputs_as_lists
+from rewriter import backends
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from rewriter.proof.engines import plain_expansion
 from tests.passes.batching.images import loops_and_sequences
 
 BOTH = """

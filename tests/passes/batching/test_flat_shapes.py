@@ -7,8 +7,8 @@ import pytest
 
 import rewriter
 from rewriter import backends
-from rewriter.engines import plain_expansion
 from rewriter.errors import BackendError
+from rewriter.proof.engines import plain_expansion
 from tests.passes.batching.images import (
     FlatCase,
     loops_and_sequences,

@@ -11,8 +11,8 @@ import pytest
 
 from passes.decisions import Verdict
 from passes.raising import RaiseLoopsPass
-from rewriter.compare import compare
-from rewriter.reference import ReferenceEvaluator
+from rewriter.evaluator.reference import ReferenceEvaluator
+from rewriter.proof.compare import compare
 from tests.passes.loops import kept, model, prove, read, same
 from tests.passes.raising.carried import (
     COUNT,

@@ -10,9 +10,9 @@ import pytest
 
 from passes.maps.operator import is_map
 from passes.raising import GiveBackPass, RaiseLoopsPass
-from rewriter import models
-from rewriter.compare import compare
-from rewriter.reference import ReferenceEvaluator
+from rewriter.evaluator.reference import ReferenceEvaluator
+from rewriter.model_files import models
+from rewriter.proof.compare import compare
 from tests.property.loops import DIALECTS, MISSES, draw
 from tests.test_zoo import DEMO, EXPORTED, TEXT, load
 

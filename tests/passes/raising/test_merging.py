@@ -20,7 +20,7 @@ from passes.graphs import walk_nodes
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
 from passes.site import MapSite
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 from tests.passes.invariants import stray_uses
 
 

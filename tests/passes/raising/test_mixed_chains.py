@@ -13,8 +13,8 @@ import rewriter
 from passes.ceilings import Ceiling
 from passes.graphs import walk_nodes
 from passes.maps.operator import DOMAIN
-from rewriter.compare import compare
-from rewriter.report import Report
+from rewriter.proof.compare import compare
+from rewriter.reporting.report import Report
 from tests.passes.invariants import stray_uses
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>\n'

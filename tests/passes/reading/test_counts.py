@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import rewriter
-from rewriter.compare import compare
+from rewriter.proof.compare import compare
 
 LOOP = """<ir_version: 8, opset_import: ["" : 18]>
 g (float[N] x, int64 n, bool go) => (float[M] y) {{

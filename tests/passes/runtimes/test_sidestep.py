@@ -9,7 +9,7 @@ import pytest
 
 from passes.graphs import all_graphs
 from passes.runtimes import Authored, SidestepDefectsPass
-from rewriter.checking import check
+from rewriter.model_files.checking import check
 from rewriter.pipeline import rewrite
 from tests.passes.runtimes.upstream import run
 

@@ -13,7 +13,7 @@ import pytest
 
 from passes.runtimes import Authored, SidestepDefectsPass
 from passes.runtimes.table import DEFECTS
-from rewriter.checking import check
+from rewriter.model_files.checking import check
 from tests.passes.runtimes.upstream import PAGES, Page, run
 from tests.versions import numbers
 

@@ -1,0 +1,245 @@
+"""What the evaluator's own operators have in common, and those without sequences and loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference.op_run import OpRun
+
+from passes.errors import RewriteError
+from rewriter.evaluator.run_watch import current_watch
+
+__all__ = [
+    "BASIC_OPERATORS",
+    "ControlFlow",
+    "EvaluationError",
+    "Operator",
+    "captured_names",
+]
+
+# An ndarray, a list of ndarrays for a sequence, or None for an absent optional.
+Value = Any
+
+
+class EvaluationError(RewriteError):
+    """A model breaks the specification on the values that it was given."""
+
+
+class Operator(OpRun):
+    """An operator that may return an absent optional and whose errors name it."""
+
+    def error(self, reason: str) -> EvaluationError:
+        """Make an error that names this node by its name, or by what it computes."""
+        name = self.onnx_node.name or next(filter(None, self.onnx_node.output), "")
+        return EvaluationError(f"{self.onnx_node.op_type} {name!r}: {reason}")
+
+    def sequence(self, value: Value) -> list[Value]:
+        """Return the value if it is a sequence."""
+        if not isinstance(value, list):
+            raise self.error(f"a sequence is needed, not a {type(value).__name__}")
+        return value
+
+    def position(self, value: np.ndarray, first: int, last: int) -> int:
+        """Return the position held by a tensor of one element, if it is in ``first..last``."""
+        if last < first:
+            raise self.error("the sequence is empty")
+        position = self.integer(value, "the position")
+        if not first <= position <= last:
+            raise self.error(f"position {position} is outside of {first} to {last}")
+        return position
+
+    def integer(self, value: np.ndarray, what: str) -> int:
+        """Return the integer in a tensor of one element."""
+        value = np.asarray(value)
+        if value.size != 1 or value.dtype.kind not in "iu":
+            raise self.error(f"{what} is {value.dtype} of shape {value.shape}, not one integer")
+        return int(value.item())
+
+    def _check_and_fix_outputs(self, res: tuple[Value, ...]) -> tuple[Value, ...]:
+        return res  # onnx's own refuses None
+
+
+class ControlFlow(Operator):
+    """An operator whose bodies may read values of the enclosing graphs.
+
+    Attributes:
+        iterates: Whether it runs its body once for each sample or step.
+    """
+
+    iterates = True
+
+    def __init__(self, onnx_node: onnx.NodeProto, run_params: dict[str, Any]) -> None:
+        super().__init__(onnx_node, run_params)
+        self._captured = {
+            attribute.name: captured_names(attribute.g)
+            for attribute in onnx_node.attribute
+            if attribute.type == onnx.AttributeProto.GRAPH
+        }
+
+    def need_context(self) -> bool:
+        """Ask the evaluator for the values computed so far."""
+        return True
+
+    def functions(self) -> list[onnx.FunctionProto]:
+        """Return the model-local functions that the bodies may call."""
+        return list(self.run_params["existing_functions"].values())
+
+    def captured(self, attribute: str, context: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the values of the enclosing graphs that the body of an attribute reads.
+
+        Only those: a body may use a name of its own that an enclosing graph uses as well.
+        """
+        return {name: context[name] for name in self._captured[attribute] if name in context}
+
+    def evaluate(
+        self, body: Any, feeds: dict[str, Value], attributes: Any, bindings: Any
+    ) -> list[Value]:
+        """Run a body once; `attributes` and `bindings` are handed through."""
+        if self.iterates and (watch := current_watch()):
+            watch.ran.update(self.onnx_node.output[:1])
+        # onnx declares no types for it.
+        outputs: list[Value] = self._evaluate_subgraph(  # type: ignore[no-untyped-call]
+            feeds, body, attributes, bindings
+        )
+        return outputs
+
+
+def captured_names(graph: onnx.GraphProto) -> set[str]:
+    """Return the names that a body, or a body in it, reads but does not define."""
+    own = {value.name for value in graph.input}
+    own |= {tensor.name for tensor in graph.initializer}
+    own |= {tensor.values.name for tensor in graph.sparse_initializer}
+    read = {value.name for value in graph.output}
+    for node in graph.node:
+        own |= set(node.output)
+        read |= set(node.input)
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                read |= captured_names(attribute.g)
+    return read - own - {""}
+
+
+class Optional(Operator):
+    """An optional is what it holds, or None."""
+
+    def _run(self, value: Value = None, type: Any = None) -> tuple[Value, ...]:
+        return (value,)
+
+
+class OptionalGetElement(Operator):
+    """What an optional holds; an error if it holds nothing."""
+
+    def _run(self, value: Value) -> tuple[Value, ...]:
+        if value is None:
+            raise self.error("the optional holds nothing")
+        return (value,)
+
+
+class Identity(Operator):
+    """A tensor, a sequence or an optional, absent ones too."""
+
+    def _run(self, value: Value) -> tuple[Value, ...]:
+        return (value.copy() if isinstance(value, np.ndarray | list) else value,)
+
+
+class Equal(Operator):
+    """Equality; strings may be of numpy's own type on one side, objects on the other."""
+
+    def _run(self, a: np.ndarray, b: np.ndarray) -> tuple[Value, ...]:
+        if "U" in (a.dtype.kind, b.dtype.kind):
+            a, b = a.astype(object), b.astype(object)
+        return (np.asarray(np.equal(a, b)),)
+
+
+class Expand(Operator):
+    """A tensor as large as a shape asks; onnx's own multiplies, which no text can be."""
+
+    def _run(self, data: np.ndarray, shape: np.ndarray) -> tuple[Value, ...]:
+        try:
+            dims = np.broadcast_shapes(data.shape, tuple(shape.tolist()))
+        except ValueError as error:
+            raise self.error(f"shape {data.shape} does not expand to {shape.tolist()}") from error
+        return (np.broadcast_to(data, dims).copy(),)
+
+
+class GatherElements(Operator):
+    """Elements by position; one out of range is an error, where ONNX's own counts around."""
+
+    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[Value, ...]:
+        size = data.shape[axis]
+        if indices.size and not (-size <= indices.min() and indices.max() < size):
+            raise self.error(f"an index is outside of {-size} to {size - 1}")
+        held = [slice(n) for n in indices.shape]
+        held[axis] = slice(None)
+        return (np.take_along_axis(data[tuple(held)], indices.astype(np.int64), axis),)
+
+
+class ReduceMean(Operator):
+    """The mean; of no numbers, for which the specification has none, it is 0 as in onnxruntime."""
+
+    def _run(
+        self,
+        data: np.ndarray,
+        axes: np.ndarray | None = None,
+        keepdims: int = 1,
+        noop_with_empty_axes: int = 0,
+    ) -> tuple[Value, ...]:
+        axes = getattr(self, "axes", None) if axes is None else axes  # opset 17 has an attribute
+        chosen = () if axes is None else tuple(int(axis) for axis in np.reshape(axes, -1))
+        if not chosen and noop_with_empty_axes:
+            return (data,)
+        over = chosen or tuple(range(data.ndim))
+        is_empty = any(data.shape[axis] == 0 for axis in over)
+        mean = np.sum if is_empty else np.mean
+        return (np.asarray(mean(data, axis=over, keepdims=bool(keepdims), dtype=data.dtype)),)
+
+
+class Flatten(Operator):
+    """A matrix; onnx's own cannot tell the columns of a matrix without rows."""
+
+    def _run(self, data: np.ndarray, axis: int) -> tuple[Value, ...]:
+        if not -data.ndim <= axis <= data.ndim:
+            raise self.error(f"there is no axis {axis} in shape {data.shape}")
+        at = axis + data.ndim if axis < 0 else axis
+        rows, columns = data.shape[:at], data.shape[at:]
+        return (data.reshape(math.prod(rows), math.prod(columns)),)
+
+
+class If(ControlFlow):
+    """One of two bodies."""
+
+    iterates = False
+
+    def _run(
+        self,
+        condition: np.ndarray,
+        then_branch: Any,
+        else_branch: Any,
+        context: Mapping[str, Value],
+        attributes: Any = None,
+        bindings: Any = None,
+    ) -> tuple[Value, ...]:
+        if condition.size != 1:
+            raise self.error(f"the condition has shape {condition.shape}, not one element")
+        name, body = ("else_branch", else_branch)
+        if condition.item():
+            name, body = ("then_branch", then_branch)
+        feeds = self.captured(name, context)
+        return tuple(self.evaluate(body, feeds, attributes, bindings))
+
+
+BASIC_OPERATORS: tuple[type[Operator], ...] = (
+    Optional,
+    OptionalGetElement,
+    Identity,
+    Equal,
+    Expand,
+    Flatten,
+    GatherElements,
+    If,
+    ReduceMean,
+)

@@ -1,0 +1,76 @@
+"""Which inputs of a model hold samples, and the values of one sample as arrays of their types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.errors import RewriteError
+from rewriter.feeding.input_specs import InputSpec, input_specs
+
+__all__ = ["as_array", "element_type", "sampled_inputs"]
+
+Array = np.ndarray[Any, Any]
+
+
+def sampled_inputs(model: ir.Model, shared: Mapping[str, Any]) -> list[InputSpec]:
+    """Return the inputs that hold a value for each sample.
+
+    Args:
+        model: The model.
+        shared: The inputs that are the same for every sample, by name.
+
+    Raises:
+        RewriteError: There is none, a shared one is unknown, or a required one is left.
+    """
+    specs = input_specs(model)
+    names = [spec.name for spec in specs]
+    if unknown := [name for name in shared if name not in names]:
+        raise RewriteError(f"the model has no input {unknown[0]!r}; its inputs are: {names}")
+    needed = [spec for spec in specs if spec.name not in shared and spec.is_required]
+    found = [spec for spec in needed if spec.is_sequence]
+    if not found:
+        found = [spec for spec in needed if spec.dims and not isinstance(spec.dims[0], int)]
+    if not found:
+        raise RewriteError(
+            "no input of the model holds samples: each is shared, or has a fixed first dimension; "
+            "give a model that takes a sequence, or a tensor whose first dimension is open"
+        )
+    taken = {spec.name for spec in found}
+    if left := [spec.name for spec in needed if spec.name not in taken]:
+        raise RewriteError(
+            f"input {left[0]!r} does not hold samples; give its value in "
+            f"shared={{{left[0]!r}: ...}}"
+        )
+    return found
+
+
+def as_array(spec: InputSpec, value: Any) -> Array:
+    """Return a value as an array of an input's type, where that changes no integer.
+
+    Raises:
+        RewriteError: It is a list of lists of unequal lengths.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise RewriteError(
+            f"the value for input {spec.name!r} is no tensor: its rows differ in length"
+        ) from None
+    return _typed(array, element_type(spec))
+
+
+def element_type(spec: InputSpec) -> np.dtype[Any]:
+    """Return the element type of an input's arrays; object for strings."""
+    return np.dtype(object) if spec.dtype == ir.DataType.STRING else spec.dtype.numpy()
+
+
+def _typed(value: Array, wanted: np.dtype[Any]) -> Array:
+    """Return an array as another type of its kind where that changes no integer."""
+    if value.dtype == wanted or value.dtype.kind != wanted.kind or wanted.kind not in "iuf":
+        return value
+    found = value.astype(wanted)
+    return value if wanted.kind != "f" and (found != value).any() else found

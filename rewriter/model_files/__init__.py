@@ -1,0 +1,1 @@
+"""Models in and out: files, messages, weights, and the checks of what a stranger hands in."""

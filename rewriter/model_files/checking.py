@@ -1,0 +1,106 @@
+"""ONNX's checker, on models whose weights are elsewhere or whose operators it does not know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import onnx
+import onnx.checker
+import onnx.shape_inference
+import onnx_ir as ir
+
+from rewriter.errors import ModelError
+from rewriter.model_files import files, protos
+
+__all__ = ["check", "require_valid"]
+
+_STAND_IN = "seqmap.stand_in"  # a domain without schemas: its operators have any type
+
+
+def check(model: onnx.ModelProto | ir.Model | str | os.PathLike[str]) -> None:
+    """Run ONNX's full check: structure, schemas, and types by inference.
+
+    No weights are read: external tensors, and inputs and outputs of unknown rank, which the
+    checker refuses though runtimes accept them, are checked as values of no known producer.
+    Operators of domains that ONNX does not know pass.
+
+    Args:
+        model: The model, or its file; it is not changed.
+
+    Raises:
+        ModelError: If the checker objects.
+    """
+    if isinstance(model, ir.Model):
+        proto = protos.to_proto(model)
+    elif isinstance(model, onnx.ModelProto):
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model)
+    else:
+        proto = files.read(model)
+    for index, graph in enumerate(protos.all_graphs(proto)):
+        _stand_in(graph, main=index == 0)
+        _quiet(graph.node)
+    for function in proto.functions:
+        _quiet(function.node)
+    for imports in (proto.opset_import, *(f.opset_import for f in proto.functions)):
+        imports.add(domain=_STAND_IN, version=1)
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+    except (
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        raise ModelError(f"onnx.checker refuses the model: {protos.one_line(error)}") from error
+
+
+def require_valid(model: onnx.ModelProto | ir.Model) -> None:
+    """Refuse a model of which the trouble that it makes is its own.
+
+    Raises:
+        ModelError: If the checker objects.
+    """
+    try:
+        check(model)
+    except ModelError as error:
+        raise ModelError(f"{error}; mend the model where it is made") from error
+
+
+def _stand_in(graph: onnx.GraphProto, main: bool) -> None:
+    """Replace what the checker would read from a file, or refuses, by outputs of a stand-in."""
+    named: list[str] = []
+    declared = {info.name for info in graph.input}
+    for index in reversed(range(len(graph.initializer))):
+        tensor = graph.initializer[index]
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            if tensor.name not in declared:
+                named.append(tensor.name)
+                graph.value_info.append(
+                    onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                )
+            del graph.initializer[index]
+    if main:
+        for infos in (graph.input, graph.output):
+            for index in reversed(range(len(infos))):
+                info = infos[index]
+                if info.type.HasField("tensor_type") and not info.type.tensor_type.HasField(
+                    "shape"
+                ):
+                    if infos is graph.input:
+                        named.append(info.name)
+                    graph.value_info.add().CopyFrom(info)
+                    del infos[index]
+    if named:
+        graph.node.insert(0, onnx.helper.make_node("Value", [], named, domain=_STAND_IN))
+
+
+def _quiet(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Make stand-ins of the constants whose value lies in a file."""
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.t.data_location == onnx.TensorProto.EXTERNAL:
+                node.domain = _STAND_IN
+                node.ClearField("attribute")
+                break

@@ -1,0 +1,185 @@
+"""Model files: `.onnxtxt` holds ONNX text, every other name ONNX's binary form."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError, EncodeError
+
+from rewriter.errors import ModelError
+from rewriter.model_files.protos import one_line
+from rewriter.model_files.text import parse, to_text
+
+__all__ = ["copy_file", "decode", "encode", "read", "refuse_link", "require_folder", "write"]
+
+LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
+_URL = re.compile(r"(https?|s3|gs|hf|file):/")
+_LFS = b"version https://git-lfs"
+
+
+def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
+    """Read a model file; external data is neither read nor looked for.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The message, with at least a graph and the opsets that it imports.
+
+    Raises:
+        ModelError: If there is no such file, or what it holds is not a model.
+    """
+    if not os.fspath(path):
+        raise ModelError("the name of the model file is empty")
+    if _URL.match(os.fspath(path)):
+        raise ModelError(f"{os.fspath(path)} is an address: download the model, and name the file")
+    path = Path(path)
+    if path.is_dir():
+        raise ModelError(f"{path} is a folder: name the model file in it")
+    try:
+        if path.stat().st_size > LIMIT:
+            raise ModelError(
+                f"{path} is larger than the 2 GB that one ONNX file can hold: "
+                "store the weights as external data"
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"cannot read {path}: {_reason(error)}") from error
+    if not data:
+        raise ModelError(f"{path} is empty: export the model again")
+    if data.startswith(_LFS):
+        raise ModelError(
+            f"{path} is a Git LFS pointer: fetch the model itself with `git lfs pull`"
+        )
+    if path.suffix == ".onnxtxt":
+        return parse(data, str(path))
+    return _decode(data, str(path))
+
+
+def decode(data: bytes, name: str) -> onnx.ModelProto:
+    """Read a model whose form its first byte tells: text begins with ``<`` or ``#``.
+
+    Args:
+        data: The bytes.
+        name: What errors call them.
+
+    Raises:
+        ModelError: They are no model.
+    """
+    if not data:
+        raise ModelError(f"{name} is empty: export the model again")
+    return parse(data, name) if data.lstrip().startswith((b"<", b"#")) else _decode(data, name)
+
+
+def encode(proto: onnx.ModelProto, path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of the file for a model; one model always has the same bytes.
+
+    Args:
+        proto: The model.
+        path: Where the bytes will go; the suffix says in which form.
+
+    Raises:
+        ModelError: If the form cannot hold the model.
+    """
+    if Path(path).suffix == ".onnxtxt":
+        return to_text(proto, str(path)).encode()
+    try:
+        if proto.ByteSize() <= LIMIT:
+            return proto.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError):
+        pass  # how the protobuf runtimes say that a message is too large
+    raise ModelError(
+        f"{path} would be larger than the 2 GB that one ONNX file can hold: "
+        "store the weights as external data"
+    )
+
+
+def write(data: bytes, path: str | os.PathLike[str]) -> None:
+    """Put a file in its place in one step: readers see the old one or the new one, whole.
+
+    A symbolic link is neither followed, since others may share what it leads to, nor replaced.
+    The mode of a file that was there is kept.
+
+    Args:
+        data: What the file is to hold.
+        path: The file.
+
+    Raises:
+        ModelError: If it cannot be written; what was there stays as it was.
+    """
+    path = Path(path)
+    refuse_link(path)
+    _place(path, lambda part: part.write_bytes(data))
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse to write where a symbolic link is.
+
+    Raises:
+        ModelError: One is there.
+    """
+    if path.is_symlink():
+        raise ModelError(
+            f"cannot write {path}: it is a symbolic link to {os.readlink(path)}; name that file, "
+            "or remove the link"
+        )
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a file to be written in a folder that does not exist.
+
+    Raises:
+        ModelError: There is no such folder.
+    """
+    if not path.parent.is_dir():
+        raise ModelError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file into its place in one step, as :func:`write` does."""
+    _place(target, lambda part: shutil.copy2(source, part))
+
+
+def _place(path: Path, fill: Callable[[Path], object]) -> None:
+    require_folder(path)
+    if path.is_dir():
+        raise ModelError(f"cannot write {path}: it is a folder")
+    if path.exists() and not path.is_file():
+        raise ModelError(f"cannot write {path}: it is not a regular file")
+    # The system's own temporary folder may lie on another disk, where a rename is a copy.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        fill(part)
+        if path.is_file():
+            part.chmod(path.stat().st_mode)
+        os.replace(part, path)
+    except OSError as error:
+        raise ModelError(f"cannot write {path}: {_reason(error)}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _decode(data: bytes, name: str) -> onnx.ModelProto:
+    try:
+        proto = onnx.ModelProto.FromString(data)
+    except DecodeError as error:
+        raise ModelError(f"{name} is not an ONNX model, or is cut short") from error
+    # Some files of other kinds, and models cut between two fields, decode without an error.
+    if not proto.HasField("graph") and not proto.opset_import:
+        raise ModelError(f"{name} is not an ONNX model, or is cut short")
+    if not proto.HasField("graph") or not proto.opset_import:
+        missing = "opset" if proto.HasField("graph") else "graph"
+        raise ModelError(f"{name} is cut short: it has no {missing}")
+    return proto
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or one_line(error)).lower()

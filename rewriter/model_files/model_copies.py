@@ -1,0 +1,82 @@
+"""Copies of a model that share its weights and nothing that a pass changes."""
+
+from __future__ import annotations
+
+import copy
+
+import onnx
+import onnx_ir as ir
+
+from passes.graphs import all_graphs
+from rewriter.errors import ModelError
+from rewriter.model_files import protos, structure
+from rewriter.model_files.sequence_types import mend_sequences
+
+__all__ = ["clone", "share"]
+
+
+def clone(model: ir.Model) -> ir.Model:
+    """Copy a model so that nothing done to the copy shows in the original.
+
+    ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
+    an initializer, would reach the original.
+    """
+    structure.check_model(model)
+    try:
+        new = model.clone()
+    except Exception as error:
+        raise ModelError(
+            f"the model cannot be copied: {protos.one_line(protos.root(error))}; where a node "
+            "reads what comes after it, sort the graph with model.graph.sort()"
+        ) from error
+    new.meta.update(model.meta)
+    for graph in all_graphs(new):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            _own_declaration(value)
+            value.const_value = _own_tensor(value.const_value)
+        for node in graph:
+            for value in node.outputs:
+                _own_declaration(value)
+                value.const_value = None  # a note of some earlier analysis, shared by clones
+    mend_sequences(new)
+    return new
+
+
+def share(model: ir.Model) -> ir.Model:
+    """Copy a working copy of a model; weights stay where they are, and are not read.
+
+    Args:
+        model: What `take` gave; changing the new copy does not change it.
+    """
+    new = model.clone()
+    new.meta.update(model.meta)
+    for graph in all_graphs(new):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            _own_declaration(value)
+            value.const_value = _shared_tensor(value.const_value)
+        for node in graph:
+            for value in node.outputs:
+                _own_declaration(value)
+    return new
+
+
+def _shared_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    """Return a tensor of the same numbers with a name of its own."""
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        return ir.LazyTensor(lambda: tensor, tensor.dtype, tensor.shape, name=tensor.name)
+    return copy.copy(tensor)
+
+
+def _own_declaration(value: ir.Value) -> None:
+    """Give a value a type of its own; a negative dimension is one that is not known."""
+    value.type = None if value.type is None else copy.deepcopy(value.type)
+    if value.shape is not None and any(isinstance(d, int) and d < 0 for d in value.shape):
+        value.shape = ir.Shape(None if isinstance(d, int) and d < 0 else d for d in value.shape)
+
+
+def _own_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+    if isinstance(tensor, ir.serde.TensorProtoTensor):
+        proto = onnx.TensorProto()
+        proto.CopyFrom(tensor.raw)
+        return ir.serde.TensorProtoTensor(proto)
+    return copy.copy(tensor)

@@ -1,0 +1,121 @@
+"""A pass that fails on a map, by a defect of its own: the map takes a safer form instead."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from passes.ceilings import Ceiling, safer_forms
+from passes.errors import ContradictionError, RewriteError
+from rewriter.errors import FaultWarning, InvalidResultError
+from rewriter.model_files.models import AnyModel, take
+from rewriter.proof.blaming import IN_WORDS, Ceilings, blame
+from rewriter.reporting.report import Result
+
+__all__ = ["without_faults"]
+
+logger = logging.getLogger(__name__)
+
+M = TypeVar("M")
+
+_ROUNDS = 4
+"""So many maps are looked for; where more are to blame, all maps take their safest forms."""
+
+
+def without_faults(
+    before: AnyModel, write: Callable[[Ceilings], Result[M]], base: Ceilings
+) -> Result[M]:
+    """Rewrite a model; a map that cannot be written takes the first safer form that can.
+
+    A warning says which map and why: a map is never left out silently.
+
+    Args:
+        before: The model.
+        write: Rewrites it, with ceilings.
+        base: The ceilings that are asked for.
+
+    Raises:
+        RewriteError: The model cannot be rewritten as asked.
+        Exception: What a pass failed with, where leaving out maps does not help.
+    """
+    try:
+        return write(base)
+    except (InvalidResultError, ContradictionError) as error:
+        fault: Exception = error
+    except RewriteError:
+        raise
+    except Exception as error:
+        fault = error
+    logger.info("a pass failed", exc_info=fault)
+    found = _Search(write, fault).safer(before, base)
+    if found is None:
+        raise fault
+    result, sentences = found
+    for sentence in sentences:
+        warnings.warn(sentence, FaultWarning, stacklevel=2)
+    known = result.report.warnings
+    report = dataclasses.replace(result.report, warnings=(*known, *sentences))
+    return dataclasses.replace(result, report=report)
+
+
+class _Search:
+    """Looks for the maps on which passes fail.
+
+    Attributes:
+        fault: What failed last.
+    """
+
+    def __init__(self, write: Callable[[Ceilings], Result[Any]], fault: Exception) -> None:
+        self._write = write
+        self.fault = fault
+
+    def right(self, ceilings: Ceilings) -> Result[Any] | None:
+        """Rewrite with ceilings; None where that fails too."""
+        try:
+            return self._write(ceilings)
+        except Exception as error:
+            self.fault = error
+            return None
+
+    def safer(self, before: AnyModel, base: Ceilings) -> tuple[Result[Any], list[str]] | None:
+        """Return the rewrite in which as few maps as possible are left out, and what is said."""
+        forms = safer_forms(take(before).model)
+        ceilings, sentences = dict(base), list[str]()
+        for _ in range(_ROUNDS):
+            found = blame(self.right, forms, ceilings)
+            if found is None:
+                return None
+            path, form = found
+            why = self._why(path, forms, ceilings)
+            ceilings[path] = form
+            sentences.append(
+                f"{path} could not be rewritten ({why}) and is {IN_WORDS[form]} {_ASK}"
+            )
+            result = self.right(ceilings)
+            if result is not None:
+                return result, sentences
+        result = self.right({path: safer[-1] for path, safer in forms.items()})
+        if result is None:
+            return None
+        return result, [
+            f"the maps could not be rewritten ({_in_words(self.fault)}) and are as given {_ASK}"
+        ]
+
+    def _why(self, path: str, forms: Mapping[str, Sequence[Ceiling]], base: Ceilings) -> str:
+        """Return what a pass fails with on one map while all others are left out."""
+        others = {other: safer[-1] for other, safer in forms.items() if other != path}
+        self.right({**base, **others})
+        return _in_words(self.fault)
+
+
+_ASK = "instead; this is a defect of seqmap, please report it"
+
+
+def _in_words(fault: Exception) -> str:
+    if isinstance(fault, RewriteError):
+        return str(fault)
+    lines = str(fault).splitlines()
+    return f"{type(fault).__name__}: {lines[0]}" if lines else type(fault).__name__

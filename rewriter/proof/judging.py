@@ -1,0 +1,252 @@
+"""One feed, two models: do they compute the same?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from rewriter.backends import BACKENDS, BackendError, Session, open_session
+from rewriter.feeding.feeds import Feed
+from rewriter.model_files import models
+from rewriter.proof.budget import Allowance, Budget
+from rewriter.proof.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case, Verdict
+from rewriter.proof.compare import Difference, as_known, compare
+from rewriter.proof.count_iterations import ITERATIONS, with_iterations
+from rewriter.proof.engines import (
+    Engine,
+    Outcome,
+    StoppedError,
+    Values,
+    holds_any,
+    open_lists,
+    plain_expansion,
+    run_on_onnxruntime,
+)
+from rewriter.proof.unjudged import find_unjudged
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """Compares two models, feed by feed.
+
+    The reference evaluator says what is right. Where it cannot run an operator of ``before``, or
+    is known to differ from onnxruntime there, onnxruntime does, on the plain expansion of
+    ``before``. ``after`` has to agree on every engine that can run it. An engine that strays from
+    the others on ``before`` too is compared with itself, and one that refuses ``before`` too is
+    not asked about ``after``.
+
+    Attributes:
+        has_runtime: Whether onnxruntime is installed.
+        trusts_reference: Whether the reference evaluator judges at all.
+        allowance: What is left of the time and the memory.
+    """
+
+    def __init__(
+        self,
+        before: Any,
+        after: Any,
+        rtol: float | None = None,
+        atol: float | None = None,
+        allowance: Allowance | None = None,
+    ) -> None:
+        self._rtol = rtol
+        self._atol = atol
+        self.allowance = allowance or Allowance(Budget())
+
+        self.has_runtime = BACKENDS["onnxruntime"].is_available
+        self.trusts_reference = True
+        self._unjudged = find_unjudged(models.take(before).model) if self.has_runtime else ""
+
+        def engine(open_: Callable[[], Session]) -> Engine:
+            return Engine(open_, self.allowance)
+
+        self._reference_before = Engine(
+            lambda: open_lists(before, "reference"),
+            self.allowance,
+            lender=run_on_onnxruntime if self._unjudged else None,
+        )
+        self._reference_after = engine(lambda: open_lists(after, "reference"))
+        self._runtime_before = engine(lambda: open_lists(plain_expansion(before), "onnxruntime"))
+        self._runtime_after = engine(lambda: open_lists(after, "onnxruntime"))
+        self._counting_before = engine(
+            lambda: open_session(with_iterations(plain_expansion(before)), "onnxruntime")
+        )
+        self._holds_loops = holds_any(before, ("Loop", "Scan"))
+        self._iterates = self._holds_loops or holds_any(before, ("SequenceMap",))
+        self._last: tuple[Feed, _Expected] | None = None
+
+    @property
+    def runtime_refusal(self) -> str | None:
+        """Why onnxruntime refuses ``after``; empty where it takes it, None if it was not asked."""
+        return self._runtime_after.refusal
+
+    def is_defined(self, feed: Feed) -> bool:
+        """Return whether ``before`` runs on a feed."""
+        return not isinstance(self._expected(feed).outcome, BackendError)
+
+    def is_stopped(self, feed: Feed) -> bool:
+        """Return whether ``before`` takes more on a feed than it may."""
+        return isinstance(self._expected(feed).outcome, StoppedError)
+
+    def case(self, feed: Feed) -> Case:
+        """Run both models on a feed and compare."""
+        expected = self._expected(feed)
+        if isinstance(expected.outcome, BackendError):
+            return self._undefined(feed, expected.outcome, expected.engine)
+        finding = self._finding(feed, expected.outcome, expected.engine)
+        case = Case(
+            feed.description,
+            finding.verdict,
+            finding.engine,
+            finding.difference.message or finding.note,
+            finding.difference.max_abs_error,
+            finding.difference.max_rel_error,
+            ran_body=expected.ran_body,
+            ran=expected.ran,
+            feed=feed.values,
+        )
+        if case.verdict != "differs" or self._repeats(feed, expected.outcome, expected.engine):
+            return case
+        return dataclasses.replace(
+            case,
+            verdict="before fails",
+            engine=expected.engine,
+            message="two runs of the model before differ: it draws random numbers",
+            max_abs_error=0.0,
+            max_rel_error=0.0,
+            is_random=True,
+        )
+
+    def _finding(self, feed: Feed, expected: Values, engine: str) -> _Finding:
+        if engine == "reference":
+            return self._against_reference(feed, expected)
+        actual = self._runtime_after.run(feed.values)
+        if isinstance(actual, StoppedError):
+            return _stopped(actual, engine)
+        note = f"{UNJUDGED}{self._unjudged}" if self._unjudged else ""
+        return _Finding(self._difference(expected, actual), engine, note)
+
+    def _expected(self, feed: Feed) -> _Expected:
+        if self._last is None or self._last[0] is not feed:
+            self._last = (feed, self._run_before(feed))
+        return self._last[1]
+
+    def _run_before(self, feed: Feed) -> _Expected:
+        outcome: Outcome = BackendError("", is_limit=True)
+        if self.trusts_reference:
+            outcome = self._reference_before.run(feed.values)
+        ran = self._reference_before.ran
+        ran_body = not self._iterates or bool(ran)
+        is_limit = isinstance(outcome, BackendError) and outcome.is_limit
+        if not self.has_runtime or not (is_limit or self._unjudged):
+            return _Expected(outcome, "reference", ran_body, ran)
+        if isinstance(outcome, StoppedError):
+            return _Expected(outcome, "reference", ran_body, ran)
+        own = self._runtime_before.run(feed.values, is_gauged=not is_limit)
+        if is_limit and self._iterates:
+            ran_body = self._ran_body_at_runtime(feed)
+        if is_limit or not (isinstance(own, BackendError) and own.is_limit):
+            return _Expected(own, "onnxruntime on the plain expansion", ran_body, ran)
+        return _Expected(outcome, "reference", ran_body, ran)
+
+    def _ran_body_at_runtime(self, feed: Feed) -> bool:
+        outputs = self._counting_before.run(feed.values)
+        return not isinstance(outputs, BackendError) and bool(outputs[ITERATIONS] > 0)
+
+    def _undefined(self, feed: Feed, error: BackendError, engine: str) -> Case:
+        if isinstance(error, StoppedError):
+            return Case(feed.description, "skipped", engine, str(error), feed=feed.values)
+        runner = self._runtime_after if self.has_runtime else self._reference_after
+        outcome = runner.run(feed.values)
+        if isinstance(outcome, StoppedError):
+            return Case(feed.description, "skipped", engine, str(outcome), feed=feed.values)
+        fails = isinstance(outcome, BackendError)
+        verdict: Verdict = "before fails" if fails else "defined only after"
+        return Case(feed.description, verdict, engine, str(error), feed=feed.values)
+
+    def _against_reference(self, feed: Feed, expected: Values) -> _Finding:
+        """Compare ``after`` on both engines with what the reference says of ``before``."""
+        on_reference = self._reference_after.run(feed.values)
+        if isinstance(on_reference, StoppedError):
+            return _stopped(on_reference, "reference")
+        difference = self._difference(expected, on_reference)
+        knows = not (isinstance(on_reference, BackendError) and on_reference.is_limit)
+        if not self.has_runtime or (knows and not difference.equal):
+            return _Finding(_named(difference, "reference"), "reference")
+        actual = self._runtime_after.run(feed.values, is_gauged=knows)
+        if isinstance(actual, StoppedError):
+            return _stopped(actual, "onnxruntime")
+        other = self._difference(expected, actual)
+        if not knows:
+            return _Finding(_named(other, "onnxruntime"), "onnxruntime")
+        if other.equal:
+            return _Finding(_worse(difference, other), "reference and onnxruntime")
+        own = self._runtime_before.run(feed.values, is_gauged=True)
+        if isinstance(own, StoppedError):
+            return _stopped(own, "onnxruntime")
+        if isinstance(own, BackendError) and isinstance(actual, BackendError):
+            return _Finding(difference, "reference", f"{ALONE}{actual}")
+        if not isinstance(own, BackendError) and self._difference(own, actual).equal:
+            # Both models compute the same here, and so they do there: the engines differ.
+            note = f"{ENGINES_DIFFER}{other.message}"
+            return _Finding(difference, "reference and onnxruntime", note)
+        return _Finding(_named(other, "onnxruntime"), "reference and onnxruntime")
+
+    def _difference(self, expected: Values, actual: Outcome) -> Difference:
+        if isinstance(actual, BackendError):
+            return Difference(f"the model after fails: {actual}")
+        if self._holds_loops:
+            actual = {k: as_known(expected.get(k), v) for k, v in actual.items()}
+        return compare(expected, actual, self._rtol, self._atol)
+
+    def _repeats(self, feed: Feed, expected: Values, engine: str) -> bool:
+        runner = self._reference_before if engine == "reference" else self._runtime_before
+        again = runner.run(feed.values)
+        return not isinstance(again, BackendError) and compare(expected, again).equal
+
+
+@dataclasses.dataclass(frozen=True)
+class _Finding:
+    """What engines say of one feed, and what is worth telling although nothing is wrong."""
+
+    difference: Difference
+    engine: str
+    note: str = ""
+    is_stopped: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.is_stopped:
+            return "skipped"
+        return "equal" if self.difference.equal else "differs"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Expected:
+    """What the model before yields, by which engine, and whether one of its bodies ran."""
+
+    outcome: Outcome
+    engine: str
+    ran_body: bool
+    ran: frozenset[str]
+
+
+def _stopped(error: StoppedError, engine: str) -> _Finding:
+    return _Finding(Difference(), engine, str(error), is_stopped=True)
+
+
+def _named(difference: Difference, engine: str) -> Difference:
+    if difference.equal:
+        return difference
+    name = engine.replace("reference", "the evaluator")
+    return dataclasses.replace(difference, message=f"on {name}, {difference.message}")
+
+
+def _worse(one: Difference, other: Difference) -> Difference:
+    return Difference(
+        one.message or other.message,
+        max(one.max_abs_error, other.max_abs_error),
+        max(one.max_rel_error, other.max_rel_error),
+    )

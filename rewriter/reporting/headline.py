@@ -1,0 +1,97 @@
+"""The first line of a report: what the model was, what it is now, and what proves it."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["headline", "told_counts"]
+
+_LOOPS = ("SequenceMap", "Loop", "Scan")
+
+Record = Mapping[str, Any]
+
+
+def headline(record: Record) -> str:
+    """Return one sentence about a rewrite.
+
+    Args:
+        record: A report as plain values, see `rewriter.reporting.report.Report.to_dict`.
+    """
+    parts = [_was(record), _is(record), _proof(record["verification"])]
+    return "; ".join(filter(None, parts))
+
+
+def _was(record: Record) -> str:
+    given = record["given"]["loading"]
+    if given and given["outcome"] == "refused":
+        return f"refused by {given['runtime']}"
+    counts = record["operators"]["before"]
+    held = [f"{counts['by_type'][kind]} {kind}" for kind in _LOOPS if kind in counts["by_type"]]
+    if counts["sequences"] and not held:
+        held = [_sequences(counts)]
+    return f"holds {', '.join(held)}" if held else "holds no map, no loop, no sequence"
+
+
+def _is(record: Record) -> str:
+    if not record["reached"]:
+        wanted = " and ".join([f"target {record['target']}", *record["require"]])
+        return f"{wanted} not reached"
+    if record["nothing_to_do"]:
+        return "nothing to do"
+    loading = record["loading"]
+    if loading is None:
+        return f"rewritten: {_became(record)}"
+    return f"now {'loads, ' * (loading['outcome'] == 'loaded')}{_became(record)}"
+
+
+def _became(record: Record) -> str:
+    """Return what the maps became; where no loop is left, what is left of sequences."""
+    left = told_counts(record["operators"]["after"])
+    counts = collections.Counter(entry["verdict"] for entry in record["maps"])
+    if not record["operators"]["after"]["loops"] or not counts:
+        return left
+    if len(record["maps"]) == 1:
+        told = _FORMS[next(iter(counts))]
+    else:
+        told = ", ".join(f"{count} {_FORMS[verdict]}" for verdict, count in counts.items())
+    return told if counts.keys() - _LOOP_FREE else f"{told}, {left}"
+
+
+_FORMS = {
+    "fused": "batched",
+    "guarded": "batched for enough samples of fitting shapes, else a loop",
+    "fissioned": "batched in part",
+    "unrolled": "unrolled",
+    "expanded": "a loop",
+    "kept": "kept as given",
+}
+_LOOP_FREE = {"fused", "unrolled"}
+
+
+def told_counts(counts: Record) -> str:
+    """Return how many loops and sequence operators a model holds, in words."""
+    loops = counts["loops"]
+    return (
+        f"{loops} loop{'s' * (loops > 1)}, {_sequences(counts)}"
+        if loops
+        else (f"no loop, {_sequences(counts)}")
+    )
+
+
+def _sequences(counts: Record) -> str:
+    count = counts["sequences"]
+    if not count:
+        return "no sequence"
+    return f"{count} sequence operator{'s' * (count > 1)}"
+
+
+def _proof(proof: Record | None) -> str:
+    if proof is None:
+        return "not verified"
+    repaired = len(proof["repairs"])
+    told = f", {repaired} map{'s' * (repaired > 1)} repaired" if repaired else ""
+    if proof["ok"]:
+        return f"verified on {proof['verified']} of {len(proof['cases'])} inputs{told}"
+    return "verification failed" if proof["differs"] else "nothing could be verified"

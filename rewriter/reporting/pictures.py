@@ -1,0 +1,237 @@
+"""What stands around each map, before and after a rewrite, as plain data to be drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from passes.builder import ORIGIN_KEY
+from passes.decisions import Decision
+from passes.graphs import captured_values, node_paths, subgraphs, walk_nodes
+from passes.sequence_operators import SEQUENCE_OPERATORS
+from rewriter.model_files.model_facts import type_text
+from rewriter.reporting.printable import printable
+
+__all__ = ["Picture", "Region", "pictures", "regions_given"]
+
+_MOST_MAPS = 50
+"""Maps that are drawn for one model."""
+_MOST_NODES = 60
+"""Nodes that are drawn in one pane."""
+_LOOPS = frozenset({"Loop", "Scan", "SequenceMap"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Region:
+    """A part of a model.
+
+    Attributes:
+        nodes: What is drawn: ``id``, ``label``, ``kind`` (``loop``, ``branch``, ``sequence``,
+            ``value``, ``plain``, ``part``), ``title``, ``around`` (it stands beside the map),
+            and for a box ``nodes`` and ``edges`` of its own.
+        edges: Pairs of ids, and the value between them.
+        hidden: How many nodes of the model are not drawn, constants included.
+    """
+
+    nodes: Sequence[Mapping[str, Any]] = ()
+    edges: Sequence[tuple[int, int, str]] = ()
+    hidden: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the region as plain values, fit for JSON."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """One map before and after a rewrite."""
+
+    path: str
+    before: Region
+    after: Region
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the picture as plain values, fit for JSON."""
+        return dataclasses.asdict(self)
+
+
+def regions_given(model: ir.Model) -> dict[str, Region]:
+    """Return what stands around each map and loop of a model, by its path."""
+    paths = node_paths(model)
+    found = [node for node in paths if node.op_type in _LOOPS and not node.domain]
+    count = len(paths)
+    return {paths[node]: _Drawing(count).region([node]) for node in found[:_MOST_MAPS]}
+
+
+def pictures(
+    given: Mapping[str, Region], model: ir.Model, decisions: Iterable[Decision]
+) -> tuple[Picture, ...]:
+    """Return a picture for each decision.
+
+    Args:
+        given: What `regions_given` found in the model before.
+        model: The rewritten model.
+        decisions: What was done.
+    """
+    paths = node_paths(model)
+    origins = {node: node.metadata_props.get(ORIGIN_KEY, path) for node, path in paths.items()}
+    found = []
+    for decision in decisions:
+        before = given.get(decision.path)
+        if before is None:
+            continue
+        below = f"{decision.path}/"
+        core = {n for n, at in origins.items() if at == decision.path or at.startswith(below)}
+        inner = {one for node in core for one in walk_nodes([node]) if one is not node}
+        tops = [node for node in core if node not in inner]
+        tops.sort(key=list(paths).index)
+        found.append(Picture(decision.path, before, _Drawing(len(paths)).region(tops)))
+    return tuple(found)
+
+
+class _Drawing:
+    """Collects the nodes and edges of one pane."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._ids: dict[ir.Node | ir.Value, int] = {}
+        self._drawn = 0
+
+    def region(self, core: Sequence[ir.Node]) -> Region:
+        """Return nodes of one or more graphs and what stands one step around them."""
+        near = _around(core)
+        nodes, edges = self._level([*near, *core], near=set(near), inputs=True)
+        return Region(nodes, edges, self._count - self._drawn)
+
+    def _level(
+        self,
+        every: Sequence[ir.Node],
+        *,
+        near: set[ir.Node],
+        inputs: bool,
+    ) -> tuple[list[dict[str, Any]], list[tuple[int, int, str]]]:
+        """Draw nodes that stand beside each other, and the edges between them."""
+        drawn: list[dict[str, Any]] = []
+        shown = [node for node in every if node.op_type != "Constant"]
+        shown = shown[:_MOST_NODES]
+        self._drawn += len(shown)
+        for node in shown:
+            self._ids[node] = len(self._ids)
+        # The nodes of a level come before what they hold, for there is room for some only.
+        drawn += [self._node(node, node in near) for node in shown]
+        if inputs:
+            drawn += self._inputs(shown, near)
+        edges: dict[tuple[int, int], str] = {}
+        inside = {one["id"] for one in drawn}
+        for node in shown:
+            number = self._ids.get(node)
+            if number is None:
+                continue
+            for value in _read(node):
+                source = self._source(value)
+                if source is not None and source in inside and source != number:
+                    edges.setdefault((source, number), _title(value))
+        return drawn, [(one, two, title) for (one, two), title in edges.items()]
+
+    def _node(self, node: ir.Node, is_near: bool) -> dict[str, Any]:
+        record = {
+            "id": self._ids[node],
+            "label": printable(node.op_type),
+            "kind": _kind(node),
+            "title": _told(node),
+            "around": is_near,
+        }
+        graphs = [] if is_near else subgraphs(node)
+        if not graphs:
+            return record
+        boxes = [self._box(name, graph) for name, graph in graphs]
+        if len(boxes) == 1:
+            inner = {"nodes": boxes[0]["nodes"], "edges": boxes[0]["edges"]}
+        else:
+            inner = {"nodes": boxes, "edges": []}
+        return record | inner
+
+    def _box(self, name: str, graph: ir.Graph) -> dict[str, Any]:
+        number = len(self._ids)
+        self._ids[ir.Value(name=f"box {number}")] = number
+        record = {"id": number, "label": name, "kind": "part", "title": name, "around": False}
+        level = [node for node in graph if node.op_type != "Constant"]
+        if len(level) > _MOST_NODES - self._drawn:
+            label = f"{name}: {sum(1 for _ in walk_nodes(graph))} nodes"
+            return record | {"label": label, "nodes": [], "edges": []}
+        inputs = [self._value(value) for value in graph.inputs]
+        nodes, edges = self._level(level, near=set(), inputs=False)
+        ids = {one["id"] for one in inputs}
+        for node in graph:
+            for value in _read(node):
+                source = self._ids.get(value)
+                if source is not None and source in ids and node in self._ids:
+                    edges.append((source, self._ids[node], _title(value)))
+        return record | {"nodes": [*inputs, *nodes], "edges": list(dict.fromkeys(edges))}
+
+    def _inputs(self, shown: Sequence[ir.Node], near: set[ir.Node]) -> list[dict[str, Any]]:
+        """Draw the inputs of the graph that the map itself reads."""
+        values = dict.fromkeys(
+            value
+            for node in shown
+            if node not in near and node in self._ids
+            for value in _read(node)
+            if value.producer() is None and value.const_value is None and value.name
+        )
+        return [self._value(value) for value in values if value not in self._ids]
+
+    def _value(self, value: ir.Value) -> dict[str, Any]:
+        number = self._ids[value] = len(self._ids)
+        title = _title(value)
+        label = printable(value.name or "")
+        return {"id": number, "label": label, "kind": "value", "title": title, "around": False}
+
+    def _source(self, value: ir.Value) -> int | None:
+        producer = value.producer()
+        return self._ids.get(value if producer is None else producer)
+
+
+def _around(core: Sequence[ir.Node]) -> list[ir.Node]:
+    """Return the nodes one step before and behind some nodes, in the same graphs."""
+    graphs = {node.graph for node in core}
+    near: dict[ir.Node, None] = {}
+    for node in core:
+        for value in _read(node):
+            producer = value.producer()
+            if producer is not None:
+                near[producer] = None
+        for output in node.outputs:
+            near |= dict.fromkeys(output.consumers())
+    return [node for node in near if node not in core and node.graph in graphs]
+
+
+def _read(node: ir.Node) -> list[ir.Value]:
+    """Return what a node reads, values that its subgraphs capture included."""
+    captured = [value for _, graph in subgraphs(node) for value in captured_values(graph)]
+    return [*(value for value in node.inputs if value is not None), *captured]
+
+
+def _kind(node: ir.Node) -> str:
+    if node.domain not in ("", "ai.onnx"):
+        return "plain"
+    if node.op_type in _LOOPS:
+        return "loop"
+    if node.op_type == "If":
+        return "branch"
+    return "sequence" if node.op_type in SEQUENCE_OPERATORS else "plain"
+
+
+def _told(node: ir.Node) -> str:
+    """Return what a node is: operator, name, results, and what it stands for."""
+    name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    lines = [f"{name} {node.name or ''}".strip(), *(_title(one) for one in node.outputs)]
+    origin = node.metadata_props.get(ORIGIN_KEY)
+    lines += [f"stands for {origin}"] if origin else []
+    return "\n".join(map(printable, lines))
+
+
+def _title(value: ir.Value) -> str:
+    return printable(f"{value.name or '(unnamed)'}: {type_text(value.type, value.shape)}")

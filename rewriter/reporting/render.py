@@ -1,0 +1,278 @@
+"""A report as text and Markdown, from its plain record (``Report.to_dict``).
+
+The record is first laid out as blocks (a heading with paragraphs, a list, or a table), then each
+format writes the blocks its own way, so that both say the same.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rewriter.model_files.model_facts import bytes_text
+from rewriter.reporting.printable import printable
+from rewriter.reporting.remedies import told
+from rewriter.reporting.render_placement import placement_lines
+from rewriter.reporting.render_proof import feed_rows, proof_lines
+
+__all__ = [
+    "Block",
+    "Item",
+    "codes_of",
+    "later_blocks",
+    "operator_rows",
+    "to_markdown",
+    "to_text",
+]
+
+Record = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """One line, and the lines that belong to it."""
+
+    line: str
+    details: Sequence[str] = ()
+
+    def printable(self) -> Item:
+        """Return the item with the control characters of names escaped, line ends included."""
+        return Item(printable(self.line), [printable(detail) for detail in self.details])
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """A heading and what stands under it: items, then rows of a table (the first: titles)."""
+
+    heading: str
+    items: Sequence[Item] = ()
+    rows: Sequence[Sequence[str]] = ()
+
+    def printable(self) -> Block:
+        """Return the block with the control characters of names escaped."""
+        items = [item.printable() for item in self.items]
+        rows = [[printable(cell) for cell in row] for row in self.rows]
+        return Block(printable(self.heading), items, rows)
+
+
+def to_text(record: Record, *, verbose: bool = True) -> str:
+    """Return the report for a terminal: the answer, then one line for a map, its reasons below.
+
+    Args:
+        record: The report.
+        verbose: Whether assumptions, sizes and operators are told too.
+    """
+    lines = [printable(record["headline"])]
+    for block in _blocks(record, verbose=verbose):
+        below = ":" if block.items or block.rows else ""
+        lines.append(f"{block.heading}{below}")
+        for item in block.items:
+            lines.append(f"  {item.line}")
+            lines.extend(f"      {detail}" for detail in item.details)
+        lines.extend(_aligned(block.rows))
+    return "\n".join(lines) + "\n"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *rest in rows:
+        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
+    return lines
+
+
+def to_markdown(record: Record) -> str:
+    """Return the report as Markdown."""
+    lines = ["# seqmap report", "", _markdown(printable(record["headline"])), ""]
+    for block in _blocks(record):
+        lines += [f"## {_markdown(block.heading)}", ""]
+        for item in block.items:
+            lines.append(f"- {_markdown(item.line)}")
+            lines.extend(f"  - {_markdown(detail)}" for detail in item.details)
+        for number, row in enumerate(block.rows):
+            lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
+            if number == 0:
+                lines.append("| --- " + "| ---: " * (len(row) - 1) + "|")
+        lines.append("")
+    return "\n".join(lines)
+
+
+_MARKDOWN_ESCAPES = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|"})
+
+
+def _markdown(text: str) -> str:
+    return text.translate(_MARKDOWN_ESCAPES)
+
+
+def later_blocks(record: Record) -> list[Block]:
+    """Return what stands behind the maps: promises, assumptions, placement, the target."""
+    blocks = []
+    if promises := _promise_items(record["promises"]):
+        blocks.append(Block("promises", promises))
+    if passed := _tensor_items(record["tensor_io"]):
+        blocks.append(Block("sequences as tensors", passed))
+    blocks += [
+        Block(title, [Item(line) for line in record[title]])
+        for title in ("assumptions", "warnings")
+        if record[title]
+    ]
+    if placement := record["placement"]:
+        heading, *lines = placement_lines(placement, record["target"])
+        blocks.append(Block(heading, [Item(line) for line in lines]))
+    return [block.printable() for block in [*blocks, _target_block(record)]]
+
+
+def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
+    maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
+    blocks = [Block(_maps_heading(record), maps).printable()] if maps or verbose else []
+    if verbose and (codes := codes_of(record)):
+        blocks.append(Block(f"what the codes mean: seqmap explain-code {' '.join(codes)}"))
+    *later, target = later_blocks(record)
+    blocks += [block for block in later if verbose or block.heading != "assumptions"]
+    if verbose:
+        blocks.append(Block("model", rows=_model_rows(record)).printable())
+        blocks.append(Block("operators", rows=operator_rows(record["operators"])).printable())
+    loading = record["loading"]
+    is_plain = loading is None or (loading["outcome"] == "loaded" and not loading["reason"])
+    if verbose or not record["reached"] or not is_plain:
+        blocks.append(target)
+    if verbose and (proof := record["verification"]):
+        items = [Item(line) for line in proof_lines(proof)]
+        blocks.append(Block("verification", items, feed_rows(proof)).printable())
+    if verbose and (bench := record["bench"]):
+        blocks.append(Block("timings", rows=_bench_rows(bench)))
+    return blocks
+
+
+def codes_of(record: Record) -> list[str]:
+    """Return the codes in a report, each once."""
+    reasons = (reason for entry in record["maps"] for reason in entry["reasons"])
+    return list(dict.fromkeys(reason["code"] for reason in reasons))
+
+
+def _bench_rows(bench: Record) -> list[Sequence[str]]:
+    rows: list[Sequence[str]] = [(bench["axis"], "as given, ms", "rewritten, ms", "faster by")]
+    for row in bench["rows"]:
+        given = "refused" if row["before_ms"] is None else f"{row['before_ms']:.3g}"
+        speed = "" if row["speedup"] is None else f"{row['speedup']:.1f}x"
+        rows.append((str(row["size"]), given, f"{row['after_ms']:.3g}", speed))
+    return rows
+
+
+def _maps_heading(record: Record) -> str:
+    count = len(record["maps"])
+    heading = f"maps (strategy {record['strategy']})" if count else "no maps"
+    return f"{heading}, nothing to do" if record["nothing_to_do"] else heading
+
+
+def _map_item(entry: Record, *, tried: bool) -> Item:
+    verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
+    details = [_reason_line(reason, tried=tried) for reason in entry["reasons"]]
+    details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
+    return Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
+
+
+def _reason_line(reason: Record, *, tried: bool) -> str:
+    node = f"{reason['node']} ({reason['op_type']}): " if reason["node"] else ""
+    count = len(reason["dependents"])
+    behind = f", and {count} nodes that depend on it" if count > 1 else ""
+    behind = ", and 1 node that depends on it" if count == 1 else behind
+    why = f"{node}{reason['code']}: {reason['detail']}{behind}"
+    return "; ".join(filter(None, [why, told(reason["remedy"], tried=tried)]))
+
+
+def _remedy_line(remedy: Record) -> str:
+    return f"remedy: {remedy['text']} (tried: {remedy['effect']})"
+
+
+def _promise_items(promises: Record) -> list[Item]:
+    items = [Item(f"uniform: {name}") for name in promises["uniform"]]
+    for name, dims in promises["input_shapes"].items():
+        shown = ", ".join("?" if dim is None else str(dim) for dim in dims)
+        items.append(Item(f"shape of {name}: [{shown}]"))
+    if promises["trust_types"]:
+        items.append(Item("declared dimensions of sequence elements hold"))
+    return items
+
+
+def _tensor_items(tensor_io: Record) -> list[Item]:
+    items = []
+    for side in ("input", "output"):
+        for name, passed in tensor_io[f"{side}s"].items():
+            dims = passed["dims"]
+            shown = None if dims is None else ["?" if d is None else str(d) for d in dims]
+            first = "B"
+            if passed["form"] == "packed":
+                first, shown = "sum of lengths", (shown or [])[1:]
+            if passed["form"] == "flat":
+                ragged = [axis for axis, d in enumerate(dims) if not isinstance(d, int)]
+                first, shown = "P", (shown or [])[ragged[-1] + 1 :]
+            shape = ", ".join([first, *(["..."] if shown is None else shown)])
+            kinds = [kind for kind in ("lengths", "sizes") if kind in passed]
+            beside = "".join(f", {kind} in {passed[kind]}" for kind in kinds)
+            items.append(Item(f"{side} {name}: {passed['form']} [{shape}]{beside}"))
+    return items
+
+
+def _model_rows(record: Record) -> list[Sequence[str]]:
+    """Return the label of the model before and after, and its inputs and outputs."""
+    before, after = record["given"], record["new"]
+    rows: list[Sequence[str]] = [("model", "before", "after")]
+    counts = record["operators"]
+    rows.append(("nodes", *(str(counts[side]["total"]) for side in ("before", "after"))))
+    rows.append(("weights", *(bytes_text(side["weight_bytes"]) for side in (before, after))))
+    for title, key in {"opset": "opset", "IR version": "ir_version"}.items():
+        rows.append((title, str(before[key]), str(after[key])))
+    for title, key in {"IN": "inputs", "OUT": "outputs"}.items():
+        for name in {**before[key], **after[key]}:
+            types = (side[key].get(name, "") for side in (before, after))
+            rows.append((f"{title} {name}", *types))
+    return rows
+
+
+def operator_rows(operators: Record) -> list[Sequence[str]]:
+    """Return how often each operator occurs before and after, titles first and sums last."""
+    before, after = operators["before"], operators["after"]
+    rows: list[Sequence[str]] = [("operator", "before", "after")]
+    for op_type in sorted(before["by_type"].keys() | after["by_type"].keys()):
+        counts = [str(side["by_type"].get(op_type, 0)) for side in (before, after)]
+        rows.append((op_type, *counts))
+    totals = {"all": "total", "sequence operators": "sequences", "loops and maps": "loops"}
+    for title, key in totals.items():
+        rows.append((title, str(before[key]), str(after[key])))
+    return rows
+
+
+def _target_block(record: Record) -> Block:
+    wanted = " and ".join([f"target {record['target']}", *record["require"]])
+    if record["reached"]:
+        return Block(f"{wanted}: {_how_reached(record['loading'])}")
+    items = []
+    for first, *others in _by_cause(record["unreached"]):
+        node = f"{first['node']} ({first['op_type']}): " if first["node"] else ""
+        details = [told(first["remedy"], tried=record["remedies_tried"])]
+        if others:
+            counts = collections.Counter(left["op_type"] for left in others)
+            named = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
+            details.insert(0, f"and {len(others)} more for this reason: {named}")
+        items.append(Item(f"{node}{first['reason']}", list(filter(None, details))))
+    return Block(f"{wanted}: not reached, left", items)
+
+
+def _by_cause(unreached: Sequence[Record]) -> list[list[Record]]:
+    """Put together what is left for one cause, and can be taken away by one remedy."""
+    groups: dict[Any, list[Record]] = {}
+    for number, left in enumerate(unreached):
+        key = (left["cause"], left["remedy"]) if left["cause"] else number
+        groups.setdefault(key, []).append(left)
+    return list(groups.values())
+
+
+def _how_reached(loading: Record | None) -> str:
+    if loading is None:
+        return "reached; checked for sequences and control flow, not loaded"
+    how = "reached in all but the version" if loading["by_version"] else "reached"
+    return f"{how}; {loading['sentence']}"

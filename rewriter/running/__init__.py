@@ -1,0 +1,1 @@
+"""Models that are run: sessions, the Predictor, and the comparison of times."""

@@ -1,0 +1,302 @@
+"""Many models, and the commands about seqmap itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from types import SimpleNamespace
+
+import onnx
+import pytest
+
+from passes.decisions import Code
+from passes.errors import RewriteError
+from rewriter.commands import doctor, terminal
+from rewriter.commands.many import aligned, find_models
+from rewriter.commands.shadowing import warn_of_shadows
+from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of three models and a file that is none."""
+    (tmp_path / "models" / "deep").mkdir(parents=True)
+    write(tmp_path / "models" / "rows.onnx", ROWS)
+    write(tmp_path / "models" / "plain.onnxtxt", PLAIN)
+    write(tmp_path / "models" / "deep" / "ragged.onnx", RAGGED)
+    (tmp_path / "models" / "notes.txt").write_text("no model")
+    return tmp_path / "models"
+
+
+class TestNames:
+    def test_a_folder_is_searched_at_any_depth(self, folder: Path) -> None:
+        places = [path.as_posix() for path in find_models([folder]).values()]
+        assert places == ["deep/ragged.onnx", "plain.onnxtxt", "rows.onnx"]
+
+    def test_patterns_and_files(self, folder: Path) -> None:
+        found = find_models([folder / "*.onnx", folder / "plain.onnxtxt"])
+        assert [path.name for path in found] == ["rows.onnx", "plain.onnxtxt"]
+
+    def test_nothing_is_an_error(self, folder: Path) -> None:
+        with pytest.raises(RewriteError, match=r"no .onnx or .onnxtxt file is found in"):
+            find_models([folder / "*.pb"])
+
+    def test_what_was_written_is_not_read_again(self, folder: Path) -> None:
+        for name in ("rows.onnx.mismatch/before.onnx", "out/rows.onnx", "deep/out.onnx"):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(b"")
+        named = [path.as_posix() for path in find_models([folder], folder / "out").values()]
+        assert named == ["deep/out.onnx", "deep/ragged.onnx", "plain.onnxtxt", "rows.onnx"]
+
+    def test_wide_letters_take_two_columns(self) -> None:
+        assert aligned([("\u6a21\u578b", "a"), ("abcde", "b")]) == "\u6a21\u578b   a\nabcde  b"
+
+    def test_rows_are_aligned(self) -> None:
+        assert aligned([("a", "bb"), ("ccc", "\x1b")]) == "a    bb\nccc  \\x1b"
+
+
+class TestScan:
+    def test_a_line_for_each_model(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("scan", folder, "--jobs", "2") == 0
+        printed = capsys.readouterr().out
+        table = {line.split()[0]: line for line in printed.splitlines()}
+        told = table[str(folder / "rows.onnx")]
+        assert told.endswith("1 SequenceMap  1 fused     no loop, no sequence")
+        assert " -  " in table[str(folder / "plain.onnxtxt")]
+        assert "3 models: 2 with maps, 3 passed, 0 failed" in printed
+        assert last_line(printed) == ("passed", "scan")
+
+    def test_the_worst_status_counts(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("scan", folder, "--require", "loop-free", "--json") == 4
+        record = json.loads(capsys.readouterr().out)
+        statuses = {Path(one["model"]).name: one["status"] for one in record["models"]}
+        assert statuses == {"ragged.onnx": 4, "plain.onnxtxt": 0, "rows.onnx": 0}
+        assert record["status"] == 4
+
+    def test_a_file_that_is_no_model(self, folder: Path, capsys: Capture) -> None:
+        (folder / "broken.onnx").write_bytes(b"none")
+        assert seqmap("scan", folder) == 1
+        printed = capsys.readouterr()
+        assert "4 models: 2 with maps, 3 passed, 1 failed" in printed.out
+        assert "broken.onnx is not an ONNX model" in printed.err
+
+
+class TestOptimizeMany:
+    def test_a_folder_to_a_folder(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
+        out = tmp_path / "out"
+        assert seqmap("optimize", folder, out, "--verify", "2", "--jobs", "2") == 0
+        assert op_types(out / "rows.onnx") & {"SequenceMap", "Loop"} == set()
+        assert (out / "deep" / "ragged.onnx").is_file()
+        printed = capsys.readouterr().out
+        assert "2 of 2    0" in printed
+        assert "3 models: 2 with maps, 3 passed, 0 failed" in printed
+
+    def test_a_pattern(self, folder: Path, tmp_path: Path) -> None:
+        assert seqmap("optimize", folder / "*.onnx", tmp_path / "out", "--no-verify") == 0
+        assert os.listdir(tmp_path / "out") == ["rows.onnx"]
+
+    @pytest.mark.parametrize(
+        ("words", "status", "message"),
+        [
+            (("--report", "r.md"), 2, "--report and --inputs are for one model"),
+            (("--inputs", "r.npz"), 2, "--report and --inputs are for one model"),
+        ],
+    )
+    def test_options_for_one_model(
+        self, folder: Path, capsys: Capture, words: tuple[str, str], status: int, message: str
+    ) -> None:
+        assert seqmap("optimize", folder, folder / "out", *words) == status
+        assert message in capsys.readouterr().err
+
+    def test_two_models_of_one_name(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
+        other = write(tmp_path / "rows.onnx", ROWS)
+        assert seqmap("optimize", folder / "rows.onnx", other, tmp_path / "out") == 1
+        assert "two models would go to" in capsys.readouterr().err
+
+    def test_a_file_is_no_folder(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
+        taken = write(tmp_path / "taken.onnx", ROWS)
+        assert seqmap("optimize", folder, taken) == 1
+        assert "taken.onnx is no folder" in capsys.readouterr().err
+
+
+class TestExplainMany:
+    def test_models_stand_side_by_side(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("explain", folder / "rows.onnx", folder / "plain.onnxtxt") == 0
+        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+        table = {line[0]: line[1:] for line in lines}
+        assert table["nodes"] == ["5", "1"]
+        assert table["SequenceMap"] == ["1", "0"]
+        assert table["maps"] == ["1", "fused", "-"]
+        assert "Relu" not in table  # one in each
+
+    def test_what_is_for_one_model(self, folder: Path, capsys: Capture) -> None:
+        assert seqmap("explain", folder / "rows.onnx", folder / "plain.onnxtxt", "--raised") == 2
+        assert "--raised and --report are for one model" in capsys.readouterr().err
+
+
+class TestStreams:
+    def test_a_terminal_is_no_place_for_a_model(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        assert seqmap("optimize", rows, "-") == 2
+        printed = capsys.readouterr()
+        assert "OUT is -, which is the terminal here: send it to a file or a pipe" in printed.err
+        assert "written" not in printed.err
+
+    def test_a_model_from_stdin_to_stdout(
+        self,
+        rows: Path,
+        capfdbinary: pytest.CaptureFixture[bytes],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        given = SimpleNamespace(buffer=io.BytesIO(rows.read_bytes()))
+        monkeypatch.setattr(sys, "stdin", given)
+        assert seqmap("-", "-", "--verify", "1") == 0
+        printed = capfdbinary.readouterr()
+        model = onnx.load_from_string(printed.out)
+        assert "SequenceMap" not in {node.op_type for node in model.graph.node}
+        assert printed.err.decode().splitlines()[-2] == "written to standard output"
+
+    def test_text_from_stdin(self, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+        given = SimpleNamespace(buffer=io.BytesIO(b"# a comment\n" + ROWS.encode()))
+        monkeypatch.setattr(sys, "stdin", given)
+        assert seqmap("explain", "-") == 0
+        assert "rows (SequenceMap)  fused" in capsys.readouterr().out
+
+    def test_nothing_on_stdin(self, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO()))
+        assert seqmap("run", "-") == 1
+        assert "standard input is empty" in capsys.readouterr().err
+
+    def test_a_model_alone_means_optimize(self, rows: Path, tmp_path: Path) -> None:
+        assert seqmap(rows, tmp_path / "out.onnx", "--no-verify") == 0
+        assert (tmp_path / "out.onnx").exists()
+
+
+class TestTerminal:
+    LINES = "  m (SequenceMap)  fused: it is\npassed explain in 0.1 s\nkept is no verdict here (x)"
+
+    def test_verdicts_have_colours(self) -> None:
+        assert terminal.coloured(self.LINES).splitlines()[:2] == [
+            "  m (SequenceMap)  \x1b[32mfused\x1b[0m: it is",
+            "\x1b[32mpassed\x1b[0m explain in 0.1 s",
+        ]
+
+    @pytest.mark.parametrize(
+        ("variables", "is_terminal", "expected"),
+        [
+            ({}, True, True),
+            ({}, False, False),
+            ({"NO_COLOR": "1"}, True, False),
+            ({"FORCE_COLOR": "1"}, False, True),
+            ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
+            ({"TERM": "dumb"}, True, False),
+        ],
+    )
+    def test_who_sees_colours(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        *,
+        is_terminal: bool,
+        expected: bool,
+    ) -> None:
+        for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
+        assert terminal.has_colour(stream) is expected
+
+    def test_long_lines_wrap_at_words(self) -> None:
+        line = (
+            "      a reason of many words, and /a/path/that/is/longer/than/the/whole/line/itself"
+        )
+        assert terminal.wrapped(f"short\n{line}", 40).splitlines() == [
+            "short",
+            "      a reason of many words, and",
+            "        /a/path/that/is/longer/than/the/whole/line/itself",
+        ]
+
+    def test_a_terminal_gets_wrapped_lines(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", "50")
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert seqmap("explain", rows) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= 50
+        assert lines[0] == "holds 1 SequenceMap; rewritten: no loop, no"
+
+
+class TestItself:
+    @pytest.mark.parametrize("code", Code)
+    def test_every_code_is_told(self, capsys: Capture, code: Code) -> None:
+        assert seqmap("explain-code", code.value) == 0
+        assert capsys.readouterr().out.startswith(
+            f"{code.value}\n  {code.meaning}\n  remedy: {code.remedy}\n"
+        )
+
+    def test_a_code_that_is_none(self, capsys: Capture) -> None:
+        assert seqmap("explain-code", "raged") == 1
+        assert "there is no code 'raged'; did you mean 'ragged'?" in capsys.readouterr().err
+
+    def test_view_opens_the_page(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened: list[str] = []
+        monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
+        assert seqmap("view", rows, "--json") == 0
+        page = Path(json.loads(capsys.readouterr().out)["page"])
+        assert opened == [page.as_uri()]
+        assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
+
+    def test_doctor_finds_nothing_here(self, capsys: Capture) -> None:
+        assert seqmap("doctor") == 0
+        printed = capsys.readouterr().out
+        assert printed.startswith("no problem is found\npython ")
+        (line,) = (one for one in printed.splitlines() if one.startswith("onnxruntime "))
+        assert line.split(" on ")[1].startswith("cpu")
+        assert "coreml" not in line
+
+    def test_doctor_sees_two_wheels_of_one_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        known = {"onnxruntime": "1", "onnxruntime-gpu": "1"}
+        monkeypatch.setattr(doctor, "_version", lambda name: known.get(name, ""))
+        (problem,) = doctor.find_problems()
+        assert problem.startswith("onnxruntime and onnxruntime-gpu are wheels of one module")
+
+    def test_doctor_sees_what_hides_a_package(
+        self, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "passes.py").touch()
+        monkeypatch.syspath_prepend(tmp_path)
+        assert seqmap("doctor") == 1
+        told = f"problem: {tmp_path / 'passes'} has the name of a package of seqmap"
+        assert told in capsys.readouterr().out
+        with pytest.warns(UserWarning, match="passes has the name of a package of seqmap"):
+            warn_of_shadows()
+
+    def test_completion_needs_shtab(
+        self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "shtab", None)
+        with pytest.raises(SystemExit, match="2"):
+            seqmap("--print-completion", "bash")
+        assert "pip install 'seqmap[completion]'" in capsys.readouterr().err
+
+    def test_completion(self, capsys: Capture) -> None:
+        pytest.importorskip("shtab")
+        with pytest.raises(SystemExit, match="0"):
+            seqmap("--print-completion", "bash")
+        printed = capsys.readouterr().out
+        assert "explain-code" in printed
+        assert "--uniform" in printed

@@ -1,0 +1,261 @@
+"""Where nodes are predicted to run; against the providers themselves where they are at hand."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import onnx
+import pytest
+
+import rewriter
+from rewriter.errors import ModelError
+from rewriter.model_files.protos import from_proto
+from rewriter.placement.kernel_table import TABLES, load_table
+from rewriter.placement.placing import place
+from rewriter.target_table import TARGETS, find_target
+from rewriter.targets import TargetError
+from tests import software_gpu, stand_in_cuda
+from tests.kernel_lists import table
+from tests.rewriter.cli_models import seqmap
+from tests.test_zoo import DEMO, EXPORTED, TEXT, load
+
+ROOT = pathlib.Path(__file__).parents[3]
+PIPELINES = sorted((ROOT / "models" / "pipelines").glob("*.onnx"))
+ZOO = [*TEXT, *DEMO, *EXPORTED, *PIPELINES]
+
+# Graph, target, nodes on the device, operators on the host with their reasons, copies, of them in
+# each iteration.
+SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
+PAD = "no CUDA kernel for uint8 (has bool, double, float, float16)"
+UNIQUE = "g (float[N] x) => (float[M] y) { a = Neg (x) u = Unique (a) y = Neg (u) }"
+RESHAPED = """g (float[N,M] x, float[K] w) => (float[] y) {
+    s = Shape (x)  zero = Constant <value = int64 {0}> ()  n = Gather (s, zero)
+    one = Constant <value = int64[1] {1}> ()  r = Unsqueeze (n, one)  t = Concat <axis = 0> (r, one)
+    y = Reshape (w, t) }"""
+LOOPED = """g (int64 n, float[2] x, float[2] z) => (float[2] y) {
+    yes = Constant <value = bool {1}> ()
+    y = Loop (n, yes, x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] o) {
+        d = Identity (c)  p = Neg (a)  u = Det2 (p)  o = Add (u, z) }> }""".replace("Det2", "Acos")
+CASES = {
+    "all on the device": ("g (float[N] x) => (float[N] y) { y = Relu (x) }", "cuda", 1, [], 0, 0),
+    "no kernel": (UNIQUE, "cuda", 2, [("Unique", "no CUDA kernel")], 2, 0),
+    "no kernel for the type": (
+        "g (uint8[N] x, int64[2] p) => (uint8[M] y) { y = Pad (x, p) }",
+        "cuda",
+        0,
+        [("Pad", PAD)],
+        0,
+        0,
+    ),
+    "arithmetic on shapes": (
+        RESHAPED,
+        "cuda",
+        2,
+        [("Gather", SHAPES), ("Unsqueeze", SHAPES), ("Concat", SHAPES)],
+        0,
+        0,
+    ),
+    "copies in each iteration": (LOOPED, "cuda", 4, [("Acos", "no CUDA kernel")], 2, 2),
+    "an attribute of a recurrent layer": (
+        """g (float[T,B,2] x, float[1,6,2] w, float[1,6,2] r) => (float[] y) {
+            y = GRU <hidden_size = 2> (x, w, r) }""",
+        "cuda",
+        0,
+        [("GRU", "no CUDA kernel for this 'linear_before_reset'")],
+        0,
+        0,
+    ),
+    "int64 on WebGPU": (
+        "g (int64[N] x) => (int64[N] y) { y = Neg (x) }",
+        "webgpu",
+        0,
+        [("Neg", "no WebGPU kernel for int64 (has float, float16)")],
+        0,
+        0,
+    ),
+    "the list of an older release": (
+        "g (float[N] x) => (float[N] y) { a = Hardmax (x) y = Neg (a) }",
+        "tensorrt-8.6",
+        1,
+        [("Hardmax", "no TensorRT kernel")],
+        1,
+        0,
+    ),
+    "a list from documentation": (UNIQUE, "trt", 2, [("Unique", "no TensorRT kernel")], 2, 0),
+}
+
+
+def parse(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "device", "host", "copies", "inside"), CASES.values(), ids=CASES
+)
+def test_predictions(
+    text: str, target: str, device: int, host: list, copies: int, inside: int
+) -> None:
+    found = place(from_proto(parse(text)), find_target(target))
+    assert found is not None
+    assert [(one.op, one.reason) for one in found.host] == host
+    assert (found.device, found.copies, found.copies_per_iteration) == (device, copies, inside)
+
+
+def test_a_report_holds_the_placement() -> None:
+    report = rewriter.explain(parse(UNIQUE), target="cuda")
+    placement = report.to_dict()["placement"]
+    assert placement["provider"] == "CUDAExecutionProvider"
+    assert (placement["device"], placement["copies"]) == (2, 2)
+    (host,) = placement["host"]
+    assert (host["op"], host["reason"]) == ("Unique", "no CUDA kernel")
+    line = "2 nodes on the device, 1 on the host, 2 copies"
+    assert line in str(report) and line in report.to_markdown() and line in report.to_html()
+    assert rewriter.explain(parse(UNIQUE)).to_dict()["placement"] is None
+
+
+def test_on_device_is_required() -> None:
+    with pytest.raises(TargetError, match="on-device rules out a node on the host; no CUDA"):
+        rewriter.rewrite(parse(UNIQUE), target="cuda", require=["on-device"])
+    assert rewriter.rewrite(parse(CASES["all on the device"][0]), target="cuda").report.reached
+    with pytest.raises(rewriter.RewriteError, match="target onnxruntime has no device: choose"):
+        rewriter.rewrite(parse(UNIQUE), require="on-device")
+
+
+def test_the_command_line_requires_it(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "unique.onnx"
+    onnx.save(parse(UNIQUE), path)
+    assert seqmap("explain", path, "--target", "cuda", "--require", "on-device") == 4
+    told = capsys.readouterr()
+    assert "no CUDA kernel" in told.err
+    assert "tried: target reached" not in told.err + told.out
+
+
+@pytest.mark.parametrize("name", sorted({row.kernels for row in TARGETS.values()} - {""}))
+def test_tables_are_in_the_package(name: str) -> None:
+    assert (TABLES / f"{name}.csv").is_file()
+    assert load_table(name).kernels["", "Relu"]
+
+
+DOCUMENTED = {
+    "tensorrt-8.6": (
+        "> It will cast down INT64 to INT32.\n| Abs | Y | FP32, INT32 |\n| Unique | N |\n",
+        [",Abs,,,main=float|int32|int64,,"],
+    ),
+    "tensorrt": ("| Abs | Y | FP32, INT64 |\n| Unique | N |\n", [",Abs,,,main=float|int64,,"]),
+    "migraphx": (
+        "| Abs  | ✅ | INT8, |  |\n|      |    | FP32  |  |\n| Unique | ❌ |   |  |\n",
+        [",Abs,,,main=float|int8,,"],
+    ),
+    "coreml": ("|ai.onnx:Argmax||\n|ai.onnx:Add|2D|\n", [",Add,,,,,", ",ArgMax,,,,,"]),
+    "dml": (
+        """by DmlExecutionProvider
+|Reshape|x|14+|**T** = tensor(float), tensor(int64)|
+|||[5, 12]|**T** = seq(tensor(bool))|
+|MemcpyToHost|x|1+|**T** = tensor(float)|""",
+        [",Reshape,14,,T=float|int64,1,", ",Reshape,5,12,T=seq bool,1,"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "rows"), [(k, *v) for k, v in DOCUMENTED.items()])
+def test_documentation_is_read(name: str, text: str, rows: list[str]) -> None:
+    assert table(name, text).splitlines()[2:] == rows
+
+
+def written(folder: pathlib.Path, paths: list[pathlib.Path], target: str) -> list[str]:
+    """Write models as given, rewritten, and with tensors at their ends; return where."""
+    names = []
+    for path in paths:
+        try:
+            model = load(path)
+        except Exception:
+            continue
+        forms = {"given": model}
+        for form, tensor_io in (("new", False), ("tensors", True)):
+            try:
+                forms[form] = rewriter.optimize(model, target=target, tensor_io=tensor_io)
+            except (TargetError, ModelError):
+                continue
+        for form, one in forms.items():
+            names.append(str(folder / f"{path.stem}.{form}.onnx"))
+            onnx.save(one, names[-1])
+    return names
+
+
+# Its own two Transpose nodes become one while WebGPU looks for what it computes channels last.
+MERGED = "ts_moe_stacked_experts"
+
+
+def placed(device: str, models: list[str], environment: dict[str, str] | None) -> dict:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.placed", device, *models]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout)
+
+
+def compare(rows: dict, accepted: int, merged: str = "-") -> None:
+    models = {name: row for name, row in rows.items() if "refused" not in row}
+    differing = {
+        name: row
+        for name, row in models.items()
+        if row["predicted"] != row["actual"]
+        and not row["predicted"].get("note")
+        and not name.startswith(merged)
+    }
+    assert differing == {}
+    assert len(models) >= accepted
+
+
+@pytest.mark.full
+def test_cuda_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> None:
+    if reason := stand_in_cuda.why_not():
+        pytest.skip(reason)
+    rows = placed("cuda", written(tmp_path, ZOO, "cuda"), stand_in_cuda.environment())
+    compare(rows, accepted=200)
+
+
+REFUSED = """
+import sys, onnx
+from rewriter.backends import BackendError, open_session
+for path in sys.argv[1:]:
+    try:
+        open_session(path, device="cuda", whole=True)
+        print("taken")
+    except BackendError as error:
+        print("fallback to CPU EP has been explicitly disabled" in str(error))
+"""
+
+
+@pytest.mark.full
+def test_cuda_refuses_what_is_not_wholly_on_the_device(tmp_path: pathlib.Path) -> None:
+    if reason := stand_in_cuda.why_not():
+        pytest.skip(reason)
+    paths = [tmp_path / "relu.onnx", tmp_path / "unique.onnx"]
+    for path, text in zip(paths, (CASES["all on the device"][0], UNIQUE), strict=True):
+        onnx.save(parse(text), path)
+    command = [sys.executable, "-W", "ignore", "-c", REFUSED, *map(str, paths)]
+    environment = stand_in_cuda.environment()
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["taken", "True"]
+
+
+@pytest.mark.cuda
+def test_a_real_device_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> None:
+    compare(placed("cuda", written(tmp_path, ZOO, "cuda"), None), accepted=200)
+
+
+@pytest.mark.parametrize("paths", [DEMO, pytest.param(ZOO, marks=pytest.mark.full)])
+def test_webgpu_places_models_as_predicted(
+    tmp_path: pathlib.Path, paths: list[pathlib.Path]
+) -> None:
+    if reason := software_gpu.why_not():
+        pytest.skip(reason)
+    compare(placed("webgpu", written(tmp_path, paths, "webgpu"), None), len(paths), MERGED)

@@ -1,0 +1,55 @@
+"""A target that takes If but refuses some gets a model without, where there is one."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from rewriter.backends import open_session
+from rewriter.model_files.model_facts import count_operators
+from rewriter.model_files.models import take
+from rewriter.pipeline import explain, rewrite
+from rewriter.proof.compare import compare
+from tests.passes.raising.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
+
+RUNNING = """r, ys = Loop (n, t, b) <body = step (int64 i, bool cond, float[4] s)
+        => (bool go, float[4] s2, float[4] y) {
+        e = Gather <axis = 0> (x, i)  s2 = Max (s, e)  y = Identity (s2)  go = Identity (cond)
+    }>"""
+GIVEN = """d = Gather <axis = 0> (f, zero)  q = If (d) <
+        then_branch = yes () => (float[4] v) { v = Neg (b) },
+        else_branch = no () => (float[4] v2) { v2 = Abs (b) }>"""
+DRAWN = GIVEN.replace("v = Neg (b)", "v3 = RandomUniformLike (b)  v = Sub (v3, v3)")
+
+
+def _model(nodes: str, outputs: str) -> onnx.ModelProto:
+    head = '<ir_version: 8, opset_import: ["" : 17]>\n'
+    text = f"{head} g ({INPUTS}) => ({outputs}) {{ {SCALARS} {COUNT} {nodes} }}"
+    return onnx.parser.parse_model(text)
+
+
+COLLECTED = "float[4] r, float[T,4] ys"
+CASES = {
+    "one of ours": (RUNNING, COLLECTED, {"onnxruntime": 1, "openvino": 0, "tensorrt": 1}),
+    "one of the model": (GIVEN, "float[4] q", {"onnxruntime": 1, "openvino": 1, "tensorrt": 1}),
+    "both": (RUNNING + GIVEN, f"{COLLECTED}, float[4] q", {"onnxruntime": 2, "openvino": 0}),
+    "one that stays": (RUNNING + DRAWN, f"{COLLECTED}, float[4] q", {"openvino": 2}),
+}
+
+
+@pytest.mark.parametrize(("name", "target"), [(n, t) for n, c in CASES.items() for t in c[2]])
+def test_a_form_without_if_is_preferred_where_the_target_refuses_some(
+    name: str, target: str
+) -> None:
+    nodes, outputs, wanted = CASES[name]
+    model = _model(nodes, outputs)
+    result = rewrite(model, target=target)
+    assert result.report.after.by_type.get("If", 0) == wanted[target]
+    assert result.report.after.loops == 0
+    assert explain(model, target=target).after == result.report.after
+    assert count_operators(take(result.model).model) == result.report.after
+    if "Random" not in nodes:
+        before, after = open_session(model), open_session(result.model)
+        for feed in map(feeds, LENGTHS):
+            difference = compare(before.run(feed), after.run(feed))
+            assert difference.equal, difference.message

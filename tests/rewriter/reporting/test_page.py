@@ -1,0 +1,272 @@
+"""The report as a page: what it holds, and how a browser shows it."""
+
+from __future__ import annotations
+
+import dataclasses
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from passes.decisions import Code, Decision, Reason, Verdict
+from rewriter.model_files.model_facts import OperatorCounts
+from rewriter.reporting.bench_record import Bench, BenchRow
+from rewriter.reporting.report import Report
+from tests.rewriter.reporting.test_report import FOLDED, decided
+
+MODELS = Path(__file__).parents[3] / "models"
+SHOWN = {
+    "dy_hstack": MODELS / "demo" / "dy_hstack.onnx",
+    "resnet50": MODELS / "demo" / "resnet50_preprocessing.onnxtxt",
+    "embedding_bag": MODELS / "exported" / "dy_embedding_bag.onnx",
+    "ragged_rows": MODELS / "exported" / "seqmap_mlp_ragged_rows.onnx",
+    "recurrence": MODELS / "exported" / "ts_rnn_negative.onnx",
+}
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
+)
+_VOID = {"meta"}
+FAILING = "onerror = e => document.body.append('FAI' + 'LED ' + e)"
+WIDE = """
+if (document.documentElement.scrollWidth > innerWidth) onerror("wide");
+for (const one of document.querySelectorAll("details")) { one.open = !one.open; }
+"""
+
+
+class Page(html.parser.HTMLParser):
+    """Reads a page and checks that it is balanced and opens nothing."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.stack: list[str] = []
+        self.text = ""
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        assert self.stack == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        places = [value for name, value in attrs if name in ("src", "href", "action")]
+        assert all(str(value).startswith("#code-") for value in places)
+        if tag not in _VOID:
+            self.stack.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.stack.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.stack and self.stack[-1] not in ("script", "style"):
+            self.text += data
+
+
+def test_the_page_is_balanced_and_says_what_the_text_says() -> None:
+    titled = Page(decided().to_html(title="a<b.onnx")).text
+    assert "seqmap: a<b.onnx" in titled
+    page = Page(decided().to_html(command="seqmap explain a<b", date="2026-01-01"))
+    for told in (
+        "a|b <c>",
+        "main/rows (SequenceMap) fissioned scan outputs",
+        decided().headline,
+        "never: its length depends on the values",
+        "moves 2 MB",
+        "target tensorrt and loop-free: not reached, left",
+        "seqmap explain a<b",
+        "2026-01-01",
+    ):
+        assert told in page.text, told
+
+
+def test_nodes_that_follow_from_a_cause_are_folded() -> None:
+    page = Page(Report([FOLDED], OperatorCounts(), OperatorCounts()).to_html())
+    assert "1 node that depend on it" not in page.text
+    assert "1 node that depends on it" in page.text
+    assert "3 nodes that depend on it" in page.text
+    assert "m/body/b" in page.text
+
+
+def test_many_reasons_are_folded() -> None:
+    reasons = [Reason(Code.NEVER, f"n{i}", "Unique") for i in range(9)]
+    decision = Decision("m", "SequenceMap", Verdict.EXPANDED, reasons=reasons)
+    assert (
+        "3 more reasons"
+        in Page(Report([decision], OperatorCounts(), OperatorCounts()).to_html()).text
+    )
+
+
+def test_a_name_cannot_leave_its_place() -> None:
+    evil = "</script><script>alert(1)</script>\u202e\x1b"
+    model = rewriter.load(SHOWN["dy_hstack"])
+    model.graph.name = evil
+    model.graph.inputs[0].name = evil
+    next(node for node in model.graph if node.op_type == "SequenceMap").name = evil
+    page = rewriter.explain(model).to_html()
+    Page(page)
+    assert page.count("<script") == 3
+    assert not {"\u202e", "\x1b"} & set(page)
+
+
+def test_a_page_opens_no_url() -> None:
+    page = rewriter.explain(SHOWN["resnet50"]).to_html()
+    urls = set(re.findall(r"https?://[^\s\"'<)]+", page))
+    assert urls <= {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in page
+    assert "Permission is hereby granted, free of charge" in page  # the licence of dagre
+
+
+def test_a_remedy_can_be_copied() -> None:
+    page = Page(rewriter.explain(SHOWN["resnet50"]).to_html())
+    copied = [
+        attributes["data-copy"] for tag, attributes in page.tags if "data-copy" in attributes
+    ]
+    assert "--uniform images" in copied
+
+
+def test_the_proof_and_the_times_are_told() -> None:
+    result = rewriter.rewrite(SHOWN["dy_hstack"], verify=True)
+    page = Page(result.report.to_html())
+    assert "verified on 8 of 8 inputs" in page.text
+    assert page.text.count("the evaluator and onnxruntime") > 8
+    rows = (BenchRow(1, 1.0, 2.0, 3, "x"), BenchRow(16, 2.0, 1.0, 3, "x"))
+    times = Report([], OperatorCounts(), OperatorCounts(), bench=Bench(rows))
+    assert "from 4 samples on" in Page(times.to_html()).text
+    always = dataclasses.replace(times, bench=Bench(rows[1:]))
+    assert "at all sizes" in Page(always.to_html()).text
+    assert result._repr_html_() == result.report._repr_html_()
+    assert result._repr_html_().startswith('<iframe title="seqmap report"')
+
+
+def regions(name: str) -> dict[str, Any]:
+    (picture,) = rewriter.explain(SHOWN[name]).pictures
+    return picture.to_dict()
+
+
+def walk(region: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for node in region["nodes"]:
+        found += [node, *walk(node)] if "nodes" in node else [node]
+    return found
+
+
+def test_a_picture_holds_the_map_and_what_is_around_it() -> None:
+    before = regions("resnet50")["before"]
+    kinds = {node["label"]: (node["kind"], node["around"]) for node in walk(before)}
+    assert kinds["SequenceMap"] == ("loop", False)
+    assert kinds["Resize"] == ("plain", False)
+    assert kinds["image"] == ("value", False)
+    assert kinds["ConcatFromSequence"] == ("sequence", True)
+    assert before["hidden"] == 13 - len([n for n in walk(before) if n["kind"] != "value"])
+
+
+@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_edges_join_nodes_of_one_level(name: str, side: str) -> None:
+    def check(region: dict[str, Any]) -> None:
+        ids = {node["id"] for node in region["nodes"]}
+        assert all({one, two} <= ids and one != two for one, two, _ in region["edges"])
+        for node in region["nodes"]:
+            if "nodes" in node:
+                check(node)
+
+    region = regions(name)[side]
+    check(region)
+    ids = [node["id"] for node in walk(region)]
+    assert len(ids) == len(set(ids))
+    assert region["hidden"] >= 0
+
+
+def test_a_large_body_is_not_drawn_whole() -> None:
+    lines = "\n".join(f"v{i + 1} = Relu (v{i})" for i in range(300))
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18]>\n'
+        "g (seq(float[L]) xs) => (seq(float[L]) ys) {\n"
+        "[m] ys = SequenceMap (xs) <body = b (float[L] v0) => (float[L] v300) {" + lines + "}> }"
+    )
+    (picture,) = rewriter.explain(ir.from_onnx_text(text), strategy="expand").pictures
+    (box,) = [node for node in walk(picture.before.to_dict()) if node["kind"] == "loop"]
+    assert box["nodes"] == []
+    assert len(walk(picture.after.to_dict())) < 100
+
+
+@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        *((name, 900) for name in SHOWN),
+        ("dy_hstack", 400),
+        ("recurrence", 400),
+        ("resnet50", 1600),
+    ],
+)
+def test_a_browser_draws_every_node(tmp_path: Path, name: str, width: int) -> None:
+    report = rewriter.explain(SHOWN[name])
+    page = tmp_path / "report.html"
+    # What fails in a script, or is wider than the window, is written to where it can be read.
+    text = report.to_html().replace("</head>", f"<script>{FAILING}</script></head>", 1)
+    page.write_text(text.replace("</body>", f"<script>{WIDE}</script></body>"), "utf-8")
+    shown = subprocess.run(
+        [
+            BROWSER,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={tmp_path / 'profile'}",
+            f"--window-size={width},1000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert re.findall("FAILED [^<]*", shown) == []
+    (picture,) = report.pictures
+    sides = [picture.before.to_dict(), picture.after.to_dict()]
+    drawn = re.findall(r'<g class="node [^"]*"', shown)
+    assert len(drawn) == sum(len(walk(side)) for side in sides)
+    assert '<details class="card' in shown  # it can be folded
+    assert shown.count('<svg class="graph"') == sum(bool(side["nodes"]) for side in sides)
+    assert "NaN" not in shown.partition("<main>")[2].partition("</main>")[0]
+
+
+def test_pictures_are_data_of_the_page() -> None:
+    report = rewriter.explain(SHOWN["resnet50"])
+    (data,) = re.findall(
+        r'<script type="application/json" id="pictures">(.*?)</script>', report.to_html()
+    )
+    assert json.loads(data) == json.loads(json.dumps([one.to_dict() for one in report.pictures]))
+
+
+CLICK = """
+onload = () => setTimeout(() => {
+  const page = document.querySelector("iframe").contentDocument;
+  page.querySelector('a[href="#code-recurrence"]').click();
+  setTimeout(() => {
+    const told = page.getElementById("code-recurrence");
+    document.title = `${page.location.href} ${told.closest("details").open}`;
+  }, 300);
+}, 300);
+"""
+
+
+@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+def test_a_code_leads_to_its_page_in_the_frame_of_a_notebook(tmp_path: Path) -> None:
+    report = rewriter.explain(MODELS / "exported" / "ts_rnn_negative.onnx")
+    page = tmp_path / "notebook.html"
+    page.write_text(f"<!DOCTYPE html>{report._repr_html_()}<script>{CLICK}</script>", "utf-8")
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
+    shown = subprocess.run(
+        [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    ).stdout
+    assert "<title>about:srcdoc#code-recurrence true</title>" in shown

@@ -1,0 +1,240 @@
+"""Model repositories of Triton: fed as Triton feeds, they compute what the model as given does."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from rewriter.feeding.packed import declare_packed
+from rewriter.serving.triton import for_triton, write_repository
+from tests.rewriter.cli_models import seqmap
+
+RAGGED = "models/exported/seqmap_mlp_ragged_rows.onnx"
+ROWS = [np.arange(3 * n, dtype=np.float32).reshape(n, 3) / 9 for n in (4, 1, 7)]
+HEAD = '<ir_version: 9, opset_import: ["" : 18]> '
+SUMS = """g (seq(float[N,2]) xs) => (seq(float[2]) ys) {
+    ys = SequenceMap (xs) <body = b (float[N,2] x) => (float[2] r) {
+        axis = Constant <value = int64[1] {0}> ()  r = ReduceSum <keepdims = 0> (x, axis) }> }"""
+STACKED = """g (seq(float[2,3]) xs) => (seq(float[3,2]) ys) {
+    ys = SequenceMap (xs) <body = b (float[2,3] x) => (float[3,2] r) { r = Transpose (x) }> }"""
+FILTERED = """g (seq(float[N]) xs) => (seq(float[M]) ys) {
+    ys = SequenceMap (xs) <body = b (float[N] x) => (float[M] r) {
+        zero = Constant <value = float {0.0}> ()  c = Greater (x, zero)
+        r = Compress <axis = 0> (x, c) }> }"""
+SHARED = """g (seq(float[N,2]) xs, float[2] w) => (seq(float[N,2]) ys) {
+    ys = SequenceMap (xs, w) <body = b (float[N,2] x, float[2] v) => (float[N,2] r) {
+        r = Mul (x, v) }> }"""
+IMAGES = """g (seq(float[H,W]) xs) => (seq(float[H,W]) ys) {
+    ys = SequenceMap (xs) <body = b (float[H,W] x) => (float[H,W] r) { r = Relu (x) }> }"""
+OFFSETS = """g (float[L] input, int64[B] lengths) => (float[B] output)
+<int64[1] axis = {0}, int64 zero = {0}> {
+    shape = Shape (lengths)  count = Gather (shape, zero)
+    yes = Constant <value = bool {1}> ()
+    last, output = Loop (count, yes, zero) <
+        body = b (int64 i, bool c, int64 start) => (bool d, int64 stop, float s) {
+            d = Identity (c)
+            n = Gather (lengths, i)
+            stop = Add (start, n)
+            from = Unsqueeze (start, axis)
+            to = Unsqueeze (stop, axis)
+            part = Slice (input, from, to, axis)
+            s = ReduceSum <keepdims = 0> (part)
+        }> }"""
+"""Sums of the parts of one vector, the offset carried from part to part."""
+ROTATED = """g (float[L,2] x, int64[B] n) => (float[L,2] y) { y = Neg (x) }"""
+ENCODER = "models/pipelines/ts_packed_encoder.onnx"
+TENSORS = "g (float[N] x) => (float[N] y) { y = Relu (x) }"
+
+
+def load(model: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(HEAD + model) if " " in model else onnx.load(model)
+
+
+def as_triton_feeds(config: Any, samples: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
+    """Join the requests of one batch as the protocol says."""
+    feeds = {}
+    for one in config.input:
+        arrays = samples[one.name]
+        for array in arrays:
+            assert len(array.shape) == len(one.dims)
+            assert all(d in (-1, n) for d, n in zip(one.dims, array.shape, strict=True))
+        ragged = one.allow_ragged_batch
+        feeds[one.name] = (
+            np.concatenate([a.ravel() for a in arrays]) if ragged else np.stack(arrays)
+        )
+    for one in config.batch_input:
+        (source,), (target,) = one.source_input, one.target_name
+        feeds[target] = np.array([array.shape for array in samples[source]], np.int32)
+    return feeds
+
+
+def as_triton_answers(
+    config: Any, outputs: dict[str, np.ndarray], samples: dict[str, list[np.ndarray]]
+) -> dict[str, list[np.ndarray]]:
+    """Cut the results of a batch into those of its requests."""
+    scattered = {one.target_name[0]: one.source_input[0] for one in config.batch_output}
+    answers = {}
+    for one in config.output:
+        value = outputs[one.name]
+        if one.name not in scattered:
+            answers[one.name] = list(value)
+            continue
+        counts = [len(array) for array in samples[scattered[one.name]]]
+        answers[one.name] = np.split(value, np.cumsum(counts)[:-1])
+    return answers
+
+
+def parsed(text: str) -> Any:
+    """Read a config by Triton's own schema."""
+    spec = importlib.util.find_spec("tritonclient")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("tritonclient is not installed")
+    path = pathlib.Path(spec.submodule_search_locations[0], "grpc", "model_config_pb2.py")
+    own = importlib.util.spec_from_file_location("model_config_pb2", path)
+    assert own is not None and own.loader is not None
+    schema = importlib.util.module_from_spec(own)
+    own.loader.exec_module(schema)
+    from google.protobuf import text_format
+
+    return text_format.Parse(text, schema.ModelConfig())
+
+
+@pytest.mark.parametrize(
+    ("model", "samples"),
+    [
+        (RAGGED, ROWS),
+        (SUMS, [row[:, :2] for row in ROWS]),
+        (STACKED, [row[:1].repeat(2, 0) for row in ROWS]),
+    ],
+    ids=["packed to packed", "packed to stacked", "stacked"],
+)
+def test_it_computes_the_same_from_what_triton_feeds(
+    model: str, samples: list[np.ndarray], tmp_path: pathlib.Path
+) -> None:
+    given = load(model)
+    write_repository(
+        rewriter.model_files.models.take(rewriter.optimize(given, tensor_io=True)).model,
+        tmp_path / "m",
+    )
+    config = parsed((tmp_path / "m" / "config.pbtxt").read_text("utf-8"))
+    assert (config.name, config.max_batch_size) == ("m", 256)
+    (name,) = (one.name for one in config.input)
+    feeds = as_triton_feeds(config, {name: samples})
+    served = onnx.load(tmp_path / "m" / "1" / "model.onnx")
+    onnx.checker.check_model(served, full_check=True)
+    outputs = rewriter.run(served, feeds)
+    assert {one.name for one in config.output} == set(outputs)
+    answers = as_triton_answers(config, outputs, {name: samples})
+    for output, expected in rewriter.run(given, {name: samples}).items():
+        assert len(answers[output]) == len(samples)
+        for one, other in zip(answers[output], expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "packed", "samples"),
+    [
+        (OFFSETS, {"input": "lengths"}, [row.ravel() for row in ROWS]),
+        (ROTATED, {"x": "n", "y": "n"}, [row[:, :2] for row in ROWS]),
+        pytest.param(
+            ENCODER,
+            {"ids": "lengths"},
+            [np.arange(n) for n in (4, 1, 7)],
+            marks=pytest.mark.full,  # rewriting it takes seconds
+        ),
+    ],
+    ids=["offsets by lengths", "packed to packed", "an encoder"],
+)
+def test_inputs_that_are_packed_as_the_model_comes(
+    model: str, packed: dict[str, str], samples: list[np.ndarray], tmp_path: pathlib.Path
+) -> None:
+    given = load(model)
+    declared = rewriter.model_files.models.take(given).model
+    declare_packed(declared, packed)
+    write_repository(rewriter.optimize(declared), tmp_path / "m")
+    config = parsed((tmp_path / "m" / "config.pbtxt").read_text("utf-8"))
+    (name,) = (one.name for one in config.input)
+    served = onnx.load(tmp_path / "m" / "1" / "model.onnx")
+    assert {value.name for value in served.graph.input} == {name, packed[name]}
+    outputs = rewriter.run(served, as_triton_feeds(config, {name: samples}))
+    answers = as_triton_answers(config, outputs, {name: samples})
+    for number, sample in enumerate(samples):
+        alone = {name: sample, packed[name]: np.array([len(sample)])}
+        for output, value in rewriter.run(given, alone).items():
+            expected = value if output in packed else value[0]
+            np.testing.assert_allclose(answers[output][number], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_scalar_travels_as_a_vector_of_one(tmp_path: pathlib.Path) -> None:
+    declared = rewriter.model_files.models.take(load(OFFSETS)).model
+    declare_packed(declared, {"input": "lengths"})
+    (output,) = parsed(for_triton(declared, "m")[1]).output
+    assert (list(output.dims), list(output.reshape.shape)) == ([1], [])
+    assert output.HasField("reshape")
+
+
+def test_what_is_packed_runs_sample_by_sample() -> None:
+    declared = rewriter.model_files.models.take(load(OFFSETS)).model
+    declare_packed(declared, {"input": "lengths"})
+    rewritten = rewriter.optimize(declared)
+    check = rewriter.validate(declared, rewritten)
+    assert check.ok
+    results = rewriter.Predictor(rewritten)([row.ravel() for row in ROWS])
+    for row, result in zip(ROWS, results, strict=True):
+        assert result.outputs is not None
+        np.testing.assert_allclose(result.outputs["output"], row.sum(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("packed", "message"),
+    [
+        ({"inputs": "lengths"}, "no input or output is called 'inputs'"),
+        ({"input": "length"}, "no input or output is called 'length'"),
+        ({"lengths": "input"}, "input 'input' cannot hold lengths"),
+        ({"input": "lengths", "more": "lengths"}, "'lengths' are the lengths of two inputs"),
+        ({"input": "lengths", "whole": "lengths"}, "'whole' is no tensor of known rank"),
+    ],
+)
+def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) -> None:
+    inputs = "float[L] input, float[L] more, float whole, int64[B] lengths"
+    given = load(f"g ({inputs}) => (float[L] y) {{ y = Neg (input) }}")
+    with pytest.raises(rewriter.RewriteError, match=message):
+        declare_packed(rewriter.model_files.models.take(given).model, packed)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (FILTERED, "output 'ys' has other lengths than an input, which Triton cannot pass on"),
+        (SHARED, "input 'w' may be one for all samples, and Triton batches every input"),
+        (IMAGES, "input 'xs' may differ along other axes than the first"),
+        (TENSORS, "takes no sequence as a tensor, so there is nothing to batch"),
+    ],
+    ids=["other lengths", "shared", "images", "no sequence"],
+)
+def test_what_triton_cannot_batch_is_refused(model: str, message: str) -> None:
+    optimized = rewriter.optimize(load(model), tensor_io=True, target="portable")
+    new = rewriter.model_files.models.take(optimized).model
+    with pytest.raises(rewriter.RewriteError, match=message):
+        for_triton(new, "m")
+
+
+def test_the_command_line_writes_a_folder(tmp_path: pathlib.Path) -> None:
+    assert seqmap("optimize", "--tensor-io", "triton", RAGGED, tmp_path / "mlp") == 0
+    assert (tmp_path / "mlp" / "1" / "model.onnx").is_file()
+    text = (tmp_path / "mlp" / "config.pbtxt").read_text("utf-8")
+    assert 'name: "mlp"' in text and "allow_ragged_batch: true" in text
+    assert seqmap("optimize", "--tensor-io", RAGGED, tmp_path / "out.onnx") == 0
+    assert seqmap("optimize", RAGGED, tmp_path / "x.onnx", "--tensor-io", "triton") == 2
+    words = ("--tensor-io", "triton", "--packed")
+    onnx.save(load(OFFSETS), tmp_path / "sums.onnx")
+    place = (tmp_path / "sums.onnx", tmp_path / "sums")
+    assert seqmap("optimize", *place, *words, "input=lengths") == 0
+    assert 'source_input: "input"' in (tmp_path / "sums" / "config.pbtxt").read_text("utf-8")
+    assert seqmap("optimize", tmp_path, tmp_path / "all", "--packed", "input=lengths") == 2

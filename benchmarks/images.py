@@ -26,7 +26,7 @@ import onnxruntime
 import rewriter
 from benchmarks.measure import open_session, own_feeds
 from passes.tensors.io import TensorIo
-from rewriter.feeding.tensor_io import TensorSession
+from rewriter.backends.list_sessions import TensorSession
 from rewriter.model_files import models
 
 __all__ = ["expert_model", "image_model"]

@@ -12,22 +12,18 @@ import importlib.metadata
 import json
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NoReturn
 
-from passes.errors import RewriteError
 from rewriter.commands.console import Console
+from rewriter.commands.execution import MODEL_SUFFIXES, execute, load_command
 from rewriter.commands.output import add_output_options
 from rewriter.commands.spelling import join_tensor_io, with_suggestion
 from rewriter.errors import FaultWarning, ModelWarning
 
-__all__ = ["COMMANDS", "MODEL_SUFFIXES", "execute", "load_command", "main"]
-
-MODEL_SUFFIXES = (".onnx", ".onnxtxt")
+__all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "optimize": "rewrite a model so that no SequenceMap is left, verify it, and write it",
@@ -85,40 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
         status = execute(args, console)
     return console.finish(status, time.perf_counter() - started)
-
-
-def load_command(name: str) -> ModuleType:
-    """Import the module of a command."""
-    return importlib.import_module(f"rewriter.commands.{name.replace('-', '_')}")
-
-
-def execute(args: argparse.Namespace, console: Console) -> int:
-    """Run a command; what it raises becomes a line and a status.
-
-    Args:
-        args: The options of the command.
-        console: Where it writes.
-
-    Returns:
-        The exit status.
-    """
-    try:
-        if getattr(args, "rules", ()):
-            importlib.import_module("rewriter.rule_files").load_rules(*args.rules)
-        return int(load_command(args.command).execute(args, console))
-    except RewriteError as error:
-        console.error(error.on_command_line())
-        return error.exit_status
-    except KeyboardInterrupt:
-        console.error("interrupted")
-        return 130
-    except Exception:
-        traceback.print_exc()
-        console.error(
-            "this is a bug in seqmap, please report it with the lines above and what seqmap "
-            "doctor prints"
-        )
-        return 1
 
 
 class _UsageError(Exception):

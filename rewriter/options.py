@@ -25,8 +25,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.promises import Promises
-from rewriter.target_table import TARGETS, Target, find_target
-from rewriter.targets import REQUIREMENTS
+from rewriter.target_table import REQUIREMENTS, TARGETS, Target, find_target
 
 __all__ = [
     "LARGEST_DIM",
@@ -53,7 +52,7 @@ class RewriteOptions(TypedDict, total=False):
     Attributes:
         strategy: ``auto`` fuses where it is proven and pays, ``fuse`` wherever a rule exists,
             ``expand`` makes loops.
-        target: Name of the consumer of the new model, see `rewriter.targets`.
+        target: Name of the consumer of the new model, see `rewriter.target_table`.
         uniform: Names of sequences whose elements have one shape; a promise.
         input_shapes: Shapes of inputs (of the elements, for a sequence), None or a string for
             an unknown dimension; a promise.

@@ -47,7 +47,7 @@ from rewriter.reporting.final_decisions import (
     with_left_loops,
     with_named_inputs,
 )
-from rewriter.reporting.report_parts import Unreached
+from rewriter.target_table import Unreached
 from rewriter.targets import check_target, version_warnings
 
 __all__ = ["OnPass", "Work", "passes_for", "run_passes"]

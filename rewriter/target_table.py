@@ -1,4 +1,4 @@
-"""The consumers of models, one row each, and what they accept."""
+"""The consumers of models, one row each: what they accept, and what keeps a model from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 from passes.errors import RewriteError
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
-__all__ = ["ALIASES", "TARGETS", "Target", "find_target"]
+__all__ = ["ALIASES", "REQUIREMENTS", "TARGETS", "Target", "Unreached", "find_target"]
+
+REQUIREMENTS = ("sequence-free", "loop-free", "on-device")
+"""What ``require`` may ask for beyond a target."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,6 +169,28 @@ ALIASES = {
     "torch": "onnx2torch",
 }
 """Short names of targets, and what they stand for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unreached:
+    """One thing that keeps the model from its target, or from what ``require`` asks.
+
+    Attributes:
+        node: Path of the node through subgraphs, ``""`` for the model as a whole.
+        op_type: The operator of the node, ``""`` for the model as a whole.
+        reason: What is in the way, in one clause.
+        remedy: What the user can do about it.
+        code: ``ruled-out`` by what is known of the target or by ``require``, ``refused`` by the
+            runtime itself.
+        cause: The part of the reason that other nodes may share, empty where there is none.
+    """
+
+    node: str
+    op_type: str
+    reason: str
+    remedy: str
+    code: str = "ruled-out"
+    cause: str = ""
 
 
 def find_target(name: str) -> Target:

@@ -17,20 +17,13 @@ from rewriter.reporting.obstacles import LOOPS, Obstacles
 from rewriter.reporting.python_words import in_python
 from rewriter.reporting.remedies import still_open, told
 from rewriter.reporting.report import Report
-from rewriter.reporting.report_parts import Unreached
-from rewriter.target_table import TARGETS, Target, find_target
+from rewriter.target_table import REQUIREMENTS, TARGETS, Target, Unreached, find_target
 
 __all__ = [
-    "REQUIREMENTS",
-    "TARGETS",
-    "Target",
     "TargetError",
     "check_target",
-    "find_target",
     "version_warnings",
 ]
-
-REQUIREMENTS = ("sequence-free", "loop-free", "on-device")
 
 
 class TargetError(RewriteError):

@@ -19,7 +19,7 @@ from passes.decisions import Code
 from rewriter import cli
 from rewriter.commands.output import add_output_options
 from rewriter.proof.compare import TOLERANCES
-from rewriter.targets import TARGETS
+from rewriter.target_table import TARGETS
 from tests import code_pages, gallery, notebooks
 
 __all__ = ["PAGES", "PARTS", "README", "generated", "part_of", "printed_by"]

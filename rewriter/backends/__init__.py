@@ -25,6 +25,7 @@ from rewriter.backends import (
     tract,
     tvm,
 )
+from rewriter.backends.list_sessions import TensorSession
 from rewriter.backends.profiling import Placement
 from rewriter.backends.session import (
     AsGivenSession,
@@ -35,7 +36,6 @@ from rewriter.backends.session import (
 )
 from rewriter.feeding.feed_checks import as_feeds, check_feeds, told_unlike
 from rewriter.feeding.feed_files import read_feeds
-from rewriter.feeding.tensor_io import TensorSession
 from rewriter.model_files import models, protos, weights
 
 __all__ = [

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from passes.errors import RewriteError
-from rewriter import cli
 from rewriter.commands.console import Console
+from rewriter.commands.execution import MODEL_SUFFIXES, execute
 from rewriter.reporting.printable import columns, printable
 
 __all__ = ["aligned", "find_models", "run_each", "worst"]
@@ -38,7 +38,7 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
     found: dict[Path, Path] = {}
     for one in named:
         if one.is_dir():
-            paths = sorted(p for p in one.rglob("*") if p.suffix in cli.MODEL_SUFFIXES)
+            paths = sorted(p for p in one.rglob("*") if p.suffix in MODEL_SUFFIXES)
             inner = {
                 path: path.relative_to(one)
                 for path in paths
@@ -164,6 +164,6 @@ def _serve(connection: Connection) -> None:
         console = Console((args.command,), args.command, as_json=True, quiet=True, verbose=False)
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            status = console.finish(cli.execute(args, console), 0.0)
+            status = console.finish(execute(args, console), 0.0)
         trace = errors.getvalue() if "Traceback" in errors.getvalue() else ""
         connection.send(console.record | {"status": status, "traceback": trace})

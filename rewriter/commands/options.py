@@ -17,8 +17,7 @@ from rewriter.model_files import models
 from rewriter.model_files.files import decode
 from rewriter.options import LARGEST_DIM, STRATEGIES
 from rewriter.proof.budget import Budget, parse_budget
-from rewriter.target_table import ALIASES, find_target
-from rewriter.targets import REQUIREMENTS, TARGETS
+from rewriter.target_table import ALIASES, REQUIREMENTS, TARGETS, find_target
 
 __all__ = [
     "add_backend_options",

@@ -4,75 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from passes.errors import RewriteError
 from passes.tensors.io import PassedSequence, TensorIo
-from rewriter.errors import BackendError
 
-if TYPE_CHECKING:
-    from rewriter.backends.session import Session
-
-__all__ = ["ListSession", "TensorSession", "check_elements", "feeds_as_lists", "outputs_as_lists"]
+__all__ = ["as_tensors", "check_elements", "feeds_as_lists", "outputs_as_lists"]
 
 Array = np.ndarray[Any, Any]
-
-
-class TensorSession:
-    """A session that takes a list for an input that the model takes as a tensor.
-
-    Attributes:
-        session: Runs the model.
-    """
-
-    def __init__(self, session: Session, io: TensorIo, dtypes: Mapping[str, Any]) -> None:
-        """Wrap a session.
-
-        Args:
-            session: Runs the model.
-            io: Which inputs are sequences to the user.
-            dtypes: The element type of each input, for a list without elements.
-        """
-        self.session = session
-        self._io = io
-        self._dtypes = dtypes
-
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the model once; see :class:`rewriter.backends.session.Session`."""
-        return self.session.run(self.tensors(feeds))
-
-    def tensors(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the feeds that the model itself takes.
-
-        Raises:
-            BackendError: A list does not fit into one tensor.
-        """
-        given = dict(feeds)
-        for name, passed in self._io.inputs.items():
-            value = given.get(name)
-            if not isinstance(value, list):
-                continue
-            items = [np.asarray(item) for item in value]
-            try:
-                check_elements(name, passed, [item.shape for item in items])
-            except RewriteError as error:
-                raise BackendError(str(error)) from error
-            given |= _tensors(name, passed, items, self._dtypes[name])
-        return given
-
-
-class ListSession:
-    """A session that gives a list for an output that the model gives as a tensor."""
-
-    def __init__(self, session: Session, io: TensorIo) -> None:
-        self._session = session
-        self._io = io
-
-    def run(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """Run the model once; see :class:`rewriter.backends.session.Session`."""
-        return outputs_as_lists(self._io, self._session.run(feeds))
 
 
 def feeds_as_lists(io: TensorIo, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,10 +116,16 @@ def _text(passed: PassedSequence) -> str:
     return ",".join(["sum of lengths", *dims[1:]] if passed.form == "packed" else ["B", *dims])
 
 
-def _tensors(
-    name: str, passed: PassedSequence, items: Sequence[Array], dtype: Any
+def as_tensors(
+    name: str, passed: PassedSequence, value: Sequence[Any], dtype: Any
 ) -> dict[str, Array]:
-    """Return the tensor, and its lengths, that stand for the elements of a list."""
+    """Return the tensor, and its lengths, that stand for the elements of a list.
+
+    Raises:
+        RewriteError: The elements do not fit into one tensor.
+    """
+    items = [np.asarray(item) for item in value]
+    check_elements(name, passed, [item.shape for item in items])
     first, behind = passed.span
     if items and passed.form == "flat":
         tensor = np.concatenate([item.reshape(-1, *item.shape[behind:]) for item in items])

@@ -15,8 +15,7 @@ from rewriter.model_files.model_facts import model_facts
 from rewriter.model_files.models import folder_of
 from rewriter.placement.kernel_table import KernelTable, load_table
 from rewriter.placement.predict import HostNode, PredictedPlacement, predict
-from rewriter.reporting.report_parts import Unreached
-from rewriter.target_table import Target
+from rewriter.target_table import Target, Unreached
 
 __all__ = ["MOST_BYTES", "off_device", "place"]
 

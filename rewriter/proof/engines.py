@@ -13,8 +13,8 @@ from passes.graphs import all_graphs
 from passes.sequence_map import find_sequence_maps
 from passes.tensors.io import TensorIo
 from rewriter.backends import BackendError, Session, open_session
+from rewriter.backends.list_sessions import ListSession
 from rewriter.evaluator.run_watch import Lender, OverBudgetError, watching
-from rewriter.feeding.tensor_io import ListSession
 from rewriter.model_files import models
 from rewriter.proof.budget import Allowance
 

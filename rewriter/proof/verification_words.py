@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from rewriter.feeding.input_specs import InputSpec
 from rewriter.proof.case_record import ALONE, ENGINES_DIFFER, UNJUDGED, Case
+from rewriter.reporting.render_proof import plain_engine
 
 __all__ = [
-    "plain_engine",
     "shape_remedy",
     "told_judges",
     "told_nothing",
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _UNKNOWN = re.compile(r"(?P<domain>[\w.]+):(?P<name>\w+)\(-?\d+\) is not a registered function/op")
-_REFERENCE, _RUNTIME = "reference", "onnxruntime"
+_RUNTIME = "onnxruntime"
 
 
 def told_judges(cases: Sequence[Case]) -> str:
@@ -109,9 +109,3 @@ def told_rest(cases: Sequence[Case]) -> str:
     if apart:
         rest += f"; on {len(apart)} {apart[0].message}"
     return rest
-
-
-def plain_engine(engine: str) -> str:
-    """Return what judged a case, in words."""
-    words = engine.replace(_REFERENCE, "the evaluator")
-    return words.replace("on the plain expansion", "with maps as plain loops")

@@ -22,11 +22,11 @@ from rewriter.reporting.python_words import in_python
 from rewriter.reporting.remedies import HasRemedies, Remedies
 from rewriter.reporting.report_parts import (
     Loading,
-    Unreached,
     decision_record,
     promises_record,
     with_tried,
 )
+from rewriter.target_table import Unreached
 
 __all__ = ["Report", "Result"]
 

@@ -9,8 +9,9 @@ from typing import Any, Literal
 from passes.decisions import Decision
 from passes.promises import Promises
 from rewriter.reporting.remedies import Remedies, still_open, without_options
+from rewriter.target_table import Unreached
 
-__all__ = ["Loading", "Outcome", "Unreached", "decision_record", "promises_record", "with_tried"]
+__all__ = ["Loading", "Outcome", "decision_record", "promises_record", "with_tried"]
 
 
 Outcome = Literal["loaded", "refused", "not loaded"]
@@ -54,28 +55,6 @@ class Loading:
     def to_dict(self) -> dict[str, Any]:
         """Return the record with plain values, fit for JSON."""
         return dataclasses.asdict(self) | {"sentence": self.sentence}
-
-
-@dataclasses.dataclass(frozen=True)
-class Unreached:
-    """One thing that keeps the model from its target, or from what ``require`` asks.
-
-    Attributes:
-        node: Path of the node through subgraphs, ``""`` for the model as a whole.
-        op_type: The operator of the node, ``""`` for the model as a whole.
-        reason: What is in the way, in one clause.
-        remedy: What the user can do about it.
-        code: ``ruled-out`` by what is known of the target or by ``require``, ``refused`` by the
-            runtime itself.
-        cause: The part of the reason that other nodes may share, empty where there is none.
-    """
-
-    node: str
-    op_type: str
-    reason: str
-    remedy: str
-    code: str = "ruled-out"
-    cause: str = ""
 
 
 def with_tried(left: Unreached, remedies: Remedies) -> Unreached:

@@ -12,10 +12,10 @@ import numpy as np
 from passes.errors import RewriteError
 from passes.tensors.io import TensorIo
 from rewriter.backends import open_session
+from rewriter.backends.list_sessions import ListSession
 from rewriter.errors import BackendError
 from rewriter.feeding.feed_checks import InputCheck
 from rewriter.feeding.sampled_inputs import as_array, element_type, sampled_inputs
-from rewriter.feeding.tensor_io import ListSession
 from rewriter.model_files import models, weights
 from rewriter.proof.compare import compare
 

@@ -17,15 +17,8 @@ from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.pipeline import explain
 from rewriter.reporting.remedies import still_open
 from rewriter.reporting.report import Report
-from rewriter.reporting.report_parts import Unreached
-from rewriter.targets import (
-    TARGETS,
-    Target,
-    TargetError,
-    check_target,
-    find_target,
-    version_warnings,
-)
+from rewriter.target_table import TARGETS, Target, Unreached, find_target
+from rewriter.targets import TargetError, check_target, version_warnings
 
 HEADER = '<ir_version: 8, opset_import: ["" : 18]>\n'
 GRAPHS = {

@@ -18,7 +18,8 @@ from rewriter.model_files.model_facts import (
 )
 from rewriter.reporting.python_words import in_python
 from rewriter.reporting.report import Report
-from rewriter.reporting.report_parts import Loading, Unreached
+from rewriter.reporting.report_parts import Loading
+from rewriter.target_table import Unreached
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 18, "local" : 1]>

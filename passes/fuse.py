@@ -57,8 +57,9 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         """Fuse the maps of a model, those inside of other maps first."""
         self.decisions, self.declined = [], {}
         if self._loops:
-            modified, left = inline_loops(model, self._fuse_loops)
-            in_functions = [decision for decision in self.decisions if decision.path in left]
+            modified, in_functions = (
+                self._fuse_in_functions(model) if model.functions else (False, [])
+            )
             modified |= self._fuse_loops(model)
             self.decisions += in_functions
             return ir.passes.PassResult(model, modified)
@@ -75,6 +76,11 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         modified |= self._fuse_loops(model)
         self.decisions[:0] = fused
         return ir.passes.PassResult(model, modified)
+
+    def _fuse_in_functions(self, model: ir.Model) -> tuple[bool, list[Decision]]:
+        """Inline the functions of which a Loop is fused; say why the Loops of the others stay."""
+        modified, left = inline_loops(model, self._fuse_loops)
+        return modified, [decision for decision in self.decisions if decision.path in left]
 
     def _fuse_loops(self, model: ir.Model) -> bool:
         """Fuse the Loops that stand in no function; return whether any was."""

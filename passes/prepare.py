@@ -28,7 +28,7 @@ def prepare(model: ir.Model, *, opens: bool = False) -> bool:
     Returns:
         Whether the model was changed.
     """
-    changed = InlineMapFunctionsPass()(model).modified
+    changed = bool(model.functions) and InlineMapFunctionsPass()(model).modified
     maps = [node for node in walk_nodes(model.graph) if is_sequence_map(node)]
     if not maps:
         return changed

@@ -68,10 +68,11 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
             for graph, node in _simple_maps(model):
                 modified |= _hoist(graph, node, typing, default_opset(model))
         paths = node_paths(model)
-        self.decisions = [
-            Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
-            for first, second in merge_sequence_maps(model, keeps_views=self._keeps_views)
-        ]
+        if len(_simple_maps(model)) > 1:
+            self.decisions = [
+                Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
+                for first, second in merge_sequence_maps(model, keeps_views=self._keeps_views)
+            ]
         modified |= bool(self.decisions)
         for graph, node in _simple_maps(model):
             modified |= _drop_unused_outputs(node)

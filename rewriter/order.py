@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -28,6 +28,7 @@ from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
 from passes.runtimes.table import DEFECTS
 from passes.select_branches import SelectBranchesPass
+from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.simplify import SimplifyBodiesPass
 from passes.splice import drop_initializers, unread_initializers
 from passes.tensors.finish import FinishTensorIoPass
@@ -89,13 +90,14 @@ def run_passes(
     """
     forget_paths(all_nodes(model))
     record_paths(node_paths(model))
-    spent, sources = options.spent(model), sequence_sources(model)
+    spent = options.spent(model)
+    sources = sequence_sources(model) if sequence_inputs(model) else {}
     unread = unread_initializers(model)
     work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
     counted = count_operators(model)
     for one in passes_for(options, model):
         start = time.perf_counter()
-        result = _apply(one, model, given)
+        modified = _has_work(one, model, counted) and _apply(one, model, given).modified
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
         work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
@@ -105,18 +107,21 @@ def run_passes(
         )
         work.warnings.extend(getattr(one, "warnings", ()))
         name, seconds = type(one).__name__, time.perf_counter() - start
+        counts, counted = counted, count_operators(model) if modified else counted
         if logger.isEnabledFor(level):
-            counts, counted = counted, count_operators(model)
-            changed = _changed(counts, counted) if result.modified else "nothing changed"
+            changed = _changed(counts, counted) if modified else "nothing changed"
             logger.log(level, "%s: %.4f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
     clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    decisions = with_built_sequences(_final(work.decisions, model), model)
-    decisions = with_left_loops(decisions, model, options.strategy)
-    work.decisions = with_named_inputs(decisions, sources, options.promises.uniform)
+    work.decisions = _final(work.decisions, model)
+    if not _operators(counted).isdisjoint(("Loop", "Scan")):
+        work.decisions = with_built_sequences(work.decisions, model)
+        work.decisions = with_left_loops(work.decisions, model, options.strategy)
+    if any(decision.reasons for decision in work.decisions):
+        work.decisions = with_named_inputs(work.decisions, sources, options.promises.uniform)
     options.promises.write(model)
     target, required = options.target, tuple(options.require)
     work.warnings += version_warnings(model, target)
@@ -126,6 +131,29 @@ def run_passes(
         work.blocked += off_device(found)
     forget_paths(all_nodes(model))
     return work
+
+
+_ONLY_FOR: Mapping[type[ir.passes.InPlacePass], Collection[str]] = {
+    FoldBranchesPass: ("If",),
+    SimplifyBodiesPass: ("SequenceMap",),
+    ExpandSequenceMapPass: ("SequenceMap",),
+    EliminateSequencesPass: SEQUENCE_OPERATORS,
+    NearWeightsPass: ("If", "Loop", "Scan"),
+}
+"""Passes that change nothing in a model without any of some operators."""
+
+
+def _has_work(one: ir.passes.InPlacePass, model: ir.Model, counted: OperatorCounts) -> bool:
+    """Whether a model holds what a pass is for."""
+    if isinstance(one, InlineMapFunctionsPass):
+        return bool(model.functions)
+    operators = _ONLY_FOR.get(type(one))
+    return operators is None or not _operators(counted).isdisjoint(operators)
+
+
+def _operators(counted: OperatorCounts) -> set[str]:
+    """Return the operators of a model, of whatever domain."""
+    return {name.rpartition("::")[2] for name in counted.by_type}
 
 
 def _changed(before: OperatorCounts, after: OperatorCounts) -> str:
@@ -175,9 +203,9 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(OldFormsPass())
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
-    if keeps_numbers(options.row.kernels):
-        passes.append(GatheredRangesPass())
-        passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
+        if keeps_numbers(options.row.kernels):
+            passes.append(GatheredRangesPass())
+            passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
     if options.row.name == "portable":

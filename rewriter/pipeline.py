@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,8 @@ def rewrite(
         model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an
             ``onnx_graphsurgeon.Graph``, an ``ONNXProgram`` of ``torch.onnx.export`` or a function
             of onnxscript. It is never changed.
-        on_pass: Called with the name of each pass and the model after it.
+        on_pass: Called with the name of each pass and the model after it; the model is rewritten
+            once more for that, after it is known which maps no pass fails on.
         ceilings: The furthest form that a map may take, by its path in ``model``.
         verify: Compare the new model with ``model`` on drawn inputs, see `rewriter.validate`. A
             map that is written wrongly takes a safer form; the report says which and why.
@@ -125,13 +127,13 @@ def _run(
     on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
 ) -> Result[Taken]:
-    """Rewrite a copy of a model; who listens to the passes hears of one that fails."""
+    """Rewrite a copy of a model; who listens to the passes hears those of the final rewrite."""
     load_plugins()
 
-    def written(limits: Mapping[str, Ceiling]) -> Result[Taken]:
+    def written(limits: Mapping[str, Ceiling], heard: OnPass | None = None) -> Result[Taken]:
         def write(asked: Options) -> tuple[Taken, Report]:
             taken = take(model)
-            return taken, _written(taken, asked, on_pass, limits)
+            return taken, _written(taken, asked, heard, limits)
 
         taken, report = write(options)
         if options.row.rather_without_if:
@@ -140,15 +142,16 @@ def _run(
             taken, report = preferred or (taken, report)
         return Result(taken, report)
 
-    limits = ceilings or {}
-    return written(limits) if on_pass else without_faults(model, written, limits)
+    again = functools.partial(written, heard=on_pass) if on_pass else None
+    return without_faults(model, written, ceilings or {}, again)
 
 
 def _written(
     taken: Taken, options: Options, on_pass: OnPass | None, ceilings: Mapping[str, Ceiling]
 ) -> Report:
     model = taken.model
-    mark_ceilings(model, ceilings)
+    if ceilings:
+        mark_ceilings(model, ceilings)
     options.check_promises(model)
     before, spent, facts = count_operators(model), options.spent(model), model_facts(model)
     regions = regions_given(model)
@@ -169,7 +172,7 @@ def _written(
         spent=spent,
         strategy=options.strategy,
         warnings=(*_each_once(work.warnings), *checked),
-        placement=work.placement or place(model, options.row),
+        placement=work.placement or (place(model, options.row) if options.row.kernels else None),
         tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=work.assumptions),
         trials=None if given is None else Trials(_outcome(work), options, given, _try),
     )

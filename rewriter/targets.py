@@ -190,10 +190,25 @@ def _interface(
 def _nodes(
     model: ir.Model, row: Target, required: list[str], decisions: Sequence[Decision]
 ) -> list[Unreached]:
-    """List the nodes that are ruled out, those first of which it is known why they are there."""
+    """List the nodes that are ruled out; those with a known cause come first."""
+    ruled_out = list(_ruled_out(model, row, required))
+    if not ruled_out:
+        return []
     obstacles = Obstacles(model, row, decisions)
     explained: list[Unreached] = []
     others: list[Unreached] = []
+    for node, path, op_type, reason in ruled_out:
+        why, remedy = obstacles.explain(node, path, op_type)
+        told_why = f"{reason}; {why}" if why else reason
+        entry = Unreached(path, node.op_type, told_why, remedy, cause=why)
+        (explained if why else others).append(entry)
+    return [*explained, *others]
+
+
+def _ruled_out(
+    model: ir.Model, row: Target, required: list[str]
+) -> Iterator[tuple[ir.Node, str, str, str]]:
+    """Yield each node that is ruled out: its path, its operator (ONNX's own only), who does."""
     for node, path in node_paths(model).items():
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
@@ -206,11 +221,7 @@ def _nodes(
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"
-        why, remedy = obstacles.explain(node, path, op_type)
-        told_why = f"{reason}; {why}" if why else reason
-        entry = Unreached(path, node.op_type, told_why, remedy, cause=why)
-        (explained if why else others).append(entry)
-    return [*explained, *others]
+        yield node, path, op_type, reason
 
 
 def _holds_sequence(value_type: ir.TypeProtocol | None) -> bool:

@@ -68,7 +68,8 @@ def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision
     # A later map may read the types of the new values.
     written = splice(builder, site.node, pairs)
     typings.copy(written)
-    type_rows(site, written, typings)
+    if any(result.kind == "sequence" for result in site.results):
+        type_rows(site, written, typings)
     for original in site.originals:
         forget(original)
     return plan.decision

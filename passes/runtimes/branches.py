@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
 from passes.builder import Builder
 from passes.graphs import (
-    all_graphs,
     captured_values,
     is_default_domain,
     reads_of,
@@ -26,14 +25,15 @@ def has_constant_condition(node: ir.Node, types: Types) -> bool:
     return _constant_makers(node.inputs[0], types) is not None
 
 
-def newly_decided(model: ir.Model, others: Collection[ir.Node], types: Types) -> Iterator[ir.Node]:
-    """Yield the Ifs whose condition is a constant that one of some nodes makes."""
-    for graph in all_graphs(model):
-        for node in graph:
-            if node.op_type == "If" and is_default_domain(node) and node not in others:
-                makers = _constant_makers(node.inputs[0], types)
-                if makers is not None and not makers.isdisjoint(others):
-                    yield node
+def newly_decided(
+    ifs: Iterable[ir.Node], others: Collection[ir.Node], types: Types
+) -> Iterator[ir.Node]:
+    """Yield those of some Ifs whose condition is a constant that one of some other nodes makes."""
+    for node in ifs:
+        if is_default_domain(node) and node not in others:
+            makers = _constant_makers(node.inputs[0], types)
+            if makers is not None and not makers.isdisjoint(others):
+                yield node
 
 
 def branch_taken(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -51,7 +51,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
         others = nodes_by_others(model, self._authored)
-        decided = newly_decided(model, set(others), Types(model))
+        ifs = [node for node in all_nodes(model) if node.op_type == "If"]
+        decided = newly_decided(ifs, set(others), Types(model)) if ifs else ()
         pending = self._known([*others, *decided])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)

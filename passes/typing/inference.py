@@ -86,7 +86,7 @@ def correct_nodes(graph: ir.Graph, proto: onnx.GraphProto) -> None:
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto)
-        if is_whole(node):
+        if node.op_type == "Slice" and is_whole(node):
             pass_whole(node_proto)
         if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])

@@ -15,7 +15,7 @@ from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
 from rewriter.commands.scan import told_left, told_maps
 from rewriter.model_files.model_facts import bytes_text
-from rewriter.reporting.raised_text import raised_text
+from rewriter.raised_text import raised_text
 from rewriter.targets import TargetError
 
 __all__ = ["USAGE", "add_options", "execute"]

@@ -9,10 +9,12 @@ from passes.ceilings import Ceiling
 from passes.decisions import Code, Verdict
 from rewriter.reporting.report import Result
 
-__all__ = ["IN_WORDS", "Ceilings", "blame"]
+__all__ = ["IN_WORDS", "Ceilings", "Forms", "blame"]
 
 Ceilings = Mapping[str, Ceiling]
 """The furthest form that a map may take, by its path in the model as given."""
+Forms = Mapping[str, Sequence[Ceiling]]
+"""The safer forms of every map, the safest last."""
 
 IN_WORDS = {
     Ceiling.GUARDED: "guarded",
@@ -22,14 +24,15 @@ IN_WORDS = {
 
 
 def blame(
-    right: Callable[[Ceilings], Result[Any] | None],
-    forms: Mapping[str, Sequence[Ceiling]],
+    right: Callable[[Ceilings], Any | None],
+    forms: Forms,
     base: Ceilings,
 ) -> tuple[str, Ceiling] | None:
     """Find a map that is to blame, in log2 of the number of maps and a few tries.
 
     Args:
-        right: Rewrites with ceilings; None where what is looked for is still wrong.
+        right: Rewrites with ceilings; None where what is looked for is still wrong. A `Result`
+            where a form is `Ceiling.GUARDED`.
         forms: The safer forms of every map, the safest last.
         base: The ceilings so far, with which it is wrong.
 

@@ -5,28 +5,32 @@ from __future__ import annotations
 import dataclasses
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from passes.ceilings import Ceiling, safer_forms
+from passes.ceilings import safer_forms
 from passes.errors import ContradictionError, RewriteError
 from rewriter.errors import FaultWarning, InvalidResultError
 from rewriter.model_files.models import AnyModel, take
-from rewriter.proof.blaming import IN_WORDS, Ceilings, blame
+from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame
 from rewriter.reporting.report import Result
 
-__all__ = ["without_faults"]
+__all__ = ["with_safer_forms", "without_faults"]
 
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M")
+R = TypeVar("R")
 
 _ROUNDS = 4
 """So many maps are looked for; where more are to blame, all maps take their safest forms."""
 
 
 def without_faults(
-    before: AnyModel, write: Callable[[Ceilings], Result[M]], base: Ceilings
+    before: AnyModel,
+    write: Callable[[Ceilings], Result[M]],
+    base: Ceilings,
+    again: Callable[[Ceilings], Result[M]] | None = None,
 ) -> Result[M]:
     """Rewrite a model; a map that cannot be written takes the first safer form that can.
 
@@ -36,13 +40,40 @@ def without_faults(
         before: The model.
         write: Rewrites it, with ceilings.
         base: The ceilings that are asked for.
+        again: Rewrites it once more, with the ceilings that were found.
 
     Raises:
         RewriteError: The model cannot be rewritten as asked.
         Exception: What a pass failed with, where leaving out maps does not help.
     """
+    found = with_safer_forms(write, base, lambda: safer_forms(take(before).model))
+    result, ceilings, sentences = found
+    if again is not None:
+        result = again(ceilings)
+    known = result.report.warnings
+    report = dataclasses.replace(result.report, warnings=(*known, *sentences))
+    return dataclasses.replace(result, report=report) if sentences else result
+
+
+def with_safer_forms(
+    write: Callable[[Ceilings], R], base: Ceilings, forms: Callable[[], Forms]
+) -> tuple[R, Ceilings, list[str]]:
+    """Write a model; where that fails, with safer forms of as few maps as possible.
+
+    Args:
+        write: Writes it, with ceilings.
+        base: The ceilings that are asked for.
+        forms: Returns the safer forms of every map, the safest last; called where writing fails.
+
+    Returns:
+        What was written, with which ceilings, and what is said of them, which is a warning too.
+
+    Raises:
+        RewriteError: The model cannot be written as asked.
+        Exception: What a pass failed with, where leaving out maps does not help.
+    """
     try:
-        return write(base)
+        return write(base), base, []
     except (InvalidResultError, ContradictionError) as error:
         fault: Exception = error
     except RewriteError:
@@ -50,39 +81,35 @@ def without_faults(
     except Exception as error:
         fault = error
     logger.info("a pass failed", exc_info=fault)
-    found = _Search(write, fault).safer(before, base)
+    found = _Search(write, fault).safer(forms(), base)
     if found is None:
         raise fault
-    result, sentences = found
-    for sentence in sentences:
+    for sentence in found[2]:
         warnings.warn(sentence, FaultWarning, stacklevel=2)
-    known = result.report.warnings
-    report = dataclasses.replace(result.report, warnings=(*known, *sentences))
-    return dataclasses.replace(result, report=report)
+    return found
 
 
-class _Search:
+class _Search(Generic[R]):
     """Looks for the maps on which passes fail.
 
     Attributes:
         fault: What failed last.
     """
 
-    def __init__(self, write: Callable[[Ceilings], Result[Any]], fault: Exception) -> None:
+    def __init__(self, write: Callable[[Ceilings], R], fault: Exception) -> None:
         self._write = write
         self.fault = fault
 
-    def right(self, ceilings: Ceilings) -> Result[Any] | None:
-        """Rewrite with ceilings; None where that fails too."""
+    def right(self, ceilings: Ceilings) -> R | None:
+        """Write with ceilings; None where that fails too."""
         try:
             return self._write(ceilings)
         except Exception as error:
             self.fault = error
             return None
 
-    def safer(self, before: AnyModel, base: Ceilings) -> tuple[Result[Any], list[str]] | None:
-        """Return the rewrite in which as few maps as possible are left out, and what is said."""
-        forms = safer_forms(take(before).model)
+    def safer(self, forms: Forms, base: Ceilings) -> tuple[R, Ceilings, list[str]] | None:
+        """Leave out as few maps as possible; see `with_safer_forms`."""
         ceilings, sentences = dict(base), list[str]()
         for _ in range(_ROUNDS):
             found = blame(self.right, forms, ceilings)
@@ -96,15 +123,13 @@ class _Search:
             )
             result = self.right(ceilings)
             if result is not None:
-                return result, sentences
-        result = self.right({path: safer[-1] for path, safer in forms.items()})
-        if result is None:
-            return None
-        return result, [
-            f"the maps could not be rewritten ({_in_words(self.fault)}) and are as given {_ASK}"
-        ]
+                return result, ceilings, sentences
+        safest = {path: safer[-1] for path, safer in forms.items()}
+        result = self.right(safest)
+        told = f"the maps could not be rewritten ({_in_words(self.fault)}) and are as given {_ASK}"
+        return None if result is None else (result, safest, [told])
 
-    def _why(self, path: str, forms: Mapping[str, Sequence[Ceiling]], base: Ceilings) -> str:
+    def _why(self, path: str, forms: Forms, base: Ceilings) -> str:
         """Return what a pass fails with on one map while all others are left out."""
         others = {other: safer[-1] for other, safer in forms.items() if other != path}
         self.right({**base, **others})

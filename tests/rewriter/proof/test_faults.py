@@ -12,6 +12,8 @@ import pytest
 import rewriter
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output, Rule
+from passes.ceilings import Ceiling
+from passes.raising.raiser import Raiser
 from rewriter import pipeline
 from rewriter.errors import FaultWarning, InvalidResultError
 from tests.rewriter.cli_models import seqmap, write
@@ -120,10 +122,32 @@ def test_an_invalid_result_that_no_map_explains_is_an_error(
         rewriter.rewrite(parsed(LOOP))
 
 
-def test_who_listens_to_the_passes_hears_of_the_fault(give_rule: GiveRule) -> None:
+def test_who_listens_to_the_passes_hears_those_of_the_safer_rewrite(give_rule: GiveRule) -> None:
     give_rule(fails, "Softsign")
-    with pytest.raises(KeyError):
-        rewriter.rewrite(parsed(LOOP), on_pass=lambda name, model: None)
+    heard, alone = list[str](), list[str]()
+    with pytest.warns(FaultWarning):
+        result = rewriter.rewrite(parsed(LOOP), on_pass=lambda name, _: heard.append(name))
+    given = {"loop": Ceiling.AS_GIVEN}
+    rewriter.rewrite(parsed(LOOP), ceilings=given, on_pass=lambda name, _: alone.append(name))
+    assert heard == alone != []
+    assert [d.verdict.value for d in result.report.decisions] == ["kept"]
+    assert len(result.report.warnings) == 1
+
+
+def test_a_loop_that_cannot_be_raised_is_printed_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture
+) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("rows")
+
+    path = write(tmp_path / "in.onnx", LOOP)
+    assert seqmap("explain", path, "--raised") == 0
+    assert "Map" in capsys.readouterr().out
+    monkeypatch.setattr(Raiser, "_raise", fail)
+    assert seqmap("explain", path, "--raised") == 0
+    printed = capsys.readouterr()
+    assert "seqmap.Map" not in printed.out and "Loop" in printed.out
+    assert "loop could not be rewritten (KeyError: 'rows') and is as given" in printed.err
 
 
 def test_the_command_line_warns_and_writes(

@@ -6,12 +6,16 @@ import math
 from typing import Any
 
 import onnx.printer
+import onnx_ir as ir
 
+from passes.ceilings import clear_ceilings, mark_ceilings, safer_forms
 from passes.convert_opset import ConvertOpsetPass
 from passes.raising import RaiseLoopsPass
 from rewriter.model_files.models import AnyModel, take
 from rewriter.model_files.protos import all_graphs, to_proto
 from rewriter.options import Options
+from rewriter.proof.blaming import Ceilings, Forms
+from rewriter.proof.faults import with_safer_forms
 
 __all__ = ["raised_text"]
 
@@ -29,15 +33,27 @@ def raised_text(model: AnyModel, **asked: Any) -> tuple[str, dict[str, str]]:
         The text, without the numbers of large weights; and for each Loop and Scan that was
         raised its path and how it spells a map.
     """
-    options, taken = Options(**asked), take(model).model
-    options.check_promises(taken)
-    if options.opset is not None:
-        ConvertOpsetPass(options.opset)(taken)
-    raising = RaiseLoopsPass(options.promises)
-    raising(taken)
-    proto = to_proto(taken)
+    options = Options(**asked)
+
+    def raised(limits: Ceilings) -> tuple[ir.Model, dict[str, str]]:
+        taken = take(model).model
+        mark_ceilings(taken, limits)
+        options.check_promises(taken)
+        if options.opset is not None:
+            ConvertOpsetPass(options.opset)(taken)
+        raising = RaiseLoopsPass(options.promises)
+        raising(taken)
+        clear_ceilings(taken)
+        return taken, raising.raised
+
+    def forms() -> Forms:
+        return {path: safer[-1:] for path, safer in safer_forms(take(model).model).items()}
+
+    # A Loop on which the pass fails stays as it is, and a warning says so.
+    (new, spellings), _, _ = with_safer_forms(raised, {}, forms)
+    proto = to_proto(new)
     for graph in all_graphs(proto):
         shown = [t for t in graph.initializer if math.prod(t.dims) <= _LARGEST_PRINTED]
         del graph.initializer[:]
         graph.initializer.extend(shown)
-    return onnx.printer.to_text(proto), raising.raised
+    return onnx.printer.to_text(proto), spellings

@@ -23,7 +23,7 @@ from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
 from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
-from passes.raising.readings import Reading
+from passes.raising.readings import Reading, other_readings
 from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import write_parts
 from passes.raising.written import Written
@@ -35,7 +35,7 @@ from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.sequence_map import find_sequence_maps
-from passes.site import GuardCheck, MapSite, Original, Rest
+from passes.site import GuardCheck, Original, Rest
 from passes.splice import splice
 from passes.typing import Typings
 
@@ -175,7 +175,7 @@ class Raiser:
         """Put Maps into the place of a Loop, unless the model's opset lacks what they need."""
         site = reads[-1].site
         original = site.node.attributes["body"].as_graph()
-        others = {} if len(reads) > 1 else self._other_readings(site, original)
+        others = {} if len(reads) > 1 else other_readings(site, original, self._read_as)
         written = self._written(site.path)
         try:
             written.write_finals(reads[-1])
@@ -284,21 +284,6 @@ class Raiser:
         )
         draft.keep(builder.nodes)
         self.typings.copy(splice(builder, site.node, pairs))
-
-    def _other_readings(self, site: MapSite, original: ir.Graph) -> dict[GuardCheck, MapSite]:
-        """Read a Loop that cuts tensors as if they were equally long, or the slices were."""
-        found: dict[GuardCheck, MapSite] = {}
-        if all(node.op_type != "Slice" for node in walk_nodes(original)):
-            return found
-        for check in (GuardCheck.SIZES, GuardCheck.SLICES):
-            try:
-                read = self._read_as(site.node, site.graph, check)
-            except NotAMapError:
-                continue
-            other = read.site
-            if other.condition is not None and not read.earlier:
-                found[check] = other
-        return found
 
 
 _OF_RECURRENCES = frozenset(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
+from passes.graphs import walk_nodes
 from passes.maps.operator import DOMAIN
+from passes.reading.body import LoopReading
+from passes.reading.not_a_map import NotAMapError
 from passes.site import GuardCheck, MapSite
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "other_readings"]
 
 
 class Reading:
@@ -63,3 +66,28 @@ class Reading:
         beside = [] if condition is None else condition.builder.nodes
         nodes = [*self._site.body, *beside, self._keeper]
         return [node for node in nodes if node.graph in (None, self._site.body)]
+
+
+def other_readings(
+    site: MapSite,
+    original: ir.Graph,
+    read: Callable[[ir.Node, ir.Graph, GuardCheck | None], LoopReading],
+) -> dict[GuardCheck, MapSite]:
+    """Read a Loop that cuts tensors as if they were equally long, or the slices were.
+
+    Args:
+        site: The Loop as it was read.
+        original: Its body.
+        read: Reads a Loop of a graph as if a check held.
+    """
+    found: dict[GuardCheck, MapSite] = {}
+    if all(node.op_type != "Slice" for node in walk_nodes(original)):
+        return found
+    for check in (GuardCheck.SIZES, GuardCheck.SLICES):
+        try:
+            reading = read(site.node, site.graph, check)
+        except NotAMapError:
+            continue
+        if reading.site.condition is not None and not reading.earlier:
+            found[check] = reading.site
+    return found

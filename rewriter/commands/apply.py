@@ -14,7 +14,7 @@ from rewriter.apply.parts import Job, OutputFolder
 from rewriter.apply.results import columns_of
 from rewriter.apply.rows import open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
-from rewriter.commands import options
+from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.model_files import models
 
@@ -40,16 +40,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--workers",
-        type=options.count,
+        type=values.count,
         default=1,
         metavar="N",
         help="processes (local) or actors (ray), of one thread each; default: 1",
     )
     group.add_argument(
-        "--batch-size", type=options.count, default=256, metavar="N", help="samples in a run"
+        "--batch-size", type=values.count, default=256, metavar="N", help="samples in a run"
     )
     group.add_argument(
-        "--part-size", type=options.count, default=4096, metavar="N", help="samples in a part"
+        "--part-size", type=values.count, default=4096, metavar="N", help="samples in a part"
     )
     group.add_argument("--id", metavar="COLUMN", help="the column that names a sample")
     group.add_argument(

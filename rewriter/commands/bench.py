@@ -7,7 +7,7 @@ import dataclasses
 from pathlib import Path
 
 from rewriter import pipeline
-from rewriter.commands import options, reports
+from rewriter.commands import options, reports, values
 from rewriter.commands.console import Console
 from rewriter.model_files import files
 from rewriter.running import timing
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="1..4096, or 1,64, of samples; N=1,64 of dimension N",
     )
     group.add_argument(
-        "--repeats", type=options.count, default=30, metavar="N", help="most pairs; default: 30"
+        "--repeats", type=values.count, default=30, metavar="N", help="most pairs; default: 30"
     )
     group.add_argument(
         "--threads", type=int, default=1, metavar="N", help="default: 1; 0: all of them"

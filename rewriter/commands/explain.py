@@ -10,7 +10,7 @@ import dataclasses
 from typing import Any
 
 from rewriter import pipeline
-from rewriter.commands import options, reports
+from rewriter.commands import options, reports, values
 from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
 from rewriter.commands.scan import told_left, told_maps
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "models",
         metavar="IN",
         nargs="+",
-        type=options.model_path,
+        type=values.model_path,
         help="the model, .onnx or .onnxtxt, - for stdin; several are compared",
     )
     parser.set_defaults(tries=True)

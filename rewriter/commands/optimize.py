@@ -19,7 +19,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.names import make_names_unique
 from rewriter import pipeline
-from rewriter.commands import options, reports, scan, several, verifying
+from rewriter.commands import options, reports, scan, several, values, verifying
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.feeding.packed import declare_packed
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "models",
         metavar="IN",
         nargs="+",
-        type=options.model_path,
+        type=values.model_path,
         help="the model, .onnx or .onnxtxt, - for stdin; a folder",
     )
     options.add_model(group, "output", "OUT", "where it goes; may be IN; - for stdout")
@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
         "--verify",
-        type=options.count,
+        type=values.count,
         default=8,
         metavar="N",
         help="compare on N drawn inputs; default: 8",

@@ -1,4 +1,4 @@
-"""Options that several subcommands share, and how their values are read."""
+"""Options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from rewriter.backends import BACKENDS
+from rewriter.commands import values
 from rewriter.model_files import models
 from rewriter.model_files.files import decode
-from rewriter.options import LARGEST_DIM, STRATEGIES
-from rewriter.proof.budget import Budget, parse_budget
-from rewriter.target_table import ALIASES, REQUIREMENTS, TARGETS, find_target
+from rewriter.options import STRATEGIES
+from rewriter.target_table import REQUIREMENTS, TARGETS, find_target
 
 __all__ = [
     "add_backend_options",
@@ -28,8 +28,6 @@ __all__ = [
     "add_rewrite_options",
     "add_rules_option",
     "add_tolerance_options",
-    "count",
-    "model_path",
     "place",
     "read_model",
     "refuse_overwriting",
@@ -37,14 +35,12 @@ __all__ = [
     "rewrite_options",
 ]
 
-Dims = tuple[int | str | None, ...]
-
 
 def add_model(
     parser: argparse._ArgumentGroup | argparse.ArgumentParser, dest: str, metavar: str, text: str
 ) -> None:
     """Add a positional model file."""
-    parser.add_argument(dest, metavar=metavar, type=model_path, help=text)
+    parser.add_argument(dest, metavar=metavar, type=values.model_path, help=text)
 
 
 def rewrite_group(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -63,7 +59,7 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--target",
-        type=_target,
+        type=values.target,
         choices=tuple(TARGETS),
         default="onnxruntime",
         metavar="NAME",
@@ -80,7 +76,7 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         "--input-shape",
         action="append",
         default=[],
-        type=_input_shape,
+        type=values.input_shape,
         metavar="NAME=d,d",
         help="promise: shape of an input or its elements (? unknown)",
     )
@@ -108,7 +104,7 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         help="fail unless " + " or ".join(REQUIREMENTS),
     )
     group.add_argument(
-        "--opset", type=count, metavar="N", help="convert the model to opset N first"
+        "--opset", type=values.count, metavar="N", help="convert the model to opset N first"
     )
     add_rules_option(group)
 
@@ -119,17 +115,10 @@ def add_packed_option(group: argparse._ArgumentGroup) -> None:
         "--packed",
         action="append",
         default=[],
-        type=_packed,
+        type=values.packed,
         metavar="NAME=LENGTHS",
         help="promise: NAME holds all samples; input LENGTHS says how long",
     )
-
-
-def _packed(text: str) -> tuple[str, str]:
-    name, _, lengths = text.partition("=")
-    if not name or not lengths:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=LENGTHS, ids=lengths for example")
-    return name, lengths
 
 
 def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -165,7 +154,7 @@ def add_feed_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) 
         "--inputs", type=Path, metavar="FEEDS.npz", help="inputs to use instead of drawn ones"
     )
     parser.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="draws the inputs; default: 0"
+        "--seed", type=values.seed, default=0, metavar="N", help="draws the inputs; default: 0"
     )
 
 
@@ -173,7 +162,7 @@ def add_budget_option(parser: argparse._ArgumentGroup) -> None:
     """Add how much time and memory a verification may take."""
     parser.add_argument(
         "--verify-budget",
-        type=_budget,
+        type=values.budget,
         metavar="TIME,SIZE",
         help="skip inputs that take more; default: 60s and a quarter of the memory",
     )
@@ -184,7 +173,7 @@ def add_backend_options(parser: argparse._ArgumentGroup | argparse.ArgumentParse
     parser.add_argument(
         "--backend",
         choices=(*BACKENDS, *PROVIDERS),
-        type=_backend,
+        type=values.backend,
         metavar="NAME",
         help=f"{', '.join(BACKENDS)}; default: that of the target",
     )
@@ -205,22 +194,13 @@ def place(args: argparse.Namespace) -> tuple[str, str]:
     return args.backend or "onnxruntime", args.device or "cpu"
 
 
-def _target(text: str) -> str:
-    return ALIASES.get(text.lower(), text.lower())
-
-
-def _backend(text: str) -> str:
-    short = {"ort": "onnxruntime", "ov": "openvino", "trt": "tensorrt"}
-    return short.get(text.lower(), text.lower())
-
-
 def add_tolerance_options(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -> None:
     """Add the tolerances of a comparison."""
     parser.add_argument(
-        "--atol", type=_tolerance, metavar="X", help="absolute tolerance; default: by type"
+        "--atol", type=values.tolerance, metavar="X", help="absolute tolerance; default: by type"
     )
     parser.add_argument(
-        "--rtol", type=_tolerance, metavar="X", help="relative tolerance; default: by type"
+        "--rtol", type=values.tolerance, metavar="X", help="relative tolerance; default: by type"
     )
 
 
@@ -241,21 +221,6 @@ def _is_same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def count(text: str) -> int:
-    """Read a number of at least one."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def model_path(text: str) -> Path:
-    """Read the name of a model file."""
-    if not text:
-        raise argparse.ArgumentTypeError("the name of the file is empty")
-    return Path(text)
-
-
 def read_model(path: Path) -> ir.Model:
     """Read a model file, or standard input where the name is ``-``.
 
@@ -265,45 +230,3 @@ def read_model(path: Path) -> ir.Model:
     if path != Path("-"):
         return models.load(path)
     return models.from_message(decode(sys.stdin.buffer.read(), "standard input"), Path.cwd())
-
-
-def _budget(text: str) -> Budget:
-    try:
-        return parse_budget(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _seed(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is less than 0")
-    return number
-
-
-def _tolerance(text: str) -> float:
-    number = float(text)
-    if not number >= 0:
-        raise argparse.ArgumentTypeError(f"{text} is no tolerance, give a number from 0")
-    return number
-
-
-def _input_shape(text: str) -> tuple[str, Dims]:
-    name, equals, dims = text.rpartition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=d,d")
-    return name, tuple(_dim(dim.strip()) for dim in dims.split(",")) if dims else ()
-
-
-def _dim(text: str) -> int | str | None:
-    if text.isdecimal():
-        if int(text) > LARGEST_DIM:
-            raise argparse.ArgumentTypeError(f"dimension {text} is larger than {LARGEST_DIM}")
-        return int(text)
-    if text == "?":
-        return None
-    if not text.isidentifier():
-        raise argparse.ArgumentTypeError(
-            f"dimension {text!r} is neither a number, a name nor ? for unknown"
-        )
-    return text

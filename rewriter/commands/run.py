@@ -13,7 +13,7 @@ import numpy as np
 from passes.errors import RewriteError
 from rewriter import backends
 from rewriter.backends import BackendError, Session
-from rewriter.commands import options
+from rewriter.commands import options, values
 from rewriter.commands.console import Console
 from rewriter.feeding.feeds import FeedMaker, check_feeds, read_feeds
 from rewriter.model_files import files, weights
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="IN",
-        type=options.model_path,
+        type=values.model_path,
         nargs="?",
         help="the model, .onnx or .onnxtxt",
     )

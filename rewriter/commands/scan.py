@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rewriter.commands import many, options
+from rewriter.commands import many, options, values
 from rewriter.commands.console import Console
 from rewriter.reporting.headline import told_counts
 
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "models",
         metavar="DIR",
         nargs="+",
-        type=options.model_path,
+        type=values.model_path,
         help="folders, searched at any depth; files; or patterns such as '*.onnx'",
     )
     options.add_rewrite_options(options.rewrite_group(parser))
@@ -43,7 +43,7 @@ def add_jobs_option(parser: argparse._ArgumentGroup | argparse.ArgumentParser) -
     """Add how many models are worked on at the same time."""
     parser.add_argument(
         "--jobs",
-        type=options.count,
+        type=values.count,
         default=1,
         metavar="N",
         help="models at the same time; default: 1",

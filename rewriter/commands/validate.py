@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rewriter.commands import options, verifying
+from rewriter.commands import options, values, verifying
 from rewriter.commands.console import Console
 
 __all__ = ["USAGE", "add_options", "execute"]
@@ -18,7 +18,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     options.add_model(parser, "after", "B", "the model to check, e.g. what optimize wrote")
     group = parser.add_argument_group("verification")
     group.add_argument(
-        "--cases", type=options.count, default=8, metavar="N", help="inputs to draw; default: 8"
+        "--cases", type=values.count, default=8, metavar="N", help="inputs to draw; default: 8"
     )
     options.add_feed_options(group)
     options.add_tolerance_options(group)

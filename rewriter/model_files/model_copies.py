@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import onnx
 import onnx_ir as ir
@@ -13,6 +14,8 @@ from rewriter.model_files import protos, structure
 from rewriter.model_files.sequence_types import mend_sequences
 
 __all__ = ["clone", "share"]
+
+Tensor = ir.TensorProtocol | None
 
 
 def clone(model: ir.Model) -> ir.Model:
@@ -30,14 +33,8 @@ def clone(model: ir.Model) -> ir.Model:
             "reads what comes after it, sort the graph with model.graph.sort()"
         ) from error
     new.meta.update(model.meta)
-    for graph in all_graphs(new):
-        for value in {*graph.inputs, *graph.initializers.values()}:
-            _own_declaration(value)
-            value.const_value = _own_tensor(value.const_value)
-        for node in graph:
-            for value in node.outputs:
-                _own_declaration(value)
-                value.const_value = None  # a note of some earlier analysis, shared by clones
+    for value in _own_declarations(new, _own_tensor):
+        value.const_value = None  # a note of some earlier analysis, shared by clones
     mend_sequences(new)
     return new
 
@@ -50,17 +47,32 @@ def share(model: ir.Model) -> ir.Model:
     """
     new = model.clone()
     new.meta.update(model.meta)
-    for graph in all_graphs(new):
-        for value in {*graph.inputs, *graph.initializers.values()}:
-            _own_declaration(value)
-            value.const_value = _shared_tensor(value.const_value)
-        for node in graph:
-            for value in node.outputs:
-                _own_declaration(value)
+    _own_declarations(new, _shared_tensor)
     return new
 
 
-def _shared_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+def _own_declarations(model: ir.Model, own: Callable[[Tensor], Tensor]) -> list[ir.Value]:
+    """Give all values of a copy types of their own, and weights tensors of their own.
+
+    Args:
+        model: The copy.
+        own: Copies a tensor.
+
+    Returns:
+        The outputs of nodes.
+    """
+    outputs = []
+    for graph in all_graphs(model):
+        for value in {*graph.inputs, *graph.initializers.values()}:
+            _own_declaration(value)
+            value.const_value = own(value.const_value)
+        for value in (value for node in graph for value in node.outputs):
+            _own_declaration(value)
+            outputs.append(value)
+    return outputs
+
+
+def _shared_tensor(tensor: Tensor) -> Tensor:
     """Return a tensor of the same numbers with a name of its own."""
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         return ir.LazyTensor(lambda: tensor, tensor.dtype, tensor.shape, name=tensor.name)
@@ -74,7 +86,7 @@ def _own_declaration(value: ir.Value) -> None:
         value.shape = ir.Shape(None if isinstance(d, int) and d < 0 else d for d in value.shape)
 
 
-def _own_tensor(tensor: ir.TensorProtocol | None) -> ir.TensorProtocol | None:
+def _own_tensor(tensor: Tensor) -> Tensor:
     if isinstance(tensor, ir.serde.TensorProtoTensor):
         proto = onnx.TensorProto()
         proto.CopyFrom(tensor.raw)

@@ -14,6 +14,7 @@ __all__ = [
     "SCALARS",
     "feeds",
     "loop",
+    "loop_over_slices",
     "nested",
     "nested_feeds",
 ]
@@ -181,3 +182,44 @@ def nested_feeds(groups: int, length: int) -> Mapping[str, np.ndarray]:
         stacked = np.stack([f[name] for f in all_]) if all_ else np.zeros((0, *one.shape))
         made[f"{name}s"] = stacked.astype(one.dtype)
     return made
+
+
+def loop_over_slices(
+    inputs: str,
+    state: str,
+    begin: str,
+    body: str,
+    *,
+    constants: str = "",
+    result: str = "",
+    behind: str = "",
+) -> str:
+    """Return a graph whose Loop carries ``s`` beside the start of a slice ``e`` of ``x``.
+
+    Args:
+        inputs: The inputs of the graph.
+        state: The type of ``s``.
+        begin: What ``s`` begins with.
+        body: Computes ``s2``; ``size`` is the length of the slice.
+        constants: Nodes in front of the Loop.
+        result: The type of the result, where it is another.
+        behind: Computes the result ``r`` of the last value ``all``; without it they are the same.
+    """
+    return f"""g ({inputs}) => ({result or state} r) {{ {SCALARS}
+        {constants}
+        shape = Shape (lengths)
+        n = Gather <axis = 0> (shape, zero)
+        begin = {begin}
+        last, {"all" if behind else "r"} = Loop (n, t, zero, begin) <
+            body = step (int64 i, bool cond, int64 from, {state} s)
+            => (bool go, int64 to, {state} s2) {{
+            size = Gather <axis = 0> (lengths, i)
+            to = Add (from, size)
+            a = Unsqueeze (from, zero1)
+            o = Unsqueeze (to, zero1)
+            e = Slice (x, a, o, zero1, one1)
+            {body}
+            go = Identity (cond)
+        }}>
+        {behind}
+    }}"""

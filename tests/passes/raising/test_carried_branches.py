@@ -8,33 +8,22 @@ import numpy as np
 import pytest
 
 from tests.passes.loops import model, read, same
-from tests.passes.raising.carried import LENGTHS, SCALARS
+from tests.passes.raising.carried import LENGTHS, loop_over_slices
 
 INPUTS = "float[T,4] x, int64[N] lengths, float[M] score, float[4] first, float z"
 
 
 def loop(state: str, begin: str, body: str, result: str = "", behind: str = "") -> str:
-    """Return a graph whose Loop carries ``s`` beside the start of a slice."""
-    return f"""g ({INPUTS}) => ({result or state} r) {{ {SCALARS}
-        axes = Constant <value = int64[1] {{0}}> ()
-        two = Constant <value = int64 {{2}}> ()
-        shape = Shape (lengths)
-        n = Gather <axis = 0> (shape, zero)
-        begin = {begin}
-        last, all = Loop (n, t, zero, begin) <
-            body = step (int64 i, bool cond, int64 from, {state} s)
-            => (bool go, int64 to, {state} s2) {{
-            size = Gather <axis = 0> (lengths, i)
-            to = Add (from, size)
-            a = Unsqueeze (from, zero1)
-            o = Unsqueeze (to, zero1)
-            e = Slice (x, a, o, axes, one1)
-            many = Greater (size, two)
-            {body}
-            go = Identity (cond)
-        }}>
-        {behind or "r = Identity (all)"}
-    }}"""
+    """Return a graph whose Loop carries ``s``; ``many`` says whether the slice has many rows."""
+    return loop_over_slices(
+        INPUTS,
+        state,
+        begin,
+        f"many = Greater (size, two)\n            {body}",
+        constants="two = Constant <value = int64 {2}> ()",
+        result=result,
+        behind=behind or "r = Identity (all)",
+    )
 
 
 def taken(then: str, state: str, *, turned: bool = False) -> str:
@@ -64,15 +53,15 @@ CASES = {
     "rows_of_some": loop(
         "float[R,4]",
         "Slice (x, zero1, one1)",
-        taken(f"{MEAN}  q = Unsqueeze (m, axes)  v = Concat <axis = 0> (s, q)", "float[R,4]"),
+        taken(f"{MEAN}  q = Unsqueeze (m, zero1)  v = Concat <axis = 0> (s, q)", "float[R,4]"),
         "float[Q,4]",
     ),
 }
 LISTS = {
-    "all": "m = ReduceSum <keepdims = 0> (e, axes)  s2 = SequenceInsert (s, m)",
-    "in_front": "m = ReduceSum <keepdims = 0> (e, axes)  s2 = SequenceInsert (s, m, zero)",
+    "all": "m = ReduceSum <keepdims = 0> (e, zero1)  s2 = SequenceInsert (s, m)",
+    "in_front": "m = ReduceSum <keepdims = 0> (e, zero1)  s2 = SequenceInsert (s, m, zero)",
     "some": taken(
-        "m = ReduceSum <keepdims = 0> (e, axes)  v = SequenceInsert (s, m)", "seq(float[4])"
+        "m = ReduceSum <keepdims = 0> (e, zero1)  v = SequenceInsert (s, m)", "seq(float[4])"
     ),
     "means": taken(f"{MEAN}  v = SequenceInsert (s, m)", "seq(float[4])"),
 }

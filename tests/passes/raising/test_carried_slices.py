@@ -8,42 +8,31 @@ import numpy as np
 import pytest
 
 from tests.passes.loops import kept, model, read, same
-from tests.passes.raising.carried import LENGTHS, SCALARS
+from tests.passes.raising.carried import LENGTHS, loop_over_slices
 
 INPUTS = "float[T,3] x, int64[N] lengths, int64[N] k, int64[N] j, float[R,M,3] start"
 STATE = "float[R,M,3]"
 
 
+CONSTANTS = """minus1 = Constant <value = int64[1] {-1}> ()
+        none = Constant <value = int64[0] {}> ()
+        column = Constant <value = int64[2] {-1, 1}> ()
+        corner = Constant <value = int64[3] {-1, 1, 1}> ()
+        two = Constant <value = int64 {2}> ()
+        two1 = Constant <value = int64[1] {2}> ()
+        three1 = Constant <value = int64[1] {3}> ()
+        far = Constant <value = int64[1] {9223372036854775807}> ()
+        half = Constant <value = float {0.5}> ()"""
+
+
 def loop(body: str, state: str = STATE, begin: str = "Identity (start)") -> str:
-    """Return a graph whose Loop carries ``s`` and writes to it."""
-    return f"""g ({INPUTS}) => ({state} r) {{ {SCALARS}
-        minus1 = Constant <value = int64[1] {{-1}}> ()
-        none = Constant <value = int64[0] {{}}> ()
-        column = Constant <value = int64[2] {{-1, 1}}> ()
-        corner = Constant <value = int64[3] {{-1, 1, 1}}> ()
-        two = Constant <value = int64 {{2}}> ()
-        two1 = Constant <value = int64[1] {{2}}> ()
-        three1 = Constant <value = int64[1] {{3}}> ()
-        far = Constant <value = int64[1] {{9223372036854775807}}> ()
-        half = Constant <value = float {{0.5}}> ()
-        shape = Shape (lengths)
-        n = Gather <axis = 0> (shape, zero)
-        begin = {begin}
-        last, r = Loop (n, t, zero, begin) <
-            body = step (int64 i, bool cond, int64 from, {state} s)
-            => (bool go, int64 to, {state} s2) {{
-            size = Gather <axis = 0> (lengths, i)
-            to = Add (from, size)
-            a = Unsqueeze (from, zero1)
-            o = Unsqueeze (to, zero1)
-            e = Slice (x, a, o, zero1, one1)
-            size1 = Unsqueeze (size, zero1)
+    """Return a graph whose Loop carries ``s`` and writes to it; ``h`` is the shape of ``s``."""
+    beside = """size1 = Unsqueeze (size, zero1)
             i1 = Unsqueeze (i, zero1)
-            h = Shape (s)
-            {body}
-            go = Identity (cond)
-        }}>
-    }}"""
+            h = Shape (s)"""
+    return loop_over_slices(
+        INPUTS, state, begin, f"{beside}\n            {body}", constants=CONSTANTS
+    )
 
 
 def counted(axis: int, name: str = "all") -> str:

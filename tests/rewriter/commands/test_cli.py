@@ -208,11 +208,11 @@ class TestUsage:
         assert "exit status: 0 done" in " ".join(lines)
 
     def test_shapes_are_read(self) -> None:
-        from rewriter.commands.options import _input_shape
+        from rewriter.commands.values import input_shape
 
-        assert _input_shape("x=2,?,N") == ("x", (2, None, "N"))
-        assert _input_shape("a=b=3") == ("a=b", (3,))
-        assert _input_shape("scalar=") == ("scalar", ())
+        assert input_shape("x=2,?,N") == ("x", (2, None, "N"))
+        assert input_shape("a=b=3") == ("a=b", (3,))
+        assert input_shape("scalar=") == ("scalar", ())
 
 
 class TestBugs:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from passes.promises import Promises
     from passes.raising import GiveBackPass, RaiseLoopsPass
     from passes.runtimes import SidestepDefectsPass
-    from passes.select_branches import SelectBranchesPass
+    from passes.runtimes.select_branches import SelectBranchesPass
     from passes.simplify import SimplifyBodiesPass
     from passes.typing import TypeValuesPass
     from passes.unroll import UnrollSequenceMapPass
@@ -76,7 +76,7 @@ _MODULES = {
     "RaiseLoopsPass": "passes.raising",
     "Reason": "passes.decisions",
     "RewriteError": "passes.errors",
-    "SelectBranchesPass": "passes.select_branches",
+    "SelectBranchesPass": "passes.runtimes.select_branches",
     "SidestepDefectsPass": "passes.runtimes",
     "SimplifyBodiesPass": "passes.simplify",
     "TypeValuesPass": "passes.typing",

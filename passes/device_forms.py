@@ -12,7 +12,7 @@ from passes.batching.opening import open_functions
 from passes.builder import Builder
 from passes.graphs import all_graphs, is_default_domain
 from passes.names import make_names_unique
-from passes.plain_forms import FORMS
+from passes.runtimes.plain_forms import FORMS
 from passes.splice import splice_form
 from passes.typing import Typing, type_values
 

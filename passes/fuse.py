@@ -11,10 +11,10 @@ from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
 from passes.graphs import reads_of, walk_nodes
 from passes.inline import inline_loops, restore_functions
+from passes.maps.prepare import prepare
+from passes.maps.sequence_map import find_sequence_maps
 from passes.names import make_names_unique
-from passes.prepare import prepare
 from passes.reading.iterations import is_given, reads_new_nodes
-from passes.sequence_map import find_sequence_maps
 
 __all__ = ["FuseSequenceMapPass"]
 

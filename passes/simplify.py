@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
+from passes.batching.anywhere import runs_anywhere
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
@@ -16,11 +16,11 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.merge import merge_sequence_maps
+from passes.maps.merge import merge_sequence_maps
+from passes.maps.prepare import prepare
+from passes.maps.sequence_map import find_sequence_maps
 from passes.names import make_names_unique
 from passes.node_copies import forget_dims, rank_alone
-from passes.prepare import prepare
-from passes.sequence_map import find_sequence_maps
 from passes.splice import remove_dead
 from passes.typing import Typing, type_values
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 import onnx_ir as ir
 
 from passes.ceilings import ceiling_of
-from passes.copies import Copies, settle
 from passes.decisions import Decision
 from passes.drafts import drafting
 from passes.graphs import (
@@ -19,12 +18,13 @@ from passes.graphs import (
     with_subgraphs,
 )
 from passes.inline import functions_holding, inline_functions
+from passes.loops.copies import Copies, settle
 from passes.loops.unrolled import copy_iterations
+from passes.maps.prepare import prepare
+from passes.maps.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.names import make_names_unique
-from passes.prepare import prepare
 from passes.promises import Promises
 from passes.reading.iterations import is_given
-from passes.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.sequences.known import MAKERS, maker
 from passes.sequences.unrolled import copy_samples
 from passes.typing import Typing, type_values

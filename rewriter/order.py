@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.ceilings import clear_ceilings
-from passes.convert_opset import ConvertOpsetPass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device_forms import DeviceFormsPass
 from passes.eliminate import EliminateSequencesPass
@@ -23,11 +22,12 @@ from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.host_numbers import HostNumbersPass
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
-from passes.old_forms import OldFormsPass
 from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
+from passes.runtimes.convert_opset import ConvertOpsetPass
+from passes.runtimes.old_forms import OldFormsPass
+from passes.runtimes.select_branches import SelectBranchesPass
 from passes.runtimes.table import DEFECTS
-from passes.select_branches import SelectBranchesPass
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.simplify import SimplifyBodiesPass
 from passes.splice import drop_initializers, unread_initializers

@@ -9,8 +9,8 @@ import onnx.printer
 import onnx_ir as ir
 
 from passes.ceilings import clear_ceilings, mark_ceilings, safer_forms
-from passes.convert_opset import ConvertOpsetPass
 from passes.raising import RaiseLoopsPass
+from passes.runtimes.convert_opset import ConvertOpsetPass
 from rewriter.model_files.models import AnyModel, take
 from rewriter.model_files.protos import all_graphs, to_proto
 from rewriter.options import Options

@@ -13,10 +13,10 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.partition import partitioned
 from passes.batching.packed.some_samples import as_packed
+from passes.batching.picking import can_pick, pick
 from passes.builder import Builder
 from passes.decisions import Code, Decline
 from passes.graphs import walk_nodes
-from passes.picking import can_pick, pick
 
 __all__ = ["branch"]
 

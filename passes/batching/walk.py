@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
 from passes.batching import table
+from passes.batching.anywhere import runs_anywhere
 from passes.batching.body_state import BodyState, WalkOptions
 from passes.batching.causes import Causes, Demotions, Inherited
 from passes.batching.context import Context, Operand, Output

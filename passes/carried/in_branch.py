@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
+from passes.batching.anywhere import runs_anywhere
 from passes.builder import Builder
 from passes.carried.pattern import added
 from passes.carried.selections import Selection

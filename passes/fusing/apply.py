@@ -25,9 +25,9 @@ from passes.loops.forms import Form
 from passes.loops.write_if import Branch, no_samples, write_if
 from passes.maps.element_source import ElementSource
 from passes.maps.operator import is_map
+from passes.maps.prepare import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
 from passes.opsets import find_misfit, to_opset_form
-from passes.prepare import move_initializers, read_moved
 from passes.raising.originals import forget
 from passes.raising.results import type_rows
 from passes.site import MapResult, MapSite

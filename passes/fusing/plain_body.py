@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
+from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code, Reason
 from passes.fusing.cost import USUAL, cost_of_body
 from passes.fusing.flatten import flattened

@@ -44,8 +44,9 @@ def plan_decision(
         "it rounds differently when batched; --exact keeps it per-sample"
         for node in walk.flips
     ]
-    note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
-    notes += [] if note is None else [note]
+    if any(batched.is_flat for batched in walk.env.values()):
+        note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
+        notes += [] if note is None else [note]
     assumptions = [
         f"{site.path}: all elements of '{sequence.name}' have one shape (promised)"
         for sequence in facts.sequences_of_open_shape(site, is_promised=True)

@@ -19,15 +19,15 @@ from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.plan_decision import joined_decision
 from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
+from passes.maps.merge import find_readers, merge_sites
 from passes.maps.operator import DOMAIN, is_map
+from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
-from passes.merge import find_readers, merge_sites
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser
 from passes.reading.iterations import is_given
 from passes.reading.types import type_body
-from passes.sequence_map import read_sequence_map
 from passes.site import MapSite, Original, Rest
 
 __all__ = ["Turn"]

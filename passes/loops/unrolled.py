@@ -8,12 +8,12 @@ import onnx_ir as ir
 
 from passes.batching.table import may_draw
 from passes.builder import Builder
-from passes.copies import Copies, weight_of
 from passes.folding import Folder
 from passes.graphs import default_opset
+from passes.loops.copies import Copies, weight_of
+from passes.maps.prepare import move_initializers
 from passes.node_copies import copy_body
 from passes.opsets import to_opset_form
-from passes.prepare import move_initializers
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
 from passes.reading.iterations import Collected, Iteration, read_iteration

@@ -20,6 +20,7 @@ from passes.graphs import (
     walk_nodes,
 )
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
+from passes.maps.sequence_map import find_sequence_maps
 from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
@@ -34,7 +35,6 @@ from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
-from passes.sequence_map import find_sequence_maps
 from passes.site import GuardCheck, Original, Rest
 from passes.splice import splice
 from passes.typing import Typings

@@ -10,11 +10,11 @@ from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.errors import RewriteError
 from passes.graphs import PATH_KEY, paths_below, record_paths, subgraphs
+from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import write_map
 from passes.node_copies import copy_graph
 from passes.raising.originals import replace_by_map
 from passes.raising.results import type_results
-from passes.sequence_map import read_sequence_map
 from passes.site import MapSite, Original
 from passes.typing import Typings
 
@@ -28,7 +28,7 @@ def raise_sequence_map(
 
     One whose sequences may differ in length stays: that is said of SequenceMaps only. So does one
     in whose body graphs stand, what is done inside of it is done before; and one whose body has
-    initializers, which `passes.prepare` moves outside.
+    initializers, which `passes.maps.prepare` moves outside.
 
     Args:
         node: The SequenceMap.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
+from passes.batching.anywhere import runs_anywhere
 from passes.builder import ORIGIN_KEY, Builder
 from passes.decisions import Code
 from passes.graphs import walk_nodes

@@ -6,12 +6,12 @@ import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
 from passes.graphs import captured_values, is_default_domain, subgraphs
+from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
 from passes.reading.facts import Kind, LoopFacts, State, skip_identities, why_carried
 from passes.reading.iterations import Collected
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.reading.stages import CarriedResult, Stage
-from passes.sequence_map import results_of
 from passes.site import MapResult
 from passes.typing.value_types import Typing
 

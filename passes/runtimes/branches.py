@@ -13,8 +13,8 @@ from passes.graphs import (
     reads_of,
     subgraphs,
 )
+from passes.maps.prepare import move_initializers
 from passes.node_copies import copy_body
-from passes.prepare import move_initializers
 from passes.runtimes.types import Types
 
 __all__ = ["branch_taken", "has_constant_condition", "newly_decided"]

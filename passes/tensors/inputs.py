@@ -11,10 +11,10 @@ from passes.builder import Builder
 from passes.flat_views import LEAST_OPSET, FlatView, write_view
 from passes.graphs import all_graphs, default_opset, is_default_domain
 from passes.loops.escape import SPLITTABLE
+from passes.maps.sequence_map import is_sequence_map
 from passes.names import make_names_unique
 from passes.opsets import CARRIES_SEQUENCES, to_opset_form
 from passes.promises import Promises
-from passes.sequence_map import is_sequence_map
 from passes.splice import splice_form
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 

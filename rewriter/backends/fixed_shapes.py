@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from passes.fix_shapes import FixShapesPass
+from passes.runtimes.fix_shapes import FixShapesPass
 from rewriter.model_files.protos import from_proto, to_proto
 
 __all__ = ["with_fixed_shapes"]

@@ -10,7 +10,7 @@ import onnx
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.graphs import all_graphs
-from passes.sequence_map import find_sequence_maps
+from passes.maps.sequence_map import find_sequence_maps
 from passes.tensors.io import TensorIo
 from rewriter.backends import BackendError, Session, open_session
 from rewriter.backends.list_sessions import ListSession

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.builder import ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graphs import default_opset, subgraphs
-from passes.select_branches import hindrance
+from passes.runtimes.select_branches import hindrance
 from passes.site import GuardCheck
 from passes.typing import type_values
 from rewriter.target_table import TARGETS, Target

@@ -8,8 +8,8 @@ import onnx_ir as ir
 from passes.builder import Builder
 from passes.fuse_options import FuseOptions
 from passes.fusing.fusion_facts import FusionFacts
+from passes.maps.sequence_map import find_sequence_maps, read_sequence_map
 from passes.reading.types import type_body
-from passes.sequence_map import find_sequence_maps, read_sequence_map
 from passes.site import GuardCheck
 from passes.typing import type_both_ways
 

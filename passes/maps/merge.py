@@ -14,9 +14,9 @@ from passes.graphs import captured_values, subgraphs
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.operator import is_map
+from passes.maps.sequence_map import find_sequence_maps, is_sequence_map
 from passes.maps.sequence_source import SequenceSource
 from passes.node_copies import copy_nodes
-from passes.sequence_map import find_sequence_maps, is_sequence_map
 from passes.site import MapResult, MapSite
 from passes.splice import remove_dead
 

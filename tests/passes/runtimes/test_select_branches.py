@@ -12,7 +12,7 @@ import pytest
 
 import rewriter
 from passes.graphs import all_graphs
-from passes.select_branches import SelectBranchesPass
+from passes.runtimes.select_branches import SelectBranchesPass
 from rewriter.backends import run
 from rewriter.proof.compare import compare
 

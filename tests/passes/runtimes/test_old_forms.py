@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graphs import all_graphs, constant_value
-from passes.old_forms import OldFormsPass
+from passes.runtimes.old_forms import OldFormsPass
 from rewriter.backends import run
 from rewriter.model_files.checking import check
 from rewriter.proof.validation import validate

@@ -9,8 +9,8 @@ import onnx_ir as ir
 from passes.batching.opening import open_functions
 from passes.graphs import subgraphs, walk_nodes
 from passes.inline import InlineMapFunctionsPass
+from passes.maps.sequence_map import is_sequence_map
 from passes.names import make_names_unique
-from passes.sequence_map import is_sequence_map
 
 __all__ = ["move_initializers", "prepare", "read_moved"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.anywhere import runs_anywhere
+from passes.batching.anywhere import runs_anywhere
+from passes.batching.picking import can_pick, pick
 from passes.batching.table import may_draw
 from passes.builder import Builder
 from passes.carried.masks import neutral_of
@@ -18,11 +19,10 @@ from passes.graphs import (
     with_subgraphs,
 )
 from passes.inline import functions_holding, inline_functions
+from passes.maps.prepare import move_initializers
 from passes.names import make_names_unique
 from passes.node_copies import copy_body
 from passes.opsets import to_opset_form
-from passes.picking import can_pick, pick
-from passes.prepare import move_initializers
 from passes.splice import splice
 from passes.typing import Typing, type_values
 

@@ -9,10 +9,10 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.convert_opset import ConvertOpsetPass
 from passes.errors import RewriteError
 from passes.graphs import all_nodes
 from passes.opsets import find_misfit
+from passes.runtimes.convert_opset import ConvertOpsetPass
 from tests.passes.batching.harness import Array, run_model
 
 NODES = {

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_ir.passes import common as tidying
 
 from passes.graphs import is_default_domain
-from passes.old_forms import OldFormsPass
+from passes.runtimes.old_forms import OldFormsPass
 
 __all__ = ["FixShapesPass"]
 
@@ -24,7 +24,7 @@ class FixShapesPass(ir.passes.InPlacePass):
 
     1. The inputs take the shapes; what the model declares of other values is forgotten.
     2. What follows from the shapes is a constant, an If that they decide is its branch.
-    3. Operators take the forms of `passes.old_forms.OldFormsPass`.
+    3. Operators take the forms of `passes.runtimes.old_forms.OldFormsPass`.
 
     Attributes:
         shapes: The shape of every input that is no initializer.

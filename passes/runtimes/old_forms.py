@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.batching.opening import open_functions
 from passes.graphs import all_graphs, default_opset, is_default_domain, walk_nodes
 from passes.names import make_names_unique
-from passes.plain_forms import FORMS
+from passes.runtimes.plain_forms import FORMS
 from passes.splice import splice_form
 from passes.typing import type_values
 
@@ -27,7 +27,7 @@ class OldFormsPass(ir.passes.InPlacePass):
 
     1. A function of the model is opened, and an operator that came after opset 17, or is rare,
        and is defined as a function.
-    2. Operators of `passes.plain_forms.FORMS` take the forms that stand there.
+    2. Operators of `passes.runtimes.plain_forms.FORMS` take the forms that stand there.
     3. Opsets of domains that no node uses are not imported.
     """
 

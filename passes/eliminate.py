@@ -45,8 +45,8 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
        never changes is read from outside.
     4. What then makes a sequence that nothing reads is removed.
 
-    Sequences that are inputs or outputs of the model, and all others of which too little is
-    known, stay.
+    Sequences that are inputs or outputs of the model, and all others that too little
+    is known of, stay.
 
     Attributes:
         warnings: What it costs that no sequence may be left.

@@ -78,7 +78,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
         return ir.passes.PassResult(model, modified)
 
     def _fuse_in_functions(self, model: ir.Model) -> tuple[bool, list[Decision]]:
-        """Inline the functions of which a Loop is fused; say why the Loops of the others stay."""
+        """Inline the functions in which a Loop is fused; say why the Loops of the others stay."""
         modified, left = inline_loops(model, self._fuse_loops)
         return modified, [decision for decision in self.decisions if decision.path in left]
 

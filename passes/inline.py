@@ -86,7 +86,7 @@ _NAME_KEY = "seqmap.loop"
 
 
 def inline_loops(model: ir.Model, fuse: Callable[[ir.Model], object]) -> tuple[bool, set[str]]:
-    """Inline the functions of which a Loop or Scan is fused, and those that call them.
+    """Inline the functions in which a Loop or Scan is fused, and those that call them.
 
     A function knows neither its types nor who calls it, so that its Loops are read where it is
     called. Which of them are maps is tried on a copy of the model; all other functions stay.

@@ -115,7 +115,7 @@ def to_opset_form(nodes: Iterable[ir.Node], opset: int) -> None:
 
     Args:
         nodes: Nodes with at least the form of opset 13. A second input that became an attribute
-            must be a constant; a node of which it is none stays as it is.
+            must be a constant; other nodes stay as they are.
         opset: Version of ONNX's operators.
     """
     if opset >= 13:

@@ -1,4 +1,4 @@
-"""What the caller vouches for, and its place in the model's metadata."""
+"""What the caller promises, and its place in the model's metadata."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Options:
 
     @functools.cached_property
     def promises(self) -> Promises:
-        """What the caller vouches for."""
+        """What the caller promises."""
         shapes = {
             name: tuple(dim if isinstance(dim, int) else None for dim in dims)
             for name, dims in (self.input_shapes or {}).items()

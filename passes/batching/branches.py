@@ -21,7 +21,7 @@ from passes.graphs import walk_nodes
 __all__ = ["branch"]
 
 _HEAVY = frozenset({"attention", "convolution", "matrix product", "recurrent"})
-"""Families of operators of which no sample should compute what it does not take."""
+"""Operators too expensive to compute for samples that do not take the branch."""
 
 
 def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -68,7 +68,7 @@ def _cuts_forwards(node: ir.Node) -> bool:
 
 
 def _divides_by_constant(node: ir.Node) -> bool:
-    """Whether the divisor is a constant of which no number can fail (the least one by -1 can)."""
+    """Whether the divisor is a constant whose numbers cannot fail (the least one by -1 can)."""
     divisor = constant_value(node.inputs[1])
     return node.op_type != "Pow" and divisor is not None and bool((divisor > 0).all())
 

@@ -65,7 +65,7 @@ class _Opener:
     """Opens calls in one model.
 
     Attributes:
-        opened: The functions of which calls were opened.
+        opened: The functions whose calls were opened.
     """
 
     def __init__(self, model: ir.Model, stays: Callable[[ir.Node], bool] | None = None) -> None:

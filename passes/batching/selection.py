@@ -1,4 +1,4 @@
-"""Operators of which every sample yields as many rows as its values ask for: packed samples."""
+"""Operators whose number of rows depends on the values of a sample: packed samples."""
 
 from __future__ import annotations
 

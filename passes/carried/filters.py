@@ -171,7 +171,7 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
 
 
 def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:
-    """Return nodes of which the last yields no rows, or nothing if their shape is not known.
+    """Return nodes, the last of which yields no rows; none if their shape is not known.
 
     They are like those that the tensor, or the sequence, starts with.
     """

@@ -48,7 +48,7 @@ def running(
 
 
 def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:
-    """Record the total behind the last iteration, for operators of which there is no reduction.
+    """Record the total behind the last iteration, for operators without a reduction.
 
     The arguments and the error are those of `running`.
     """

@@ -1,4 +1,4 @@
-"""Writes to rows and slices of a carried tensor, in a form of which all iterations can be joined.
+"""Writes to rows and slices of a carried tensor, in a form that joins all iterations.
 
 PyTorch writes ``s[i, :n] = v`` as a ScatterND of a grid of places ``[1, n, 2]``, which differs in
 length from iteration to iteration along its second axis. As a list of places ``[n, 2]`` and of

@@ -48,7 +48,7 @@ def before_it_is_spoilt(
 
     Args:
         builder: Writes the graph.
-        rows: The values of all iterations, of which the best one is kept.
+        rows: The values of all iterations; the best one is kept.
         initial: What they are compared with first.
         worst: The value than which none is worse.
     """

@@ -100,7 +100,7 @@ class FusionFacts:
         return checked_types(site, self.typings, self.model, relied or {}, rows=rows)
 
     def is_possible(self, site: MapSite, relied: Relied) -> bool:
-        """Whether the body of a map takes elements of which something is supposed."""
+        """Whether something is supposed of the elements that the body of a map takes."""
         return is_possible(site, self.typings, self.model, relied)
 
 

@@ -191,7 +191,7 @@ def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> M
 
 
 def _counted(source: ElementSource, by: ElementSource) -> ElementSource:
-    """Return a source of which the number of samples is asked of another: its own may be gone."""
+    """Return a source that asks another for the number of samples: its own may be gone."""
     if not isinstance(source, IndexSource):
         return source
     return IndexSource(lambda builder: by.count(builder, None), source.known, by.counted)

@@ -73,7 +73,7 @@ class Cut:
                 self.tensors[node] = choice.tensor
 
     def unproven(self, reads: Reads) -> list[tuple[ir.Value, ir.Value]]:
-        """Return the pairs of tensors of which nothing proves that they are equally long."""
+        """Return the pairs of tensors that are not proven to be equally long."""
         first, *others = dict.fromkeys(self.tensors.values())
         size = size_along(reads.evaluator, first, 0)
         sizes = [(other, size_along(reads.evaluator, other, 0)) for other in others]

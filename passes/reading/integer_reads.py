@@ -209,7 +209,7 @@ def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
-    """Return a tensor of the same size along an axis, of which others may have been cut."""
+    """Return a tensor of the same size along an axis; its other axes may have been cut."""
     while (node := tensor.producer()) is not None and is_default_domain(node):
         if node.op_type not in ("Slice", "Identity") or node.inputs[0] is None:
             break

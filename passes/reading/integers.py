@@ -55,7 +55,7 @@ class Length:
 
 @dataclasses.dataclass(frozen=True)
 class Scalar:
-    """A tensor of one integer of which nothing more is known."""
+    """A tensor of one unknown integer."""
 
     value: ir.Value
 

@@ -93,7 +93,7 @@ def is_possible(
     model: ir.Model,
     relied: Mapping[ir.Value, tuple[int | str | None, ...]],
 ) -> bool:
-    """Whether a body takes elements of which something is supposed.
+    """Whether something is supposed of the elements that a body takes.
 
     It does unless inference, which takes the body otherwise, finds an error in it then: a matrix
     has no place where three scales are given to Resize. See `checked_types` for the arguments.

@@ -21,7 +21,7 @@ GROWS_KEY = "seqmap.grows"
 def carry_joined(
     node: ir.Node, body: ir.Graph, append: Append, typing: Typing, known: KnownSequences
 ) -> bool:
-    """Carry a tensor in the place of a sequence of which only the concatenation is read.
+    """Carry a tensor in the place of a sequence if only its concatenation is read.
 
     Each iteration copies the tensor, so this takes quadratic time: it is for consumers that
     accept no sequence at all. The sequence must begin with an element, or all dimensions but the

@@ -52,7 +52,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
         """Set up the pass.
 
         Args:
-            promises: What the caller vouches for.
+            promises: What the caller promises.
         """
         super().__init__()
         self._promises = promises or Promises()

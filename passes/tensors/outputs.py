@@ -46,7 +46,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
 
     A sequence that SplitToSequence cuts off a tensor in that form is that tensor. Any other is
     concatenated; where the passes that follow leave the ConcatFromSequence, `FinishTensorIoPass`
-    gives it a branch for no elements, of which it would be an error.
+    gives it a branch for no elements, where it would be an error.
 
     Maps show more of their results once they are fused: the pass runs before that for what is
     proven from the start, so that maps yield tensors at once, and after it for the others.
@@ -66,7 +66,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         """Set up the pass.
 
         Args:
-            promises: What the caller vouches for.
+            promises: What the caller promises.
             is_first: The pass runs again when the maps are rewritten: refuse nothing, and pack
                 only what would have to be inserted into a sequence element by element.
             first: The pass that ran first; what it knew of the outputs still holds.
@@ -153,7 +153,7 @@ def _equal_dims(sequence: ir.Value, typings: Typings) -> Dims | None:
 
 
 def _better(one: Dims | None, other: Dims | None) -> Dims | None:
-    """Return the dimensions of which more is known."""
+    """Return the dimensions that are known better."""
     if one is None or other is None:
         return other if one is None else one
     return other if other.count(None) < one.count(None) else one

@@ -1,4 +1,4 @@
-"""Shapes of tensors that a Loop carries, of which ONNX's inference keeps none.
+"""Shapes of tensors that a Loop carries; ONNX's inference keeps none of them.
 
 Each state is taken to have, in every iteration, the shape that it begins with, and inference is
 done again. That holds if what the body hands on has that shape too: if it did not, there would be
@@ -90,7 +90,7 @@ def keep_carried_shapes(
 
 
 def _begun(states: _States, known: _Known) -> _Known:
-    """Return what states begin with of which nothing is taken for known yet."""
+    """Return the initial shapes of loop states for which no shape is assumed yet."""
     return {
         place: state.first
         for place, state in states.items()

@@ -50,7 +50,7 @@ def type_values(
         model: Any model; only names change.
         proven: Erase the dimensions of sequences and of all that was derived from them.
         ranks: Keep their ranks even so; a rank that is only declared may be false too.
-        promises: Shapes of inputs that the caller vouches for.
+        promises: Shapes of inputs that the caller promises.
 
     Returns:
         The table. A value that inference could not type has what the model declares.

@@ -61,7 +61,7 @@ class Backend:
         devices: What its ``device`` may be.
         missing: Gives the reason why it cannot be used here, empty where it can.
         open: Makes a model ready to run, given the folder of its weights and a device.
-        packages: The distributions of which one holds the runtime.
+        packages: The distributions, one of which holds the runtime.
     """
 
     name: str
@@ -148,7 +148,7 @@ def open_session(
         device: One of its devices.
         threads: Threads of one run, where the backend can be told (onnxruntime); None lets it
             choose.
-        whole: Refuse a model of which the device leaves a part to the host, where the backend can
+        whole: Refuse a model if the device leaves a part of it to the host, where the backend can
             be told (onnxruntime).
 
     Raises:

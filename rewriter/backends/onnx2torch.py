@@ -55,7 +55,7 @@ _PLACES = {
 
 
 def _refuse_resize(model: onnx.ModelProto) -> None:
-    """Refuse a Resize of which onnx2torch makes something else than its attributes say."""
+    """Refuse a Resize that onnx2torch computes otherwise than its attributes say."""
     for node in model.graph.node:
         if node.op_type != "Resize":
             continue

@@ -58,7 +58,7 @@ def open_session(
         folder: Where its external weights lie.
         device: ``cpu``, ``cuda``, ... or the name of an execution provider.
         threads: Threads of one run; None lets onnxruntime choose.
-        whole: Refuse a model of which another provider would run a part.
+        whole: Refuse a model if another provider would run a part of it.
 
     Raises:
         BackendError: onnxruntime refuses the model, or does not run it on that device.
@@ -87,7 +87,7 @@ class OnnxruntimeSession:
             model: The model.
             folder: Where its external weights lie.
             device: As for `open_session`.
-            whole: Refuse a model of which another provider would run a part.
+            whole: Refuse a model if another provider would run a part of it.
             threads: As for `open_session`.
         """
         self._source = (model.SerializeToString(), folder, device)

@@ -37,7 +37,7 @@ def open_ordered(
         runtime: The name of the runtime, for messages.
         make: Makes a function from the inputs that are no initializers to the outputs.
         needs: What the runtime has to know of every input.
-        never: Operators of which the runtime may give other results than it should.
+        never: Operators for which the runtime may give wrong results.
 
     Raises:
         BackendError: An input or output is no tensor, the runtime takes no notice of an
@@ -49,7 +49,7 @@ def open_ordered(
 
 
 class OrderedSession:
-    """A model of which a runtime makes a function, for what it has to know of the inputs.
+    """Session for runtimes that compile a model to a positional function, once per input shape.
 
     A model is taken at once where it says enough itself, otherwise when inputs tell the rest.
     What the runtime refuses as it is, or fails on, is made anew for the shapes of the inputs.
@@ -70,7 +70,7 @@ class OrderedSession:
             runtime: The name of the runtime, for messages.
             make: Makes a function from the inputs that are no initializers to the outputs.
             needs: What the runtime has to know of every input.
-            never: Operators of which the runtime may give other results than it should.
+            never: Operators for which the runtime may give wrong results.
 
         Raises:
             BackendError: The runtime refuses the model, whatever the shapes of its inputs.

@@ -60,7 +60,7 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
 
     Args:
         model: The model.
-        promises: What the caller vouches for; None reads the promises the model carries.
+        promises: What the caller promises; None reads the promises the model carries.
 
     Raises:
         RewriteError: An input has a type that feeds cannot express, such as a map.

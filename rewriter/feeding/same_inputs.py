@@ -13,7 +13,7 @@ __all__ = ["check_same_inputs"]
 
 
 def check_same_inputs(before: Any, after: Any) -> None:
-    """Refuse two models of which one takes what the other does not.
+    """Refuse two models if one takes an input that the other does not.
 
     Raises:
         RewriteError: Their inputs differ in name or type.

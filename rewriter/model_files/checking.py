@@ -57,7 +57,7 @@ def check(model: onnx.ModelProto | ir.Model | str | os.PathLike[str]) -> None:
 
 
 def require_valid(model: onnx.ModelProto | ir.Model) -> None:
-    """Refuse a model of which the trouble that it makes is its own.
+    """Raise ModelError if the input model, not the rewrite, is to blame.
 
     Raises:
         ModelError: If the checker objects.

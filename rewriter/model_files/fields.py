@@ -62,7 +62,7 @@ def check_fields(proto: onnx.ModelProto, name: str) -> None:
 
 
 def _check_text(message: Any, field: str, text: _Text) -> None:
-    """Refuse text that is not UTF-8, of which protobuf makes bytes."""
+    """Refuse text that is not UTF-8; protobuf gives it as bytes."""
     if not isinstance(text, bytes):
         return
     try:

@@ -25,7 +25,7 @@ _Imports = Mapping[str, int]
 
 
 def check_message(proto: onnx.ModelProto, name: str) -> None:
-    """Refuse a message of which no model can be made, and sort what is not sorted.
+    """Reject an invalid ModelProto; sort its nodes if they are not sorted.
 
     Args:
         proto: The message; nodes are put in topological order, with a warning, where they are

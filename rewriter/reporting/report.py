@@ -39,7 +39,7 @@ class Report:
         decisions: One decision for every map, in the order of the graph.
         before: Operators of the model as given.
         after: Operators of the rewritten model.
-        promises: What the caller vouched for.
+        promises: What the caller promised.
         target: Name of the target.
         require: What the caller required: ``sequence-free``, ``loop-free``, ``on-device``.
         blocked: What keeps the model from ``target`` and ``require``; empty when reached. Its

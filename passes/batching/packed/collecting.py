@@ -1,4 +1,4 @@
-"""A Loop that collects what its steps yield, of which each may yield another number of rows.
+"""A Loop whose iterations may each output a different number of rows; the rows are joined.
 
 onnxruntime copies a sequence when something is inserted. Steps are therefore collected in blocks,
 and blocks in another sequence: the time grows with the number of steps, not with its square.

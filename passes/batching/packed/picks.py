@@ -118,7 +118,7 @@ def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir.Value, ir.Value]:
-    """Return the rows of all samples, and coordinates of which the first is one of these."""
+    """Return the rows of all samples, and coordinates, the first of which is one of these rows."""
     where = positions.value if positions.is_packed else ctx.expanded(positions)
     along = ctx.ints(positions.rank - 1 + (not positions.is_packed))
     first = ctx.op("Slice", [where, ctx.ints(0), ctx.ints(1), along])

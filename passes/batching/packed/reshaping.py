@@ -40,7 +40,7 @@ def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
 
 
 def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """To a constant shape, or to one of which a length of the samples is a part by its symbol."""
+    """To a constant shape, or to one that holds a length of the samples by its symbol."""
     data, target = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "shape")
     if not data.is_packed or target.is_packed:
         raise Decline(Code.RAGGED, "its shape may differ in length")
@@ -127,7 +127,7 @@ def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list
 def _named(
     ctx: Context, dims: Sequence[int | str | None] | None, data: Batched
 ) -> list[int] | None:
-    """Return dimensions of which one stands for the lengths, None if none or another does."""
+    """Return dimensions, one of which stands for the lengths; None if none or another does."""
     found = [
         _OPEN if ctx.lengths_named(d) is data.lengths else d if isinstance(d, int) else None
         for d in dims or ()

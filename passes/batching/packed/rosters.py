@@ -15,7 +15,7 @@ __all__ = ["Roster", "Team"]
 
 
 class Team(Protocol):
-    """The samples of one step, of which there is at least one.
+    """The samples of one step: at least one.
 
     Attributes:
         batch: How many there are, int64 ``[1]``.

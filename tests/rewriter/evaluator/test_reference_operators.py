@@ -1,0 +1,187 @@
+"""Functions, single operators, element types and opsets on the evaluator."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from rewriter.backends import open_session
+from rewriter.evaluator.reference import ReferenceEvaluator
+from tests.rewriter.evaluator.evaluating import (
+    A,
+    assert_same,
+    f32,
+    i64,
+    parse,
+)
+from tests.rewriter.evaluator.reference_cases import CASES
+
+FUNCTION = "g (float[2] x) => (float[2] y) {{ y = local.{call}(x) }}\n{functions}"
+HEAD = '<domain: "local", opset_import: ["": 22, "local": 1]{more}>'
+PLAIN, OTHER = HEAD.format(more=""), HEAD.format(more=', overload: "b"')
+FUNCTIONS = {
+    "called-before-it-is-defined": (
+        "f", f"{PLAIN} f (x) => (y) {{ y = local.h(x) }} {PLAIN} h (x) => (y) {{ y = Neg(x) }}",
+        -A,
+    ),
+    "default-of-an-attribute": (
+        "f", f"{PLAIN} f <k: int = 6>(x) => (y) {{ y = Cast<to = @k>(x) }}",
+        A.astype(np.int32),
+    ),
+    "default-overridden": (
+        "f <k = 7>", f"{PLAIN} f <k: int = 6>(x) => (y) {{ y = Cast<to = @k>(x) }}",
+        i64([1, 2]),
+    ),
+    "attribute-left-out": (
+        "f", f"{PLAIN} f <a>(x) => (y) {{ z = Neg(x) y = Elu<alpha = @a>(z) }}",
+        np.expm1(-A),
+    ),
+    "attribute-handed-on-into-a-body": (
+        "f <k = 7>",
+        f"""{PLAIN} f <k>(x) => (y) {{ y = local.h<n = @k>(x) }}
+        {PLAIN} h <n>(x) => (y) {{
+            s = SequenceConstruct(x)
+            r = SequenceMap <body = b (z) => (w) {{ w = Cast<to = @n>(z) }}> (s)
+            y = ConcatFromSequence<axis = 0>(r) }}""",
+        i64([1, 2]),
+    ),
+    "input-left-out": ("f", f"{PLAIN} f (x, z) => (y) {{ y = Clip(x, z) }}", A),
+    "overload": (
+        "f:b", f"{PLAIN} f (x) => (y) {{ y = Abs(x) }} {OTHER} f (x) => (y) {{ y = Neg(x) }}",
+        -A,
+    ),
+    "named-like-an-operator": ("Pad", f"{PLAIN} Pad (x) => (y) {{ y = Neg(x) }}", -A),
+    "holds-an-operator-that-depends-on-types": (
+        "f", f"{PLAIN} f (x) => (y) {{ z = Neg(x) w = Abs(z) y = Gelu(w) }}",
+        f32(0.8413447, 1.9544997),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "functions", "expected"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions(call, functions, expected):
+    model = parse(FUNCTION.format(call=call, functions=functions))
+    (y,) = ReferenceEvaluator(model).run(None, {"x": A})
+    assert y.dtype == expected.dtype
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+
+
+def test_a_result_left_out_is_not_an_input_left_out():
+    model = parse(
+        """g (float[T, 1, 1] x, float[1, 4, 1] w, float[1, 4, 1] r, float[1] top) => (float[] y) {
+            "", h = LSTM <hidden_size = 1>(x, w, r)
+            y = Clip(x, "", top) }"""
+    )
+    x = f32([[-9]], [[9]])
+    feeds = {"x": x, "w": f32([[1], [1], [1], [1]]), "r": f32([[1], [1], [1], [1]]), "top": f32(2)}
+    assert_same(ReferenceEvaluator(model).run(None, feeds), [f32([[-9]], [[2]])])
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize(
+    ("axes", "shape"),
+    [([0], (0, 3)), ([1], (2, 0)), ([-1], (2, 3)), ([0, 1], (2, 3)), (None, (2, 3))],
+)
+def test_means(axes: list[int] | None, shape: tuple[int, ...], keepdims: int, opset: int) -> None:
+    attribute = f"axes = {axes}, " if axes and opset < 18 else ""
+    given = "" if axes is None or opset < 18 else ", k"
+    model = parse(
+        f"""g (float[N, M] x) => (float[] y) {{
+            k = Constant<value_ints = {axes or [0]}>()
+            y = ReduceMean<{attribute}keepdims = {keepdims}>(x{given}) }}""",
+        opset,
+    )
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    (actual,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (expected,) = open_session(model).run({"x": x}).values()
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [-3, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0), (2, 3, 4)])
+def test_flatten_without_elements(shape, axis):
+    model = parse(f"g (float[A,B,C] x) => (float[D,E] y) {{ y = Flatten<axis = {axis}>(x) }}")
+    x = np.zeros(shape, np.float32)
+    (actual,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (expected,) = open_session(model).run({"x": x}).values()
+    assert actual.shape == expected.shape
+
+
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((1, 2), (2, 3, 1)), ((), ()), ((), (2,)), ((2, 1), (0,)), ((0,), (3, 1))]
+)
+def test_strings_expand(shape, dims):
+    model = parse("g (string[] x, int64[R] s) => (string[] y) { y = Expand(x, s) }")
+    x = np.full(shape, "a")  # a type of numpy's own
+    (found,) = ReferenceEvaluator(model).run(None, {"x": x, "s": np.array(dims, np.int64)})
+    assert_same([found], [np.full(np.broadcast_shapes(shape, dims), "a", object)])
+
+
+def test_strings_of_both_kinds_are_compared():
+    model = parse(
+        'g (string[N] x) => (bool[N] y) { s = Constant<value_string = "a">() y = Equal(x, s) }'
+    )
+    feeds = {"x": np.array(["a", "b"], object)}
+    assert_same(ReferenceEvaluator(model).run(None, feeds), [np.array([True, False])])
+
+
+TYPES = {
+    **{name: np.dtype(name) for name in (
+        "float16", "double", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+        "uint64", "bool", "complex64", "complex128",
+    )},
+    "float": np.dtype(np.float32),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "string": np.dtype(object),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_element_types(name):
+    model = parse(
+        f"""g ({name}[N] x, int64 m, int64 at) => ({name}[N] y, {name}[] z, {name} e) {{
+            s = SplitToSequence<keepdims = 0>(x)
+            r = SequenceMap <body = b ({name} a) => ({name} c) {{ c = Identity(a) }}> (s)
+            y = ConcatFromSequence<axis = 0, new_axis = 1>(r)
+            z = Loop (m, "") <body = l (int64 i, bool c) => (bool d, {name}[] o)
+                {{ d = Identity(c) o = SequenceAt(r, i) }}>
+            q = SequenceErase(r, at) u = SequenceInsert(q, e, at) e = SequenceAt(r, at) }}"""
+    )
+    model.graph.node[-1].name, model.graph.node[-2].name = "at", "insert"
+    x = np.array(["a", "bc", "a"] if name == "string" else [1, 0, 1]).astype(TYPES[name])
+    nodes = list(model.graph.node)
+    nodes[-1], nodes[-2] = nodes[-2], nodes[-1]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    for steps in (3, 0):
+        y, z, e = ReferenceEvaluator(model).run(None, {"x": x, "m": i64(steps), "at": i64(1)})
+        assert_same(y, x)
+        assert_same(z, x[:steps])
+        assert_same(e, x[1, ...])
+
+
+@pytest.mark.parametrize("opset", [17, onnx.defs.onnx_opset_version()])
+def test_opsets(opset):
+    case = CASES["map-captures"]
+    outputs = ReferenceEvaluator(parse(case.text, opset)).run(None, case.feeds)
+    assert_same(outputs, case.expected)
+
+
+def test_the_default_domain_has_two_names():
+    model = parse(CASES["map-captures"].text)
+    model.opset_import[0].domain = "ai.onnx"
+    for node in model.graph.node:
+        node.domain = "ai.onnx"
+    outputs = ReferenceEvaluator(model).run(None, CASES["map-captures"].feeds)
+    assert_same(outputs, CASES["map-captures"].expected)
+
+
+def test_outputs_by_name_and_numbers_as_feeds():
+    model = parse("g (float x) => (float y, float z) { y = Neg(x) z = Identity(x) }")
+    outputs = ReferenceEvaluator(model).run(["z", "y"], {"x": np.float32(2)})
+    assert_same(outputs, [np.array(2, np.float32), np.array(-2, np.float32)])

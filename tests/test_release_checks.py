@@ -33,9 +33,9 @@ ELSEWHERE = {
     8: "test_performance_limits.py::test_08_weights_of_gigabytes_are_left_alone",
     16: "test_other_tools.py::test_a_rewritten_model_survives",
     17: "rewriter/test_programs.py::test_a_typed_program_passes_mypy",
-    20: "rewriter/test_cli_optimize.py::test_the_empty_sequence_alone_is_no_verification",
+    20: "rewriter/commands/test_cli_optimize.py::test_the_empty_sequence_alone_is_no_verification",
     21: "test_seqmap.py::test_seqmap_is_rewriter_and_a_version",
-    22: "rewriter/test_report_zoo.py::test_a_remedy_changes_the_verdict",
+    22: "rewriter/reporting/test_report_zoo.py::test_a_remedy_changes_the_verdict",
 }
 """The checks whose tests stand among others of their kind, and where."""
 CHECKS = 22

@@ -61,7 +61,7 @@ class TestInvalidModels:
         def stumble(*_: object) -> None:
             raise IndexError("list index out of range")
 
-        monkeypatch.setattr("passes.inline.InlineMapFunctionsPass.call", stumble)
+        monkeypatch.setattr("passes.fuse.FuseSequenceMapPass.call", stumble)
         assert seqmap("explain", write(tmp_path / "in.onnx", WRONG_RANK)) == 1
         err = capsys.readouterr().err
         assert err.startswith("seqmap: error: onnx.checker refuses the model: ")

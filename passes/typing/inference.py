@@ -19,7 +19,7 @@ from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.corrections import hide_first_elements, is_whole, pass_whole
-from passes.typing.shape_functions import SHAPE_FUNCTIONS, stand_in_typed
+from passes.typing.shape_functions import has_shape_function, stand_in_typed
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
 __all__ = [
@@ -66,7 +66,7 @@ _LIKE_THEIR_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"
 def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
     """Replace nodes that inference does not know, for inference only, at any depth."""
     for node in nodes:
-        if (node.domain, node.op_type) in SHAPE_FUNCTIONS:
+        if has_shape_function(node):
             stand_in_typed(node)
         if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
             node.op_type = "Identity"

@@ -16,7 +16,7 @@ import onnx
 
 from passes.typing.own_operators import register_operator
 
-__all__ = ["DOMAIN", "SHAPE_FUNCTIONS", "VERSION", "stand_in_typed"]
+__all__ = ["DOMAIN", "VERSION", "has_shape_function", "stand_in_typed"]
 
 DOMAIN, VERSION = "seqmap.types", 1
 _OP_TYPE, _NAME = "Typed", "seqmap_operator"
@@ -147,7 +147,7 @@ _LIKE_FIRST = (
     "SkipSimplifiedLayerNormalization",
 )
 
-SHAPE_FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
+_FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("ai.onnx.ml", "Scaler"): _floats_like_first,
     ("ai.onnx.ml", "Normalizer"): _floats_like_first,
     ("ai.onnx.ml", "Imputer"): _like_first,
@@ -160,6 +160,11 @@ SHAPE_FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("com.microsoft", "FusedMatMul"): _fused_product,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
 }
+
+
+def has_shape_function(node: onnx.NodeProto) -> bool:
+    """Whether an operator has a shape function here."""
+    return (node.domain, node.op_type) in _FUNCTIONS
 
 
 def stand_in_typed(node: onnx.NodeProto) -> None:
@@ -176,4 +181,4 @@ def _attributes(schema: Any) -> list[Any]:
 
 def _infer(context: Any) -> None:
     domain, op_type = (text.decode() for text in context.get_attribute(_NAME).strings)
-    SHAPE_FUNCTIONS[domain, op_type](_NodeCall(context))
+    _FUNCTIONS[domain, op_type](_NodeCall(context))

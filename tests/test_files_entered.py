@@ -10,8 +10,8 @@ import rewriter
 
 ROOT = Path(__file__).parents[1]
 ONE_MATMUL = ROOT / "models" / "text" / "split_map_stack.onnxtxt"
-MOST = 82
-"""Files of both packages in which more than a constructor runs; 96 of them ran once."""
+MOST = 85
+"""Files of both packages in which more than a constructor runs: 81 today, and 96 before passes were skipped."""
 
 
 def files_entered(model: Path) -> set[str]:

@@ -37,7 +37,8 @@ class WalkOptions:
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
-        is_raised: Whether the map was a Loop or Scan: one of ours may be slower than that.
+        has_loop: Whether a loop may be written that is as fast as what stood there. Of a map that
+            was a Loop or Scan that is a copy.
     """
 
     opset: int
@@ -47,7 +48,7 @@ class WalkOptions:
     asked: FuseOptions = dataclasses.field(default_factory=FuseOptions)
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
     ambiguous: Collection[str] | None = None
-    is_raised: bool = False
+    has_loop: bool = True
 
 
 PADDED = (

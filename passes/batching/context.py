@@ -125,9 +125,9 @@ class Context(BatchAxis):
 
     @property
     def asks_what_pays(self) -> bool:
-        """Whether a loop of ours may run where it is faster, and an If may ask for it."""
+        """Whether a loop may run where it is faster, and an If may ask for it."""
         options = self._body.options
-        can_ask = not (options.is_raised or self.lacks("Loop") or self.lacks("If"))
+        can_ask = options.has_loop and not (self.lacks("Loop") or self.lacks("If"))
         return options.asked.auto and can_ask
 
     def limit_rows(self, rows: ir.Value, each: int, without: int) -> None:

@@ -17,6 +17,7 @@ from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graphs import captured_values
+from passes.loops.copied_loop import copied_loop
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import UNKNOWN
@@ -52,7 +53,7 @@ def walk_site(
         asked=facts.options,
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
-        is_raised=bool(site.originals),
+        has_loop=not site.originals or copied_loop(site, facts.typings) is not None,
     )
     return _walk_body(site, types, options, read)
 

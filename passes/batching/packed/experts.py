@@ -43,8 +43,8 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
         return None
     if a.rank != 2 or b.rank != 2 or a.axis:
         return None
-    _limit(ctx, a, b)
     lengths, one = a.lengths, ctx.builder.scalar(1)
+    _limit(ctx, lengths, b)
     size = _tile_size(ctx, lengths)
     whole = ctx.op("Sub", [ctx.op("Add", [lengths.value, size]), one])
     tiles = Lengths(ctx.builder, ctx.op("Div", [whole, size]))
@@ -54,7 +54,7 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
     return ctx.packed(ctx.op("Gather", [ctx.merged(products), back], {"axis": 0}), lengths)
 
 
-def _limit(ctx: Context, a: Batched, b: Batched) -> None:
+def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
     """Leave to a loop what is faster in one, as far as that is known; an If asks for the rest."""
     if ctx.lacks("Loop"):
         return
@@ -63,7 +63,7 @@ def _limit(ctx: Context, a: Batched, b: Batched) -> None:
     if (len(sizes) == 2 and numbers >= _LARGEST) or (ctx.asks_what_pays and most < 1):
         raise Decline(Code.COST, f"matrices of {numbers:,} numbers are faster one by one")
     if ctx.asks_what_pays:
-        ctx.limit_rows(ctx.shape(a.value, 0, 1), most, _WITHOUT)
+        ctx.limit_rows(lengths.total, most, _WITHOUT)
 
 
 def _most_rows(b: Batched) -> int:

@@ -24,9 +24,6 @@ _FEWEST = 2
 _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
 
-_FEW_FOR_ROWS = 15
-"""Up to so many samples the Loop as given runs where the number of rows would be asked for."""
-
 _MOST_COPIED, _MOST_NODES = 8, 200
 """So many samples may have a copy of the body each, and so many nodes the copies in all."""
 
@@ -92,7 +89,7 @@ def few_without_guard(
     Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
     if _asks_rows(site, plain):
-        return FormChoice({None: plain}, _FEW_FOR_ROWS)
+        return FormChoice({None: plain}, plain.walk.few)
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
     copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)

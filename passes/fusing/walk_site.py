@@ -16,8 +16,7 @@ from passes.fusing.batched_results import can_give
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.graphs import captured_values
-from passes.loops.copied_loop import copied_loop
+from passes.graphs import captured_values, walk_nodes
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import UNKNOWN
@@ -53,7 +52,7 @@ def walk_site(
         asked=facts.options,
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
-        has_loop=not site.originals or copied_loop(site, facts.typings) is not None,
+        nodes=sum(node.op_type != "Constant" for node in walk_nodes(site.body)),
     )
     return _walk_body(site, types, options, read)
 

@@ -3,7 +3,7 @@
 | the samples are | a sequence | stacked | joined along an axis |
 | --- | --- | --- | --- |
 | stacked, or shared and repeated | its rows | a Transpose | a Reshape |
-| packed | cut by the lengths; rows and sizes | a Reshape, if they are alike | as it is, along its own axis |
+| packed | cut by the lengths, or flat | a Reshape, if they are alike | as it is, on its own axis |
 | flat | rows and sizes, or packed | a Reshape, if they are alike | packed, along its own axis |
 """
 

@@ -137,7 +137,49 @@ WINDOWED = [
         least=2,
     ),
 ]  # fmt: skip
-CASES = [*PRODUCTS, *CUMULATED, *WINDOWED, normalized(18, 2), normalized(21, 4)]
+SHAPE = "n = Shape (x) "
+AS_LARGE = [
+    *(
+        case(name, f"{nodes} n = Shape (x) e = Expand (m, n) y = Sub (e, x)", result, element)
+        for name, nodes, result, element in (
+            ("a number of each image", "m = ReduceMax <keepdims = 0> (x)", "float[h,w]",
+             "float[H,W]"),
+            ("a line of each image", "k = Constant <value_ints = [1]> () m = ReduceMax (x, k)",
+             "float[h,w]", "float[H,W]"),
+            ("numbers of channels", "k = Constant <value_ints = [0, 1]> () m = ReduceMean (x, k)",
+             "float[h,w,3]", "float[H,W,3]"),
+            ("an image of one channel", "k = Constant <value_ints = [0]> () m = ReduceMin (x, k)",
+             "float[3,h,w]", IMAGE),
+            ("what all share", weights("m", 3, 1, 1), "float[3,h,w]", IMAGE),
+        )
+    ),
+    case(
+        "one number everywhere",
+        SHAPE + "z = ConstantOfShape <value = float[1] {0.5}> (n) g = Greater (x, z) "
+        "y = Where (g, x, z)",
+        "float[3,h,w]",
+        IMAGE,
+    ),
+    case(
+        "channels of places",
+        "n = Shape <start = 1> (x) i = Constant <value_int = 0> () j = Constant <value_int = 1> () "
+        "h = Gather (n, i) w = Gather (n, j) r = Range (i, h, j) c = Range (i, w, j) "
+        "rf = Cast <to = 1> (r) cf = Cast <to = 1> (c) o = Constant <value_ints = [1]> () "
+        "a = Constant <value_ints = [0, 2]> () b = Constant <value_ints = [0, 1]> () "
+        "ru = Unsqueeze (rf, a) cu = Unsqueeze (cf, b) t = Concat <axis = 0> (o, n) "
+        "re = Expand (ru, t) ce = Expand (cu, t) y = Concat <axis = 0> (x, re, ce)",
+        "float[5,h,w]",
+        IMAGE,
+    ),
+    case(
+        "widths that stay",
+        "t = Constant <value_ints = [6]> () c = CenterCropPad <axes = [1]> (x, t) "
+        "y = Softmax <axis = 0> (c)",
+        "float[3,6,w]",
+        IMAGE,
+    ),
+]  # fmt: skip
+CASES = [*AS_LARGE, *PRODUCTS, *CUMULATED, *WINDOWED, normalized(18, 2), normalized(21, 4)]
 
 
 @pytest.mark.parametrize("one", CASES, ids=str)

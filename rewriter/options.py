@@ -59,11 +59,11 @@ class RewriteOptions(TypedDict, total=False):
             an unknown dimension; a promise.
         trust_types: Promise that all numbers in declared sequence types hold.
         tensor_io: Turn sequence inputs and outputs into tensors.
-        padded: Names of sequence inputs that are padded to their largest element, one tensor
-            ``[B, *s]`` and ``NAME.sizes``; with ``tensor_io``.
         exact: Keep per-sample what batching could change by rounding before a discrete operator.
         require: Any of ``sequence-free``, ``loop-free`` and ``on-device``.
         opset: Convert the model to this newer version of ONNX's operators first.
+        padded: Names of sequence inputs that are padded to their largest element, one tensor
+            ``[B, *s]`` and ``NAME.sizes``; with ``tensor_io``.
     """
 
     strategy: Strategy
@@ -72,10 +72,10 @@ class RewriteOptions(TypedDict, total=False):
     input_shapes: Mapping[str, Dims] | None
     trust_types: bool
     tensor_io: bool
-    padded: str | Iterable[str]
     exact: bool
     require: str | Iterable[str]
     opset: int | None
+    padded: str | Iterable[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,10 +92,10 @@ class Options:
     input_shapes: Mapping[str, Dims] | None = None
     trust_types: bool = False
     tensor_io: bool = False
-    padded: str | Iterable[str] = ()
     exact: bool = False
     require: str | Iterable[str] = ()
     opset: int | None = None
+    padded: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
         for field in ("uniform", "padded", "require"):

@@ -248,7 +248,6 @@ def test_rule_of_an_older_opset(case: Case, batch: int) -> None:
 SAME = mapped(ints(2, 6), ints(2, 6), ints(2, 6))
 SIZED = [
     case("expand", "y = Expand(x, s)", mapped((1,)), s=SAME),
-    case("expand what all share", "y = Expand(w, x)", SAME, w=shared((1, 1))),
     case("constant of shape", "y = ConstantOfShape(x)", SAME),
 ]
 

@@ -1,7 +1,8 @@
 """``python -m benchmarks.images``: flat images and experts against a Loop, to IMAGES.md.
 
 Each model runs in a process of its own, on one thread of onnxruntime, so that the most memory it
-took is its own. ``--small`` leaves out what takes minutes.
+took is its own, and may take no more than `MOST`. ``--small`` leaves out what takes minutes;
+``--only NAME --add`` measures that by itself and adds it to the table.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import json
 import pathlib
 import pickle
+import resource
 import statistics
 import subprocess
 import sys
@@ -30,6 +32,9 @@ from rewriter.backends.list_sessions import TensorSession
 from rewriter.model_files import models
 
 __all__ = ["expert_model", "image_model"]
+
+MOST = 6 << 30
+"""So many bytes may a process have."""
 
 RESULTS = pathlib.Path(__file__).with_name("IMAGES.md")
 _TO = "to = Constant <value_ints = [224, 224]> () "
@@ -147,6 +152,7 @@ def _measured(
 
 
 def _run_task(path: str) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MOST, MOST))
     forms, feeds, seconds = pickle.loads(pathlib.Path(path).read_bytes())
     sessions = [open_session(onnx.load_from_string(model)) for model in forms]
     own = [own_feeds(session, feeds) for session in sessions]
@@ -172,6 +178,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.images", description=__doc__)
     parser.add_argument("--small", action="store_true", help="leave out 256 large images")
     parser.add_argument("--only", default="", help="rows whose name holds this; writes nothing")
+    parser.add_argument("--add", action="store_true", help="with --only: write these rows, too")
     parser.add_argument("--seconds", type=float, default=2.0, help="most seconds for one model")
     parser.add_argument("--task", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -182,8 +189,17 @@ def main() -> None:
     for line in _table(args):
         print(line, flush=True)
         lines.append(line)
-    if not args.only:
+    if args.only and args.add:
+        lines = _with_rows(RESULTS.read_text("utf-8").splitlines(), lines)
+    if args.add or not args.only:
         RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _with_rows(known: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return a table with rows in the place of those of the same name, or behind all."""
+    rows = {line.split("|")[1]: line for line in lines if line.startswith("| ")}
+    found = [rows.pop(line.split("|")[1], line) if line[:2] == "| " else line for line in known]
+    return [*found, *rows.values()]
 
 
 def _table(args: argparse.Namespace) -> Iterator[str]:
@@ -196,6 +212,8 @@ def _table(args: argparse.Namespace) -> Iterator[str]:
         "onnxruntime, where the list is a sequence, run in turns with the loop. The ratio is that "
         "of the medians."
     )
+    yield ""
+    yield f"A form that needs more than {MOST >> 30} GB has no numbers."
     yield ""
     yield "| case | loop | flat | auto | loop, MB | flat, MB | auto / loop |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
@@ -216,7 +234,7 @@ def _row(
     else:
         loop, chosen = _measured([forms["loop"], forms["auto"]], feeds, 2 * seconds)
         auto = [_time(chosen), f"{chosen['ms'] / loop['ms']:.2f}" if loop else "-"]
-    memory = [f"{found[f].get('MB', float('nan')):.0f}" for f in ("loop", "flat")]
+    memory = [f"{found[f]['MB']:.0f}" if found[f] else "-" for f in ("loop", "flat")]
     return f"| {name} | {' | '.join([*cells, auto[0], *memory, auto[1]])} |"
 
 

@@ -8,7 +8,8 @@ dimensions along the axes that may differ. A sequence of them is, in ONNX's own 
     tables = SplitToSequence(sizes, keepdims = 0)
     images = SequenceMap(pieces, tables) { Reshape(piece, Concat(lead, size, rest)) }
 
-A model that says it in these operators is read alike, whoever wrote it.
+A model that says it in these operators is read alike, whoever wrote it. Elements that are padded
+to the largest (`passes.padded_views`) are a view, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import constant_value, is_default_domain
+from passes.graphs import constant_value
+from passes.padded_views import made_by, number, read_padded, rows_of_table
 
 __all__ = ["LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
 
@@ -35,11 +37,12 @@ class FlatView:
     """Elements of different sizes that lie one behind the other.
 
     Attributes:
-        rows: ``[P, *rest]``.
+        rows: ``[P, *rest]``; padded ``[B, *lead, H, W, *rest]``.
         sizes: Their dimensions along the axes that may differ, int64 ``[B, k]``.
         lead: The dimensions before these axes, the same for all elements.
         rest: Those behind them.
         count: How many axes may differ, ``k``.
+        is_padded: Whether each element has a row of its own, as large as the largest.
     """
 
     rows: ir.Value
@@ -47,6 +50,7 @@ class FlatView:
     lead: tuple[int, ...]
     rest: tuple[int, ...]
     count: int
+    is_padded: bool = False
 
     @property
     def dims(self) -> tuple[int | None, ...]:
@@ -99,17 +103,20 @@ def write_view(builder: Builder, view: FlatView, dtype: ir.DataType) -> ir.Value
 
 def read_view(sequence: ir.Value) -> FlatView | None:
     """Return the rows and sizes that a sequence is a view of, None if it is none."""
-    node = _made_by(sequence, "SequenceMap")
+    padded = read_padded(sequence)
+    if padded is not None:
+        return _of_padded(*padded)
+    node = made_by(sequence, "SequenceMap")
     if node is None or len(node.inputs) != 2 or len(node.outputs) != 1:
         return None
     rows = _rows(node.inputs[0])
-    sizes = _rows_of_table(node.inputs[1])
+    sizes = rows_of_table(node.inputs[1])
     body = node.attributes["body"].as_graph()
-    shape = _made_by(body.outputs[0], "Reshape")
+    shape = made_by(body.outputs[0], "Reshape")
     if rows is None or sizes is None or shape is None or shape.inputs[0] is not body.inputs[0]:
         return None
     parts = _parts(shape.inputs[1], body.inputs[1])
-    if parts is None or not _number(shape, "allowzero", 0):
+    if parts is None or not number(shape, "allowzero", 0):
         return None
     lead, rest = parts
     count = _width(sizes)
@@ -118,32 +125,18 @@ def read_view(sequence: ir.Value) -> FlatView | None:
     return FlatView(rows, sizes, lead, rest, count)
 
 
-def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    node = None if value is None else value.producer()
-    is_one = node is not None and node.op_type == op_type and is_default_domain(node)
-    return node if is_one else None
+def _of_padded(padded: ir.Value, sizes: ir.Value, span: range) -> FlatView:
+    dims = [dim if isinstance(dim, int) else 0 for dim in padded.shape or ()][1:]
+    lead, rest = tuple(dims[: span.start]), tuple(dims[span.stop :])
+    return FlatView(padded, sizes, lead, rest, len(span), is_padded=True)
 
 
 def _rows(sequence: ir.Value | None) -> ir.Value | None:
     """Return the tensor that is cut along its first axis by given sizes."""
-    node = _made_by(sequence, "SplitToSequence")
-    if node is None or len(node.inputs) < 2 or _number(node, "axis", 0):
+    node = made_by(sequence, "SplitToSequence")
+    if node is None or len(node.inputs) < 2 or number(node, "axis", 0):
         return None
     return node.inputs[0]
-
-
-def _rows_of_table(sequence: ir.Value | None) -> ir.Value | None:
-    """Return the tensor whose rows a sequence holds."""
-    node = _made_by(sequence, "SplitToSequence")
-    if node is None or len(node.inputs) > 1 or _number(node, "axis", 0):
-        return None
-    return None if _number(node, "keepdims", 1) else node.inputs[0]
-
-
-def _number(node: ir.Node, name: str, default: int) -> int:
-    """Return an integer attribute."""
-    found = node.attributes.get_int(name)
-    return default if found is None else found
 
 
 def _parts(
@@ -152,7 +145,7 @@ def _parts(
     """Return the constants before and behind the sizes in the target of a Reshape."""
     if target is size:
         return (), ()
-    node = _made_by(target, "Concat")
+    node = made_by(target, "Concat")
     if node is None or list(node.inputs).count(size) != 1:
         return None
     at = list(node.inputs).index(size)
@@ -174,9 +167,9 @@ def _width(sizes: ir.Value) -> int | None:
 
 def _are_areas(pieces: ir.Value | None, sizes: ir.Value, lead: tuple[int, ...]) -> bool:
     """Whether the rows are cut by the products of the sizes."""
-    split = _made_by(pieces, "SplitToSequence")
+    split = made_by(pieces, "SplitToSequence")
     assert split is not None
-    node = _made_by(split.inputs[1], "Mul")
+    node = made_by(split.inputs[1], "Mul")
     areas = split.inputs[1]
     if node is not None:
         factor = constant_value(node.inputs[1])
@@ -185,11 +178,11 @@ def _are_areas(pieces: ir.Value | None, sizes: ir.Value, lead: tuple[int, ...]) 
         areas = node.inputs[0]
     elif math.prod(lead) != 1:
         return False
-    product = _made_by(areas, "ReduceProd")
+    product = made_by(areas, "ReduceProd")
     if product is None or product.inputs[0] is not sizes:
         return False
     axes = list(product.attributes.get_ints("axes") or ())
     if len(product.inputs) > 1 and product.inputs[1] is not None:
         known = constant_value(product.inputs[1])
         axes = [] if known is None else [int(n) for n in np.ravel(known)]
-    return axes in ([1], [-1]) and not _number(product, "keepdims", 1)
+    return axes in ([1], [-1]) and not number(product, "keepdims", 1)

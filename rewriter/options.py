@@ -61,6 +61,8 @@ class RewriteOptions(TypedDict, total=False):
         exact: Keep per-sample what batching could change by rounding before a discrete operator.
         require: Any of ``sequence-free``, ``loop-free`` and ``on-device``.
         opset: Convert the model to this newer version of ONNX's operators first.
+        padded: Names of sequence inputs that are padded to their largest element, one tensor
+            ``[B, *s]`` and ``NAME.sizes``; with ``tensor_io``.
     """
 
     strategy: Strategy
@@ -72,6 +74,7 @@ class RewriteOptions(TypedDict, total=False):
     exact: bool
     require: str | Iterable[str]
     opset: int | None
+    padded: str | Iterable[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +94,10 @@ class Options:
     exact: bool = False
     require: str | Iterable[str] = ()
     opset: int | None = None
+    padded: str | Iterable[str] = ()
 
     def __post_init__(self) -> None:
-        for field in ("uniform", "require"):
+        for field in ("uniform", "padded", "require"):
             object.__setattr__(self, field, _names(field, getattr(self, field)))
         object.__setattr__(self, "input_shapes", _shapes(self.input_shapes))
         object.__setattr__(self, "target", find_target(self.target).name)
@@ -106,6 +110,11 @@ class Options:
             raise RewriteError(
                 f"on-device is required, and target {self.target} has no device: choose one of "
                 f"{devices}"
+            )
+        if self.padded and not self.tensor_io:
+            raise RewriteError(
+                f"{', '.join(self.padded)} is to be padded, which is for tensors: "
+                "ask for tensor_io, --tensor-io, too"
             )
         if self.opset is not None and (type(self.opset) is not int or self.opset < 1):
             raise RewriteError(f"opset is {self.opset!r}: give the number of an opset, such as 18")
@@ -167,16 +176,13 @@ class Options:
                 )
             _check_agrees(inputs[name], dims)
         sequences = sequence_inputs(model)
-        for name in sorted(self.promises.uniform):
-            if name not in sequences:
-                raise RewriteError(
-                    f"{name!r} is promised to be uniform, but is no sequence input of the model; "
-                    + (
-                        f"its sequence inputs are: {', '.join(sorted(sequences))}"
-                        if sequences
-                        else "it has none: leave the promise out"
-                    )
-                )
+        for what, names in (
+            ("promised to be uniform", self.promises.uniform),
+            ("to be padded", self.padded),
+        ):
+            for name in sorted(names):
+                if name not in sequences:
+                    raise RewriteError(_no_sequence(name, what, sequences))
 
 
 def takes_options(function: F) -> F:
@@ -221,6 +227,12 @@ def sequence_inputs(model: ir.Model) -> set[str]:
     """Return the names of the inputs that are sequences."""
     inputs = model.graph.inputs
     return {v.name for v in inputs if v.name and isinstance(v.type, ir.SequenceType)}
+
+
+def _no_sequence(name: str, what: str, sequences: Iterable[str]) -> str:
+    known = f"its sequence inputs are: {', '.join(sorted(sequences))}"
+    left_out = known if sequences else f"it has none: leave {name!r} out"
+    return f"{name!r} is {what}, but is no sequence input of the model; {left_out}"
 
 
 def _check_agrees(value: ir.Value, promised: tuple[int | None, ...]) -> None:

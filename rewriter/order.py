@@ -231,7 +231,12 @@ def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlace
     end += 1
     passes.insert(end + 1, TensorOutputsPass(rest, first=first))
     passes.insert(start, first)
-    return [passes[0], TensorInputsPass(options.promises), *passes[1:], FinishTensorIoPass()]
+    return [
+        passes[0],
+        TensorInputsPass(options.promises, frozenset(options.padded)),
+        *passes[1:],
+        FinishTensorIoPass(),
+    ]
 
 
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:

@@ -37,7 +37,7 @@ class WalkOptions:
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
-        is_raised: Whether the map was a Loop or Scan: one of ours may be slower than that.
+        nodes: How many nodes a sample takes, without constants.
     """
 
     opset: int
@@ -47,7 +47,7 @@ class WalkOptions:
     asked: FuseOptions = dataclasses.field(default_factory=FuseOptions)
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
     ambiguous: Collection[str] | None = None
-    is_raised: bool = False
+    nodes: int = 0
 
 
 PADDED = (
@@ -71,6 +71,7 @@ class BodyState(abc.ABC):
         reads_numbers: How many single numbers of a packed sample a node reads, one by one.
         limits: Flags that must hold for this form to be the faster one, each with what is said
             of it; a loop runs otherwise.
+        few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
     """
 
     def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
@@ -78,6 +79,7 @@ class BodyState(abc.ABC):
         self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
         self.hoisted: list[ir.Node] = []
         self.limits: dict[ir.Value, str] = {}
+        self.few = 0
         self.reads_numbers = 0
         self._typings = typings
         self.options = options

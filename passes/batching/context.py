@@ -125,10 +125,14 @@ class Context(BatchAxis):
 
     @property
     def asks_what_pays(self) -> bool:
-        """Whether a loop of ours may run where it is faster, and an If may ask for it."""
-        options = self._body.options
-        can_ask = not (options.is_raised or self.lacks("Loop") or self.lacks("If"))
-        return options.asked.auto and can_ask
+        """Whether a loop may run where it is faster, and an If may ask for it."""
+        can_ask = not (self.lacks("Loop") or self.lacks("If"))
+        return self._body.options.asked.auto and can_ask
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes a sample takes in a loop, without constants."""
+        return self._body.options.nodes
 
     def limit_rows(self, rows: ir.Value, each: int, without: int) -> None:
         """Let a loop run where samples have so many rows that it is faster.
@@ -144,6 +148,7 @@ class Context(BatchAxis):
         counted = self.op("Sub", [self.batch, self.ints(without)])
         bound = self.op("Mul", [counted, self.ints(each)])
         self._body.limit(self.squeeze(self.op("LessOrEqual", [rows, bound]), [0]), MANY_ROWS)
+        self._body.few = max(self._body.few, 2 * without - 1)
 
     @property
     def takes_flat(self) -> bool:

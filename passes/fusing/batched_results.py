@@ -3,7 +3,7 @@
 | the samples are | a sequence | stacked | joined along an axis |
 | --- | --- | --- | --- |
 | stacked, or shared and repeated | its rows | a Transpose | a Reshape |
-| packed | cut by the lengths | a Reshape, if they are alike | as it is, along its own axis |
+| packed | cut by the lengths, or flat | a Reshape, if they are alike | as it is, on its own axis |
 | flat | rows and sizes, or packed | a Reshape, if they are alike | packed, along its own axis |
 """
 
@@ -14,13 +14,14 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.batching.body_state import WalkOptions
+from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.reading import as_packed, as_stacked, flat_alike, in_order
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.operators import Operators
 from passes.batching.packed.evening import stacked_alike
 from passes.builder import Builder
-from passes.flat_views import FlatView, write_view
+from passes.flat_views import LEAST_OPSET, FlatView, write_view
 from passes.loops.escape import escape
 from passes.loops.forms import Form, Held
 from passes.site import MapResult
@@ -53,10 +54,18 @@ def write_result(
     ends_as_tensor = "SequenceInsert" in options.asked.lacks
     if x.flat is not None:
         x = _of_flat(ops, x, result, ends_as_tensor=ends_as_tensor)
+    elif ends_as_tensor and result.kind == "sequence" and _lies_across(x, options.opset):
+        x = packed_laid_out(ops, x)
     if x.is_flat and result.kind == "sequence":
         return _write_flat(builder, x, options.opset)
     whole = _whole(ops, x, result, options.batch)
     return escape(builder, result, whole, rank, dtype, count, splits_all=ends_as_tensor)
+
+
+def _lies_across(x: Batched, opset: int) -> bool:
+    """Whether packed samples that differ along another axis than the first may become flat."""
+    is_packed = x.is_packed and x.beside is None and x.type.dims is not None
+    return is_packed and x.axis % x.rank > 0 and x.dtype is not None and opset >= LEAST_OPSET
 
 
 def _of_flat(ops: Operators, x: Batched, result: MapResult, *, ends_as_tensor: bool) -> Batched:

@@ -4,7 +4,7 @@
 | --- | --- |
 | slices of one size of a tensor; elements that are proven or asked to have one shape | stacked |
 | slices of given lengths; elements that differ along their first axis | packed |
-| elements that differ along several axes, where rows and sizes are at hand | flat |
+| elements that differ along several axes, where rows or padded rows and sizes are at hand | flat |
 | any other | sample by sample, in a loop |
 """
 
@@ -15,12 +15,11 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.flat.grid import Grid
-from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.builder import Builder
-from passes.flat_views import LEAST_OPSET, FlatView, read_view
+from passes.flat_views import LEAST_OPSET, read_view
+from passes.fusing.flat_sources import FlatSources
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graphs import constant_value
 from passes.maps.element_source import ElementSource, Slices
@@ -29,9 +28,6 @@ from passes.typing import Typings
 from passes.typing.value_types import UNKNOWN
 
 __all__ = ["BatchedSources"]
-
-_Grids = dict[tuple[ir.Value, tuple[int, ...]], Grid]
-"""Grids by the table of sizes, and the dimensions before: sources that share it lie alike."""
 
 
 class BatchedSources:
@@ -65,7 +61,7 @@ class BatchedSources:
         self._relied = relied or {}
         self._known: dict[ir.Value, Lengths] = {}
         self._cut: dict[Lengths, Lengths] = {}
-        self._grids: _Grids = {}
+        self._flat = FlatSources(self.prelude, facts.opset)
         first = site.elements[0][1]
         typing = facts.typings.proven
         self.batch = first.count(self.prelude, typing)
@@ -94,7 +90,7 @@ class BatchedSources:
             and self._facts.options.takes_flat
             and self._facts.opset >= LEAST_OPSET
         ):
-            return _read_flat(self.prelude, view, self._grids, batch)
+            return self._flat.read(view, batch)
         rank = self._rank(inner, sequence)
         value = self._stacked(source, rank)
         if value is not None:
@@ -232,26 +228,3 @@ def _cut_packed(
     kept, axis = known[source.lengths], builder.ints(source.axis)
     value = builder.op("Slice", [source.value, builder.ints(0), kept.total, axis])
     return _packed(value, kept, source.axis)
-
-
-def _read_flat(builder: Builder, view: FlatView, known: _Grids, batch: ir.Value | None) -> Batched:
-    """Record how the elements of a view are read.
-
-    Args:
-        builder: Writes the graph that the map stands in.
-        view: The view.
-        known: The grids that are there.
-        batch: How many elements count, int64 ``[1]``; fewer are an error. None for all.
-    """
-    key = view.sizes, view.lead
-    if key not in known:
-        sizes = view.sizes
-        if batch is not None:
-            kept = builder.op("Slice", [sizes, builder.ints(0), batch])
-            target = builder.op("Concat", [batch, builder.ints(view.count)], {"axis": 0})
-            sizes = builder.op("Reshape", [kept, target], {"allowzero": 1})
-        known[key] = Grid.of_table(builder, sizes, view.lead, view.count)
-    grid = known[key]
-    order = tuple(range(grid.rank + len(view.rest)))
-    samples = FlatSamples(grid, order, (None,) * grid.rank)
-    return Batched(Layout.FLAT, view.rows, UNKNOWN, flat=samples)

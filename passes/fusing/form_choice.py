@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from passes.batching.body_state import MANY_ROWS
 from passes.decisions import Code, Reason
 from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
@@ -87,6 +88,8 @@ def few_without_guard(
 
     Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
+    if _asks_rows(site, plain):
+        return FormChoice({None: plain}, plain.walk.few)
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
     copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)
@@ -97,6 +100,11 @@ def few_without_guard(
     elif copied is not None:
         return FormChoice({None: plain}, copied, is_copied=copied > 0)
     return FormChoice({None: plain}, few if few > _FEWEST else 0)
+
+
+def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
+    """Whether a Loop as given runs where samples have many rows, so that few are asked first."""
+    return bool(site.originals) and MANY_ROWS in plain.walk.limits.values()
 
 
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
@@ -123,7 +131,8 @@ def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoi
         return choice
     if count > choice.few:
         return dataclasses.replace(choice, few=0, is_copied=False)
-    if site.originals and None in choice.forms:
+    plain = choice.forms.get(None)
+    if site.originals and plain is not None and not _asks_rows(site, plain):
         return dataclasses.replace(choice, few=0, is_copied=False)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
     return FormChoice({}, reasons=(*choice.reasons, reason))

@@ -16,7 +16,7 @@ from passes.fusing.batched_results import can_give
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.graphs import captured_values
+from passes.graphs import captured_values, walk_nodes
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import UNKNOWN
@@ -52,7 +52,7 @@ def walk_site(
         asked=facts.options,
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
-        is_raised=bool(site.originals),
+        nodes=sum(node.op_type != "Constant" for node in walk_nodes(site.body)),
     )
     return _walk_body(site, types, options, read)
 

@@ -17,7 +17,7 @@ from passes.typing import Typings
 
 __all__ = ["Cut", "cut_of", "take_cut"]
 
-Cut = Literal["stacked", "packed", "flat", "empty"]
+Cut = Literal["stacked", "packed", "flat", "padded", "empty"]
 _INT64 = ir.DataType.INT64
 
 
@@ -30,8 +30,8 @@ def cut_of(sequence: ir.Value, typings: Typings) -> Cut | None:
 
     Returns:
         ``stacked`` for the rows of a tensor, ``packed`` for slices of given sizes of its first
-        axis, ``flat`` for such slices reshaped, ``empty`` for an empty sequence; for an If what
-        its branches agree on; None for all else.
+        axis, ``flat`` for such slices reshaped, ``padded`` for elements cut out of rows,
+        ``empty`` for an empty sequence; for an If what its branches agree on; None for all else.
     """
     source = cut_tensor(sequence, typings.proven)
     if source is not None:
@@ -40,16 +40,17 @@ def cut_of(sequence: ir.Value, typings: Typings) -> Cut | None:
     node = made.producer()
     if node is None or not is_default_domain(node):
         return None
-    if read_view(made) is not None:
-        return "flat"
+    view = read_view(made)
+    if view is not None:
+        return "padded" if view.is_padded else "flat"
     if node.op_type == "SequenceEmpty":
         return "empty"
     if node.op_type != "If" or made is not sequence or sequence.uses():
         return None
     position = node.outputs.index(sequence)
-    if any(cut_of(graph.outputs[position], typings) == "flat" for graph in _branches(node)):
-        return None
     cuts = {cut_of(graph.outputs[position], typings) for graph in _branches(node)}
+    if cuts & {"flat", "padded"}:
+        return None
     if len(cuts) == 2:
         cuts -= {"empty"}
     return cuts.pop() if len(cuts) == 1 else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
+from collections.abc import Collection
 
 import onnx_ir as ir
 
@@ -14,6 +15,7 @@ from passes.loops.escape import SPLITTABLE
 from passes.maps.sequence_map import is_sequence_map
 from passes.names import make_names_unique
 from passes.opsets import CARRIES_SEQUENCES, to_opset_form
+from passes.padded_views import write_padded
 from passes.promises import Promises
 from passes.splice import splice_form
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
@@ -22,6 +24,8 @@ __all__ = ["TensorInputsPass", "fresh_name"]
 
 Dims = tuple[int | str | None, ...]
 _INT64 = ir.DataType.INT64
+_COUNTED = {"packed": "rows", "flat": "rows"}
+"""What the first axis of a tensor counts where it is not the elements."""
 _OPTIONAL = "make it a plain sequence or a tensor in the model"
 _OLD_OPSET = f"convert the model to opset {CARRIES_SEQUENCES}"
 _UNKNOWN_RANK = "promise equal shapes with --uniform, or shapes with --input-shape NAME=?,3"
@@ -38,7 +42,9 @@ class TensorInputsPass(ir.passes.InPlacePass):
     3. Elements that may differ along other axes: one tensor ``[P, *rest]`` in the place of the
        sequence, the elements row-major one behind the other, and a further input ``NAME.sizes``,
        int64 ``[B, k]``, at the end.
-    4. What has an unknown rank, or differs along other axes before opset 14, stays a sequence.
+    4. Where the caller asks for it: one tensor ``[B, *s]``, each element padded to the size of
+       the largest, and `NAME.sizes` likewise.
+    5. What has an unknown rank, or differs along other axes before opset 14, stays a sequence.
 
     A declared number that is not promised is relied on: a list that breaks it cannot be given to
     the new model at all.
@@ -48,13 +54,17 @@ class TensorInputsPass(ir.passes.InPlacePass):
         refused: What stays a sequence, and why.
     """
 
-    def __init__(self, promises: Promises | None = None) -> None:
+    def __init__(
+        self, promises: Promises | None = None, padded: Collection[str] = frozenset()
+    ) -> None:
         """Set up the pass.
 
         Args:
             promises: What the caller promises.
+            padded: Names of inputs whose elements are padded to the largest, where they differ.
         """
         super().__init__()
+        self._padded = padded
         self._promises = promises or Promises()
         self.io = TensorIo()
         self.refused: list[Refusal] = []
@@ -103,6 +113,9 @@ class TensorInputsPass(ir.passes.InPlacePass):
             self.refused.append(Refusal("input", name, reason, _UNKNOWN_RANK))
             return None
         ragged = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+        if ragged and name in self._padded:
+            self._note(value, dims)
+            return PassedSequence("padded", dims)
         if ragged not in ([], [0]) and self._opset >= LEAST_OPSET:
             self._note(value, dims)
             return PassedSequence("flat", dims)
@@ -181,10 +194,10 @@ class TensorInputsPass(ir.passes.InPlacePass):
         dtype = old.dtype or ir.DataType.UNDEFINED
         is_stacked = passed.form == "stacked"
         first, behind = passed.span
-        size = _fresh_symbol(graph, f"{name}_length" if is_stacked else f"{name}_rows")
+        size = _fresh_symbol(graph, f"{name}_{_COUNTED.get(passed.form, 'length')}")
         dims = None if passed.dims is None else self._own_symbols(passed.dims)
         if dims is not None:
-            dims = (size, *dims[behind:])
+            dims = (size, *dims[0 if passed.form == "padded" else behind :])
         old.name = None
         tensor = ir.Value(
             name=name,
@@ -195,21 +208,24 @@ class TensorInputsPass(ir.passes.InPlacePass):
         tensor.metadata_props.update(old.metadata_props)
         graph.inputs[position] = tensor
         if not is_stacked:
-            symbol = _fresh_symbol(graph, f"{name}_length")
-            is_flat = passed.form == "flat"
+            symbol = size if passed.form == "padded" else _fresh_symbol(graph, f"{name}_length")
+            is_table = passed.form != "packed"
             beside = ir.Value(
-                name=fresh_name(model, f"{name}.{'sizes' if is_flat else 'lengths'}"),
+                name=fresh_name(model, f"{name}.{'sizes' if is_table else 'lengths'}"),
                 type=ir.TensorType(_INT64),
-                shape=ir.Shape([symbol, behind - first] if is_flat else [symbol]),
+                shape=ir.Shape([symbol, behind - first] if is_table else [symbol]),
             )
             graph.inputs.append(beside)
             passed = PassedSequence(passed.form, passed.dims, beside.name or "")
+            if is_table:
+                _count_by_sizes(builder, old, beside)
         if passed.form == "flat":
             numbers = [d if isinstance(d, int) else 0 for d in passed.dims or ()]
             lead, rest = tuple(numbers[:first]), tuple(numbers[behind:])
             view = FlatView(tensor, beside, lead, rest, behind - first)
-            _count_by_sizes(builder, old, beside)
             sequence = write_view(builder, view, dtype)
+        elif passed.form == "padded":
+            sequence = write_padded(builder, tensor, beside, range(first, behind))
         elif passed.form == "packed":
             sequence = builder.op("SplitToSequence", [tensor, beside], {"axis": 0})
         else:

@@ -15,7 +15,7 @@ __all__ = ["TENSOR_IO_KEY", "PassedSequence", "Refusal", "TensorIo"]
 
 TENSOR_IO_KEY = "seqmap.tensor_io"
 
-_BESIDE = {"packed": "lengths", "flat": "sizes"}
+_BESIDE = {"packed": "lengths", "flat": "sizes", "padded": "sizes"}
 """What the second tensor of a form is called in the record."""
 
 
@@ -28,20 +28,22 @@ class PassedSequence:
             and a second one, int64 ``[B]``, with the lengths. ``flat``: one tensor
             ``[P, *rest]``, the elements row-major one behind the other, and a second one, int64
             ``[B, k]``, with their sizes along the ``k`` axes from the first that may differ to
-            the last. Packed is the case in which the first axis alone may differ.
+            the last. Packed is the case in which the first axis alone may differ. ``padded``:
+            one tensor ``[B, *s]``, each element with anything behind it up to the size of the
+            largest, and the same sizes.
         dims: What was known of the dimensions of an element; None if not even the rank was.
         lengths: Name of the input or output with the lengths, or the sizes; empty for a stacked
             one.
     """
 
-    form: Literal["stacked", "packed", "flat"]
+    form: Literal["stacked", "packed", "flat", "padded"]
     dims: tuple[int | str | None, ...] | None
     lengths: str = ""
 
     @property
     def span(self) -> tuple[int, int]:
         """The first axis of an element that the lengths or sizes tell, and the one behind."""
-        if self.form == "flat" and self.dims is not None:
+        if self.form in ("flat", "padded") and self.dims is not None:
             ragged = [axis for axis, dim in enumerate(self.dims) if not isinstance(dim, int)]
             return ragged[0], ragged[-1] + 1
         return 0, int(self.form == "packed")
@@ -129,7 +131,9 @@ def _from_dict(record: Mapping[str, Any]) -> dict[str, PassedSequence]:
     }
     for one in passed.values():
         if one.form not in ("stacked", *_BESIDE) or not isinstance(one.lengths, str):
-            raise ValueError("a form is stacked, packed or flat, and lengths or sizes are a name")
-        if one.form == "flat" and all(isinstance(dim, int) for dim in one.dims or ()):
-            raise ValueError("elements that are flat have a dimension that is not known")
+            raise ValueError(
+                "a form is stacked, packed, flat or padded, and lengths or sizes are a name"
+            )
+        if one.form in ("flat", "padded") and all(isinstance(dim, int) for dim in one.dims or ()):
+            raise ValueError(f"elements that are {one.form} have a dimension that is not known")
     return passed

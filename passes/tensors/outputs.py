@@ -207,13 +207,14 @@ class _TensorWriter:
         tensor, *beside = self._tensors(builder, sequence, passed)
         tensor.type = ir.TensorType(sequence.dtype or ir.DataType.UNDEFINED)
         if passed.dims is not None:
-            tensor.shape = ir.Shape([None, *passed.dims[behind:]])
+            kept = 0 if passed.form == "padded" else behind
+            tensor.shape = ir.Shape([None, *passed.dims[kept:]])
         tensor.doc_string = sequence.doc_string
         for value in beside:
-            first, is_flat = passed.span[0], passed.form == "flat"
-            shape = [None, behind - first] if is_flat else [None]
+            first, is_packed = passed.span[0], passed.form == "packed"
+            shape = [None] if is_packed else [None, behind - first]
             value.type, value.shape = ir.TensorType(_INT64), ir.Shape(shape)
-            kind = "sizes" if is_flat else "lengths"
+            kind = "lengths" if is_packed else "sizes"
             value.name = fresh_name(self._model, f"{name}.{kind}")
             graph.outputs.append(value)
             passed = PassedSequence(passed.form, passed.dims, value.name)

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.graphs import constant_value, is_default_domain
 
-__all__ = ["hide_first_elements", "is_whole", "pass_whole"]
+__all__ = ["axes_of_cut", "hide_first_elements", "is_whole", "pass_whole"]
 
 
 def hide_first_elements(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
@@ -93,6 +93,19 @@ def _constant(value: ir.Value | None) -> np.ndarray | None:
         return None
     inner = _constant(node.inputs[0])
     return inner if inner is not None and inner.size == 1 else None
+
+
+def axes_of_cut(node: ir.Node) -> np.ndarray | None:
+    """Return the axes that a Slice by unknown bounds names, None for all else.
+
+    ONNX's inference knows no dimension of its result then.
+    """
+    if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 4:
+        return None
+    starts, ends, axes = (constant_value(node.inputs[at]) for at in (1, 2, 3))
+    if axes is None or not axes.size or (starts is not None and ends is not None):
+        return None
+    return axes.reshape(-1)
 
 
 def pass_whole(proto: onnx.NodeProto) -> None:

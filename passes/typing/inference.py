@@ -18,8 +18,8 @@ from passes.graphs import (
 from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
-from passes.typing.corrections import hide_first_elements, is_whole, pass_whole
-from passes.typing.shape_functions import has_shape_function, stand_in_typed
+from passes.typing.corrections import axes_of_cut, hide_first_elements, is_whole, pass_whole
+from passes.typing.shape_functions import has_shape_function, stand_in_cut, stand_in_typed
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
 __all__ = [
@@ -81,13 +81,16 @@ def correct_nodes(graph: ir.Graph, proto: onnx.GraphProto) -> None:
     """Correct nodes that inference reads wrongly, for inference only, at any depth.
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
-    as there are axes. A Slice of all that there is would get dimensions of new names.
+    as there are axes. A Slice of all that there is would get dimensions of new names, and one by
+    unknown bounds knows none at all.
     """
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto)
         if node.op_type == "Slice" and is_whole(node):
             pass_whole(node_proto)
+        elif (axes := axes_of_cut(node)) is not None:
+            stand_in_cut(node_proto, axes)
         if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])
             if scales is not None and not scales.size:

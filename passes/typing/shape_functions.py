@@ -9,14 +9,14 @@ documentation of its contributed operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import onnx
 
 from passes.typing.own_operators import register_operator
 
-__all__ = ["DOMAIN", "VERSION", "has_shape_function", "stand_in_typed"]
+__all__ = ["DOMAIN", "VERSION", "has_shape_function", "stand_in_cut", "stand_in_typed"]
 
 DOMAIN, VERSION = "seqmap.types", 1
 _OP_TYPE, _NAME = "Typed", "seqmap_operator"
@@ -135,6 +135,15 @@ def _fused_product(call: _NodeCall) -> None:
     call.set(call.elem_type(), [*same, rows, columns])
 
 
+def _cut(call: _NodeCall) -> None:
+    """Slice by bounds that are not known: the axes that it does not name stay as they are."""
+    dims, axes = call.dims(), call.attribute("axes")
+    if dims is not None and axes is not None:
+        named = {axis % max(len(dims), 1) for axis in axes.ints}
+        dims = [None if axis in named else dim for axis, dim in enumerate(dims)]
+    call.set(call.elem_type(), dims)
+
+
 _LIKE_FIRST = (
     "BiasGelu",
     "FastGelu",
@@ -156,6 +165,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("ai.onnx.ml", "SVMRegressor"): _svm_regressor,
     ("ai.onnx.ml", "TreeEnsembleRegressor"): _tree_regressor,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
+    (DOMAIN, "Cut"): _cut,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
@@ -173,6 +183,20 @@ def stand_in_typed(node: onnx.NodeProto) -> None:
     name = onnx.helper.make_attribute(_NAME, [node.domain, node.op_type])
     node.attribute.append(name)
     node.domain, node.op_type = DOMAIN, _OP_TYPE
+
+
+def stand_in_cut(node: onnx.NodeProto, axes: Iterable[int]) -> None:
+    """Let inference keep the axes of a Slice that it does not name.
+
+    Args:
+        node: A Slice whose bounds are not known.
+        axes: The axes that it names.
+    """
+    del node.input[1:]
+    del node.attribute[:]
+    node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in axes]))
+    node.domain, node.op_type = DOMAIN, "Cut"
+    stand_in_typed(node)
 
 
 def _attributes(schema: Any) -> list[Any]:

@@ -93,6 +93,13 @@ def add_rewrite_options(group: argparse._ArgumentGroup) -> None:
         help="pass sequence inputs and outputs as tensors; triton: OUT is for Triton",
     )
     group.add_argument(
+        "--padded",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --tensor-io: NAME is padded to its largest element, sizes beside",
+    )
+    group.add_argument(
         "--exact", action="store_true", help="batch nothing that could flip at a tie"
     )
     group.add_argument(
@@ -130,6 +137,7 @@ def rewrite_options(args: argparse.Namespace) -> dict[str, Any]:
         "input_shapes": dict(args.input_shape) or None,
         "trust_types": args.trust_types,
         "tensor_io": bool(args.tensor_io),
+        "padded": tuple(args.padded),
         "exact": args.exact,
         "require": tuple(args.require),
         "opset": args.opset,

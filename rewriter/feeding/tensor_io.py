@@ -52,8 +52,9 @@ def _as_lists(
                 f"{side} {name!r} is {one.form}: give {one.lengths!r} too, or a list"
             )
         lengths = np.asarray(found.pop(one.lengths))
-        if one.form == "flat":
-            found[name] = _elements(name, one, tensor, lengths, side)
+        if one.form in ("flat", "padded"):
+            read = _elements if one.form == "flat" else _cut_elements
+            found[name] = read(name, one, tensor, lengths, side)
             continue
         if not tensor.ndim or (lengths < 0).any() or lengths.sum() != tensor.shape[0]:
             raise RewriteError(
@@ -81,6 +82,29 @@ def _elements(
     cut = np.split(rows, np.cumsum(areas)[:-1]) if len(areas) else []
     shapes = ([*lead, *size, *rows.shape[1:]] for size in sizes.tolist())
     return [one.reshape(shape) for one, shape in zip(cut, shapes, strict=True)]
+
+
+def _cut_elements(
+    name: str, passed: PassedSequence, padded: Array, sizes: Array, side: str
+) -> list[Array]:
+    """Return the elements that are padded to the largest, by their sizes."""
+    first, behind = passed.span
+    room = padded.shape[first + 1 : behind + 1]
+    fits = padded.ndim == 1 + len(passed.dims or ()) and sizes.shape == (
+        len(padded),
+        behind - first,
+    )
+    if not fits or (sizes < 0).any() or (sizes > room).any():
+        raise RewriteError(
+            f"{side} {name!r} has shape {padded.shape}, and {passed.lengths!r} are "
+            f"{sizes.tolist()}: give one row for each element, no larger than the tensor"
+        )
+    return [one[_corner(first, size)] for one, size in zip(padded, sizes, strict=True)]
+
+
+def _corner(first: int, size: Sequence[int]) -> tuple[slice, ...]:
+    """Return where an element of this size lies in what is padded."""
+    return (*(slice(None) for _ in range(first)), *(slice(int(end)) for end in size))
 
 
 def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -111,7 +135,7 @@ def check_elements(name: str, passed: PassedSequence, shapes: Sequence[tuple[int
 
 def _text(passed: PassedSequence) -> str:
     dims = [str(d) if isinstance(d, int) else "?" for d in passed.dims or ()]
-    if passed.form == "flat":
+    if passed.form in ("flat", "padded"):
         return ",".join(dims)
     return ",".join(["sum of lengths", *dims[1:]] if passed.form == "packed" else ["B", *dims])
 
@@ -127,18 +151,30 @@ def as_tensors(
     items = [np.asarray(item) for item in value]
     check_elements(name, passed, [item.shape for item in items])
     first, behind = passed.span
-    if items and passed.form == "flat":
+    is_padded = passed.form == "padded"
+    if items and is_padded:
+        tensor = _padded(items)
+    elif items and passed.form == "flat":
         tensor = np.concatenate([item.reshape(-1, *item.shape[behind:]) for item in items])
     elif items:
         tensor = np.concatenate(items) if behind else np.stack(items)
     else:
         # What is not known is 1: operators may be undefined on a dimension of 0.
         dims = [d if isinstance(d, int) else 1 for d in passed.dims or ()]
-        tensor = np.empty((0, *dims[behind:]), dtype)
+        tensor = np.empty((0, *dims[0 if is_padded else behind :]), dtype)
     found = {name: tensor}
-    if passed.form == "flat":
+    if passed.form in ("flat", "padded"):
         sizes = [item.shape[first:behind] for item in items]
         found[passed.lengths] = np.array(sizes, np.int64).reshape(len(items), behind - first)
     elif behind:
         found[passed.lengths] = np.array([len(item) for item in items], np.int64)
     return found
+
+
+def _padded(items: Sequence[Array]) -> Array:
+    """Return arrays of one rank in one, each padded with zeros to the size of the largest."""
+    shape = np.max([item.shape for item in items], axis=0)
+    tensor = np.zeros((len(items), *shape), items[0].dtype)
+    for row, item in zip(tensor, items, strict=True):
+        row[_corner(0, item.shape)] = item
+    return tensor

@@ -109,7 +109,7 @@ def _refuse(model: ir.Model, passed: TensorIo) -> None:
                 )
         for name, one in sequences.items():
             is_open = one.dims is None or any(not isinstance(dim, int) for dim in _rest(one))
-            if one.form == "flat" or (one.form == "packed" and is_open):
+            if one.form in ("flat", "padded") or (one.form == "packed" and is_open):
                 raise RewriteError(
                     f"{side} {name!r} may differ along other axes than the first, which Triton "
                     "cannot tell the model: promise its shape with --input-shape"

@@ -103,3 +103,17 @@ def test_a_slice_of_all_keeps_the_dimensions(bounds: str, dims: tuple[int | str,
     typing = type_values(model)
     found = typing.dims(values(model)["z"])
     assert found == dims if dims else found != ("N", 3)
+
+
+@pytest.mark.parametrize(("axes", "dims"), [("0, 1", (None, None, 3)), ("-2", (4, None, 3))])
+def test_a_slice_by_unknown_bounds_keeps_the_other_axes(
+    axes: str, dims: tuple[int | None, ...]
+) -> None:
+    count = axes.count(",") + 1
+    model = load(
+        f"{HEADER}g (float[4,5,3] x, int64[{count}] s, int64[{count}] e) => (float[a,b,c] y) "
+        f"{{ k = Constant <value_ints = [{axes}]> () z = Slice (x, s, e, k) y = Relu (z) }}"
+    )
+    found = type_values(model).dims(values(model)["z"])
+    assert found is not None
+    assert tuple(dim if isinstance(dim, int) else None for dim in found) == dims

@@ -72,8 +72,6 @@ def _ints(name: str, numbers: Sequence[int]) -> str:
 def _resize(body: _Body) -> None:
     first, second = body.image_axes()
     mode = body.pick(["nearest", "linear", "linear", "antialias"])
-    if len(body.axes) == 4 and mode == "linear" and body.dtype == "uint8":
-        mode = "nearest"
     kind = {"antialias": "linear"}.get(mode, mode)
     attributes = [f'mode = "{kind}"', f"axes = [{first}, {second}]"]
     body.sums |= body.dtype == "float" and mode != "nearest"

@@ -8,7 +8,9 @@ from passes.batching.flat import (
     cutting,
     lines,
     lookups,
+    masked,
     normalizing,
+    products,
     reducing,
     regridding,
     repeating,
@@ -24,7 +26,8 @@ from passes.batching.table import register_flat
 register_flat(UNARY, row_by_row.rows)
 register_flat(BROADCASTING, row_by_row.broadcasting)
 register_flat("Clip", row_by_row.broadcasting, since=11)
-register_flat("MatMul", row_by_row.matrix_rows)
+register_flat("MatMul", products.product)
+register_flat("Einsum", products.einsum)
 register_flat("PRelu", row_by_row.broadcasting)
 
 register_flat("Shape", arranging.shape)
@@ -58,9 +61,12 @@ register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)
 register_flat("InstanceNormalization", normalizing.instance_normalization, rounding=True)
+register_flat("GroupNormalization", normalizing.group_normalization, rounding=True, since=18)
 register_flat("MeanVarianceNormalization", normalizing.mean_variance, rounding=True, since=9)
 
 # Images padded to the largest.
+register_flat("CumSum Trilu LRN", masked.as_largest)
+register_flat("ConvTranspose", windowed.transposed, rounding=True)
 register_flat("Conv", windowed.convolution, rounding=True)
 register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
 

@@ -36,6 +36,7 @@ class Grid:
         *,
         count: ir.Value | None = None,
         is_shared: bool = False,
+        empty: ir.Value | None = None,
     ) -> None:
         """Describe the samples of flat values.
 
@@ -44,10 +45,12 @@ class Grid:
             dims: See `Grid`; at least one is not a number if the number of samples is not given.
             count: Number of samples, int64 ``[1]``.
             is_shared: See `Grid`.
+            empty: Which samples are to read nothing though there are rows, bool ``[B]``.
         """
         self.dims = tuple(dims)
         self.is_shared = is_shared
         self._count = count
+        self._empty = empty
         self._builder = builder
         self._columns: dict[int, ir.Value] = Memo()
         self._strides: dict[int, ir.Value] = Memo()
@@ -153,7 +156,9 @@ class Grid:
         A sample that is empty has no neighbour's rows either: reading one is an error.
         """
         builder = self._builder
-        none = builder.op("Equal", [self.rows.value, builder.scalar(0)])
+        none = self._empty
+        if none is None:
+            none = builder.op("Equal", [self.rows.value, builder.scalar(0)])
         nowhere = builder.scalar(int(np.iinfo(np.int64).max) // 4)
         if not self.is_shared:
             return builder.op("Where", [none, nowhere, self.rows.starts])

@@ -15,6 +15,7 @@ from passes.batching.context import Context
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
+from passes.batching.operators import Operators
 from passes.decisions import Code, Decline
 
 __all__ = ["laid_out", "packed_laid_out"]
@@ -41,13 +42,13 @@ def laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
     return dataclasses.replace(x, layout=Layout.FLAT, value=rows, flat=flat)
 
 
-def packed_laid_out(ctx: Context, x: Batched) -> Batched:
+def packed_laid_out(ops: Operators, x: Batched) -> Batched:
     """Return packed samples as flat ones: a grid of the one axis along which they differ."""
     if x.lengths is None or x.beside is not None:
         raise Decline(Code.RAGGED, "its samples differ in length along two axes")
     memory = [x.axis, *(axis for axis in range(x.rank) if axis != x.axis)]
-    value = x.value if not x.axis else ctx.op("Transpose", [x.value], {"perm": memory})
-    grid = Grid.of_sides(ctx.builder, [x.lengths], x.lengths.count)
+    value = x.value if not x.axis else ops.op("Transpose", [x.value], {"perm": memory})
+    grid = Grid.of_sides(ops.builder, [x.lengths], x.lengths.count)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     flat = FlatSamples(grid, order, (None,))
     return dataclasses.replace(x, layout=Layout.FLAT, value=value, lengths=None, axis=0, flat=flat)

@@ -16,7 +16,12 @@ from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["batch_normalization", "instance_normalization", "mean_variance"]
+__all__ = [
+    "batch_normalization",
+    "group_normalization",
+    "instance_normalization",
+    "mean_variance",
+]
 
 
 def batch_normalization(
@@ -47,6 +52,53 @@ def instance_normalization(
     variance = _of_pixels(ctx, squares)
     scale, bias = numbers
     return _scaled(ctx, node, x, scale, bias, mean, variance)
+
+
+def group_normalization(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output]:
+    """The same by the mean and the variance over the pixels of a group of channels."""
+    groups = int(ctx.attribute(node, "num_groups"))
+    given = list(operands)
+    data = ctx.operand(operands, 0, "X")
+    channels = data.dims[1] if data.rank > 2 else None
+    if not isinstance(channels, int):
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many channels it has")
+    if ctx.opset < 21:  # one number for each group
+        given[1:] = [_of_each(ctx, ctx.operand(operands, i), channels) for i in (1, 2)]
+    x, numbers = _data_and_numbers(ctx, given, 3)
+    if x is None:
+        return restacked(ctx, node, operands)
+    flat = x.flat
+    assert flat is not None
+    mean = _of_groups(ctx, _of_pixels(ctx, x), groups)
+    difference = ctx.op("Sub", [x.value, aligned(ctx, mean, flat)])
+    squares = dataclasses.replace(x, value=ctx.op("Mul", [difference, difference]))
+    variance = _of_groups(ctx, _of_pixels(ctx, squares), groups)
+    scale, bias = numbers
+    return _scaled(ctx, node, x, scale, bias, mean, variance)
+
+
+def _of_each(ctx: Context, x: Batched, channels: int) -> Batched:
+    """Return a number for each channel of one for each group."""
+    column = ctx.unsqueeze(x.value, [1])
+    groups = ctx.shape(x.value, 0, 1)
+    share = ctx.op("Div", [ctx.ints(channels), groups])
+    whole = ctx.op("Expand", [column, ctx.op("Concat", [groups, share], {"axis": 0})])
+    value = ctx.reshape(whole, ctx.ints(channels))
+    return dataclasses.replace(x, value=value, type=ValueType(x.type.type, (channels,)))
+
+
+def _of_groups(ctx: Context, x: Batched, groups: int) -> Batched:
+    """Return the mean of the channels of a group, for each of them: ``[B, N, C, 1, 1]``."""
+    if not x.is_stacked:
+        raise Decline(Code.RAGGED, "images differ in number")
+    share = ctx.op("Div", [ctx.shape(x.value, 2, 3), ctx.ints(groups)])
+    apart = ctx.op("Concat", [ctx.shape(x.value, 0, 2), ctx.ints(groups), share], {"axis": 0})
+    parts = ctx.reshape(x.value, apart)
+    mean = ctx.op("Expand", [ctx.reduce("ReduceMean", parts, [3], keepdims=True), apart])
+    value = ctx.reshape(mean, ctx.op("Shape", [x.value]))
+    return dataclasses.replace(x, value=value)
 
 
 def mean_variance(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

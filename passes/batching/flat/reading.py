@@ -14,6 +14,7 @@ from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.places import along, rows_at, tables_of, with_fill, without_spares
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
+from passes.batching.flat.whole_sums import summed_whole
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
@@ -221,7 +222,7 @@ def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
         return ops.op("Gather", [rows, at], {"axis": 0})
     if flat.sampler.mode == "antialias":
         return resampled(ops, x)
-    return interpolated(ops, x)
+    return summed_whole(ops, x) if flat.sampler.mode == "whole" else interpolated(ops, x)
 
 
 def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:

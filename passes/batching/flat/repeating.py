@@ -15,6 +15,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.fills import sides_of_shape
 from passes.decisions import Code, Decline
 
 __all__ = ["blocks", "expand", "tile"]
@@ -31,9 +32,13 @@ def _data_and_numbers(
 
 
 def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Expand to numbers: an axis that differs in size meets a 1."""
-    x, wanted = _data_and_numbers(ctx, node, operands)
-    return restacked(ctx, node, operands) if x is None else [spread_to(ctx, x, wanted)]
+    """Expand: an axis that differs in size meets a 1, or its own size."""
+    x = ctx.operand(operands, 0, "input")
+    if x.flat is None:
+        raise Decline(Code.BATCHED_OPERAND, "its new shape differs along several axes")
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    return [spread_to(ctx, x, sides_of_shape(ctx, node.inputs[1]))]
 
 
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -34,6 +34,7 @@ __all__ = ["resize", "resize_apart"]
 _REGION = "tf_crop_and_resize"
 _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _SUMMED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
+_BYTES = frozenset({ir.DataType.UINT8, ir.DataType.INT8})
 _ANTIALIASED = frozenset({ir.DataType.FLOAT, ir.DataType.UINT8})
 
 
@@ -59,8 +60,10 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     assert x.flat is not None
     changes = size_changes(ctx, node, operands, x, x.flat)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
-    tables = list(x.flat.tables)
-    for change, axis in zip(changes, _axes(ctx, node, x.flat, changes), strict=True):
+    tables, axes = list(x.flat.tables), _axes(ctx, node, x.flat, changes)
+    if sampler is not None and sampler.mode == "whole":
+        sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
+    for change, axis in zip(changes, axes, strict=True):
         if region is not None:
             axis = dataclasses.replace(axis, region=_ends(ctx, node, region, change))
         table = _table(ctx, node, x.flat, axis, mode)
@@ -216,6 +219,12 @@ def _kept(
     return kept.unsqueeze(1)
 
 
+def _keeps_rows(axes: Sequence[ResizedAxis], sampler: Sampler) -> ir.Value:
+    """Return which samples keep their rows, ``[B, 1]``."""
+    (rows,) = (axis for axis in axes if axis.at == sampler.axes[0])
+    return rows.scale.compare("Equal", 1.0).value
+
+
 def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode: str) -> Sampler:
     """Return how the places are summed, by the rank that onnxruntime sees."""
     allowed = {"antialias": _ANTIALIASED, "linear": _SUMMED, "cubic": {_FLOAT}}.get(mode, _SUMMED)
@@ -238,8 +247,8 @@ def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode:
         raise Decline(Code.NO_RULE, f"it resizes axes {axes} of samples of rank {rank}")
     if mode == "cubic" and (rank, axes) not in ((2, [0, 1]), (4, [2, 3])):
         raise Decline(Code.NO_RULE, "onnxruntime knows cubic sums of [H,W] and [N,C,H,W] alone")
-    if (rank, axes) == (4, [1, 2]) and x.dtype != _FLOAT and mode != "antialias":
-        raise Decline(Code.NO_RULE, "integers with the channels last are weighted otherwise")
+    if (rank, axes) == (4, [1, 2]) and x.dtype in _BYTES and mode == "linear":
+        mode = "whole"
     if rank == 3 and mode == "linear":
         (beside,) = {0, 1, 2} - set(axes)
         return Sampler(mode, flat.order, flat.order[beside])

@@ -41,17 +41,20 @@ class Sampler:
     """How what several places hold becomes one value.
 
     Attributes:
-        mode: ``linear``, ``cubic`` or ``antialias``.
+        mode: ``linear``, ``cubic``, ``antialias``, or ``whole``: linear in whole numbers.
         axes: The axes in memory along which it sums, in the order that they have in a sample:
             those of rows and of columns, and ``halves``.
         halves: The one among them that stays as it is, and is summed all the same: at its last
             place two halves. onnxruntime takes two axes that are resized beside one that is not
             for three, and the place behind the last for the last.
+        keeps_rows: Of ``whole``, which samples keep their rows, bool ``[B, 1]``. onnxruntime takes
+            their channels for columns, and sums floats.
     """
 
     mode: str
     axes: tuple[int, ...]
     halves: int | None = None
+    keeps_rows: ir.Value | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,6 +25,7 @@ __all__ = [
     "are_equal",
     "in_their_order",
     "on_first",
+    "on_sides",
     "sides_of",
     "spread_alike",
     "spread_out",
@@ -47,7 +48,7 @@ def spread_alike(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operan
     """
     given = in_their_order(ctx, operands)
     sides = _broadcast_sides([sides_of(x) for x in given if x is not None])
-    flat = _on_sides(ctx, sides)
+    flat = on_sides(ctx, sides)
     return [
         x if x is None or x.flat is None else _spread(ctx, x, sides, flat) for x in given
     ], flat
@@ -78,7 +79,7 @@ def are_equal(one: Side, other: Side) -> bool:
     return one == other
 
 
-def _on_sides(ctx: Context, sides: Sequence[Side]) -> FlatSamples:
+def on_sides(ctx: Context, sides: Sequence[Side]) -> FlatSamples:
     """Return how samples lie in order; some of their dimensions differ."""
     behind = max(axis for axis, side in enumerate(sides) if isinstance(side, Lengths)) + 1
     grid = Grid.of_sides(ctx.builder, sides[:behind], ctx.batch)
@@ -90,7 +91,7 @@ def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
     (laid,) = in_their_order(ctx, [x])
     assert laid is not None
     sides = _broadcast_sides([sides_of(laid), wanted])
-    flat = _on_sides(ctx, sides)
+    flat = on_sides(ctx, sides)
     rows = _spread(ctx, laid, sides, flat).value
     numbers = [side for side in sides[flat.grid.rank :] if isinstance(side, int)]
     if numbers:

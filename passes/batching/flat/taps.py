@@ -20,13 +20,22 @@ from passes.batching.flat.samples import AxisTable, FlatSamples
 from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
 
-__all__ = ["cubic_table", "interpolated", "linear_table", "picked_axis"]
+__all__ = [
+    "Tap",
+    "cubic_table",
+    "halves_of",
+    "interpolated",
+    "linear_table",
+    "picked_axis",
+    "read_place",
+    "taps_of",
+]
 
 _INT64 = ir.DataType.INT64
 
 
 @dataclasses.dataclass(frozen=True)
-class _Tap:
+class Tap:
     """One of the places that are summed along one axis.
 
     Attributes:
@@ -124,16 +133,16 @@ def interpolated(ops: Operators, x: Batched) -> ir.Value:
     if flat.sampler.mode == "cubic":
         return filled(ops, flat, tables, _cubic(ops, x, flat, tables), rank)
     summed, halves = flat.sampler.axes, flat.sampler.halves
-    taps = {at: _taps(ops, tables[at], at, rank) for at in summed if at != halves}
+    taps = {at: taps_of(ops, tables[at], at, rank) for at in summed if at != halves}
     if halves is not None:
-        taps[halves] = _halves(ops, x, flat, tables, halves, rank)
+        taps[halves] = halves_of(ops, x, flat, tables, halves, rank)
     total: Formula | None = None
     read: dict[tuple[ir.Value | None, ...], Formula] = {}
     for term in itertools.product(*(taps[at] for at in summed)):
         chosen = dict(zip(summed, term, strict=True))
         key = tuple(tap.index for tap in term)
         if key not in read:
-            read[key] = _read(ops, x, flat, tables, chosen)
+            read[key] = read_place(ops, x, flat, tables, chosen)
         weight = term[-1].weight
         for tap in term[-2::-1]:
             weight = weight * tap.weight
@@ -147,13 +156,13 @@ def _cubic(ops: Operators, x: Batched, flat: FlatSamples, tables: Sequence[AxisT
     """Return sums along columns first, of weights that add up to 1, then along rows."""
     assert flat.sampler is not None
     rank, (rows, columns) = len(flat.order), flat.sampler.axes
-    *across, width = _taps(ops, tables[columns], columns, rank, 5)
-    *down, height = _taps(ops, tables[rows], rows, rank, 5)
+    *across, width = taps_of(ops, tables[columns], columns, rank, 5)
+    *down, height = taps_of(ops, tables[rows], rows, rank, 5)
     total: Formula | None = None
     for tap in down:
         line: Formula | None = None
         for other in across:
-            value = _read(ops, x, flat, tables, {rows: tap, columns: other})
+            value = read_place(ops, x, flat, tables, {rows: tap, columns: other})
             value = (other.weight / width.weight) * value
             line = value if line is None else line + value
         assert line is not None
@@ -163,12 +172,12 @@ def _cubic(ops: Operators, x: Batched, flat: FlatSamples, tables: Sequence[AxisT
     return total.value
 
 
-def _read(
+def read_place(
     ops: Operators,
     x: Batched,
     flat: FlatSamples,
     tables: Sequence[AxisTable],
-    chosen: dict[int, _Tap],
+    chosen: dict[int, Tap],
 ) -> Formula:
     """Return one of the places that each place of the result sums, in float."""
     ones = []
@@ -186,7 +195,7 @@ def _aligned(ops: Operators, table: ir.Value, at: int, rank: int) -> Formula:
     return reals(ops, ops.unsqueeze(table, [i + 1 for i in range(rank) if i != at]))
 
 
-def _taps(ops: Operators, table: AxisTable, at: int, rank: int, count: int = 2) -> list[_Tap]:
+def taps_of(ops: Operators, table: AxisTable, at: int, rank: int, count: int = 2) -> list[Tap]:
     """Return the places of a table with their weights; a fifth weight is of no place."""
     assert table.weight is not None
     found = []
@@ -194,18 +203,18 @@ def _taps(ops: Operators, table: AxisTable, at: int, rank: int, count: int = 2) 
         place = ops.builder.scalar(k)
         weight = ops.op("Gather", [table.weight, place], {"axis": 2})
         index = ops.op("Gather", [table.index, place], {"axis": 2}) if k < 4 else None
-        found.append(_Tap(index, _aligned(ops, weight, at, rank)))
+        found.append(Tap(index, _aligned(ops, weight, at, rank)))
     return found
 
 
-def _halves(
+def halves_of(
     ops: Operators,
     x: Batched,
     flat: FlatSamples,
     tables: Sequence[AxisTable],
     at: int,
     rank: int,
-) -> list[_Tap]:
+) -> list[Tap]:
     """Return the place of the result itself twice: at the last one with a half each.
 
     That is what onnxruntime makes of an axis that stays beside two that are resized.
@@ -226,4 +235,4 @@ def _halves(
     )
     first = is_last.where(half, one_)
     second = is_last.where(half, none)
-    return [_Tap(None, _aligned(ops, w.value, at, rank)) for w in (first, second)]
+    return [Tap(None, _aligned(ops, w.value, at, rank)) for w in (first, second)]

@@ -14,17 +14,18 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.axis_table import picked, places
+from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
-from passes.batching.flat.laying import laid_out
-from passes.batching.flat.moves import restacked
+from passes.batching.flat.masked import cut_to, lengths_of, masked, stacked_rule
+from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.places import along
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
-from passes.typing import ValueType
+from passes.reading.integers import Linear
 
-__all__ = ["convolution", "pool"]
+__all__ = ["convolution", "pool", "transposed"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,14 +52,60 @@ def convolution(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     return _windowed(ctx, node, operands, kernel, 0.0)
 
 
+def transposed(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """ConvTranspose: zeros behind an image add nothing to what it spreads."""
+    x, weights = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "W")
+    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
+        raise Decline(Code.BATCHED_OPERAND, "its filters differ from sample to sample")
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    is_plain = ctx.attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    if ctx.attribute(node, "output_shape") or not is_plain:
+        raise Decline(Code.NO_RULE, "what it pads hangs on the size of an image")
+    kernel = ctx.attribute(node, "kernel_shape") or weights.dims[2:]
+    window, sizes = _window(ctx, node, kernel), lengths_of(ctx, x)
+    if min(sizes) < 2:
+        raise Decline(Code.RAGGED, "images differ in number, or in their channels")
+    spare = ctx.attribute(node, "output_padding") or [0] * len(window.reach)
+    (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
+    cut = {}
+    for axis, lengths in sizes.items():
+        i = axis - 2
+        more = window.reach[i] + spare[i] - window.pads[i] - window.pads[len(spare) + i]
+        wide = (integers(ctx, lengths.value) - 1) * window.steps[i] + more
+        total = lengths.size * window.steps[i] + (more - window.steps[i])
+        cut[axis] = Lengths(ctx.builder, wide.max(0).value, size=total)
+    return [cut_to(ctx, made.value, x, x.rank, cut)]
+
+
 def pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Pool images of several sizes."""
     if len([value for value in node.outputs if value.name]) > 1:
         raise Decline(Code.NO_RULE, "the places of the greatest differ with the size of an image")
-    fill = -np.inf if node.op_type == "MaxPool" else 0.0
+    kernel = ctx.attribute(node, "kernel_shape")
     if node.op_type == "AveragePool" and not ctx.attribute(node, "count_include_pad", 0):
-        fill = np.nan
-    return _windowed(ctx, node, operands, ctx.attribute(node, "kernel_shape"), fill)
+        return _averaged(ctx, node, operands, kernel)
+    fill = -np.inf if node.op_type == "MaxPool" else 0.0
+    return _windowed(ctx, node, operands, kernel, fill)
+
+
+def _averaged(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], kernel: Sequence[int | str | None]
+) -> Sequence[Output]:
+    """Average over the places of an image: the mean over all, by how many of them it has."""
+    x = ctx.operand(operands, 0, "X")
+    given = {name: one.value for name, one in node.attributes.items()} | {"count_include_pad": 1}
+    whole = ir.node(node.op_type, [], given)
+    if x.flat is None or x.flat.has_one_shape or not any(_window(ctx, node, kernel).pads):
+        return _windowed(ctx, node, operands, kernel, 0.0)
+    if not one_place_each(x.flat):
+        x = rows_again(ctx, x)
+    assert x.dtype is not None
+    one = ctx.builder.constant(np.array(1, x.dtype.numpy()))
+    ones = dataclasses.replace(x, value=ctx.op("Expand", [one, ctx.op("Shape", [x.value])]))
+    (mean,), (share,) = (_windowed(ctx, whole, [v], kernel, 0.0) for v in (x, ones))
+    assert mean.flat is not None
+    return [ctx.flat(ctx.op("Div", [mean.value, share.value]), mean.flat)]
 
 
 def _windowed(
@@ -78,16 +125,15 @@ def _windowed(
     if ragged[0] < 2:
         raise Decline(Code.RAGGED, "images differ in number, or in their channels")
     window = _window(ctx, node, kernel)
-    if np.isnan(fill) and any(window.pads):
-        raise Decline(Code.NO_RULE, "it averages over fewer places where it has padded")
-    sizes = {axis: flat.size(flat.order[axis]) for axis in ragged}
-    images = _padded(ctx, x, sizes, window, 0.0 if np.isnan(fill) else fill)
+    sizes = lengths_of(ctx, x)
+    images = _padded(ctx, x, sizes, window, fill)
     merged = ctx.merged(images, x.dims)
     others = [None if o is None else o.value for o in operands[1:]]
     (new,) = ctx.same(node, [merged, *others])
     whole = ctx.unmerged(new.value, images)
-    result = Batched(Layout.STACKED, whole, ctx.type_of(node.outputs[0]))
-    return [_cut(ctx, result, sizes, window)]
+    result = Batched(Layout.STACKED, whole, x.type)
+    left = {axis: _left(ctx, lengths, window, axis - 2) for axis, lengths in sizes.items()}
+    return [cut_to(ctx, whole, result, x.rank, left)]
 
 
 def _window(ctx: Context, node: ir.Node, kernel: Sequence[int | str | None]) -> _Window:
@@ -119,14 +165,14 @@ def _window(ctx: Context, node: ir.Node, kernel: Sequence[int | str | None]) -> 
 
 
 def _padded(
-    ctx: Context, x: Batched, sizes: dict[int, ir.Value], window: _Window, fill: float
+    ctx: Context, x: Batched, sizes: dict[int, Lengths], window: _Window, fill: float
 ) -> ir.Value:
     """Return images padded behind to the largest, ``[B, N, C, *S]``."""
     value, rank = as_stacked(ctx, x), x.rank
     inside: ir.Value | None = None
     for axis, size in sizes.items():
         width = ctx.shape(value, axis + 1, axis + 2)
-        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size, [1])])
+        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size.value, [1])])
         one = along(ctx, one, axis, rank)
         inside = one if inside is None else ctx.op("And", [inside, one])
     assert inside is not None and x.dtype is not None
@@ -146,18 +192,14 @@ def _padded(
     return ctx.op("Pad", [value, pads, around])
 
 
-def _cut(ctx: Context, result: Batched, sizes: dict[int, ir.Value], window: _Window) -> Output:
-    """Return the results of images of these sizes, which lie in front."""
-    dims = tuple(None if a in sizes else d for a, d in enumerate(result.dims))
-    whole = dataclasses.replace(result, type=ValueType(result.type.type, dims))
-    x = laid_out(ctx, whole, list(sizes))
-    flat, count = x.flat, len(window.reach)
-    assert flat is not None
-    tables = list(flat.tables)
-    for axis, size in sizes.items():
-        i, at = axis - 2, flat.order[axis]
-        spare = window.pads[i] + window.pads[count + i] - window.reach[i]
-        left = ((integers(ctx, size) + spare) / window.steps[i] + 1).max(0)
-        where = places(ctx, ctx.shape(whole.value, axis + 1, axis + 2))
-        tables[at] = picked(ctx, flat, at, where, left.value, is_fixed=False, may_miss=False)
-    return ctx.flat(x.value, dataclasses.replace(flat, tables=tuple(tables)))
+def _left(ctx: Context, lengths: Lengths, window: _Window, i: int) -> Lengths:
+    """Return the sizes of results along an axis: one object for windows that go alike."""
+    step = window.steps[i]
+    spare = window.pads[i] + window.pads[len(window.reach) + i] - window.reach[i]
+
+    def make() -> Lengths:
+        left = ((integers(ctx, lengths.value) + spare) / step + 1).max(0)
+        size = lengths.size + (spare + 1) if step == 1 else None
+        return Lengths(ctx.builder, left.value, size=size)
+
+    return ctx.lengths_by((lengths.size + spare, Linear(step), Linear(-1)), make)

@@ -22,9 +22,12 @@ __all__ = ["gemm_by_own_matrix", "product_by_own_matrix"]
 _LARGEST = 1 << 16
 """From so many numbers in a matrix on a loop over the samples is faster on a CPU."""
 
-_ITERATION, _COPIED, _WITHOUT = 4.0, 3000, 7
+_ITERATION, _COPIED, _ONCE = 4.0, 3000, 28.0
 """Microseconds of onnxruntime 1.31 on one core: what a loop takes for a sample; so many numbers
-of a matrix are copied for a tile in one; so many samples pay for what runs once."""
+of a matrix are copied for a tile in one; what runs once takes so many."""
+
+_NODE, _PLAIN = 0.25, 8
+"""What a loop takes for each further node of a sample; so many are counted in what it takes."""
 
 _ROW, _MOVED = 0.03, 4000
 """What a row takes to be placed, and how many numbers of rows are moved in one."""
@@ -43,8 +46,8 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
         return None
     if a.rank != 2 or b.rank != 2 or a.axis:
         return None
-    _limit(ctx, a, b)
     lengths, one = a.lengths, ctx.builder.scalar(1)
+    _limit(ctx, lengths, b)
     size = _tile_size(ctx, lengths)
     whole = ctx.op("Sub", [ctx.op("Add", [lengths.value, size]), one])
     tiles = Lengths(ctx.builder, ctx.op("Div", [whole, size]))
@@ -54,23 +57,29 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
     return ctx.packed(ctx.op("Gather", [ctx.merged(products), back], {"axis": 0}), lengths)
 
 
-def _limit(ctx: Context, a: Batched, b: Batched) -> None:
+def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
     """Leave to a loop what is faster in one, as far as that is known; an If asks for the rest."""
     if ctx.lacks("Loop"):
         return
     sizes = [d for d in b.dims if isinstance(d, int)]
-    numbers, most = math.prod(sizes), _most_rows(b)
+    saved = _ITERATION + _NODE * max(ctx.nodes - _PLAIN, 0)
+    numbers, most = math.prod(sizes), _most_rows(b, saved)
     if (len(sizes) == 2 and numbers >= _LARGEST) or (ctx.asks_what_pays and most < 1):
         raise Decline(Code.COST, f"matrices of {numbers:,} numbers are faster one by one")
     if ctx.asks_what_pays:
-        ctx.limit_rows(ctx.shape(a.value, 0, 1), most, _WITHOUT)
+        ctx.limit_rows(lengths.total, most, math.ceil(_ONCE / saved))
 
 
-def _most_rows(b: Batched) -> int:
-    """Return how many rows a sample may have on average for tiles to be as fast as a loop."""
+def _most_rows(b: Batched, saved: float) -> int:
+    """Return how many rows a sample may have on average for tiles to be as fast as a loop.
+
+    Args:
+        b: The matrices.
+        saved: Microseconds that a loop takes for a sample beside its product.
+    """
     rows, columns = (d if isinstance(d, int) else _USUAL for d in b.dims)
-    saved = _ITERATION - rows * columns / _COPIED
-    return int(saved / (_ROW + (rows + columns) / _MOVED))
+    left = saved - rows * columns / _COPIED
+    return int(left / (_ROW + (rows + columns) / _MOVED))
 
 
 def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: Operand) -> Output:

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.spreading import aligned, on_sides, spread_to
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear, is_nonnegative
 
-__all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size"]
+__all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size", "sides_of_shape"]
 
 
 def lengths_of_size(ctx: Context, size: Linear, what: str) -> Lengths:
@@ -56,6 +58,42 @@ def _sizes(ctx: Context, shape: ir.Value | None, what: str) -> tuple[list[Linear
     return list(sizes), apart
 
 
+def sides_of_shape(ctx: Context, shape: ir.Value | None) -> list[int | Lengths]:
+    """Return the dimensions that a shape lists: numbers, or one for each sample.
+
+    Raises:
+        Decline: One of them is not known before the model runs, and is none of samples either.
+    """
+    sizes = None if shape is None else ctx.numbers.of(shape)
+    if sizes is None:
+        raise Decline(Code.DATA_DEPENDENT, "its shape differs from sample to sample")
+    found: list[int | Lengths] = []
+    for size in sizes:
+        if not ctx.numbers.is_shared(size):
+            found.append(lengths_of_size(ctx, size, "shape"))
+        elif size == Linear(size.constant):
+            found.append(size.constant)
+        else:
+            raise Decline(Code.DATA_DEPENDENT, "nothing tells its shape before it runs")
+    return found
+
+
+def _several_axes(ctx: Context, shape: ir.Value | None) -> tuple[FlatSamples, ir.Value] | None:
+    """Return how samples of a shape lie that differs along several axes, None for another.
+
+    Returns:
+        How they lie, and the shape of their rows, int64.
+    """
+    sizes = None if shape is None or not ctx.takes_flat else ctx.numbers.of(shape)
+    if sizes is None or sum(not ctx.numbers.is_shared(size) for size in sizes) < 2:
+        return None
+    sides = sides_of_shape(ctx, shape)
+    flat = on_sides(ctx, sides)
+    rest = [side for side in sides[flat.grid.rank :] if isinstance(side, int)]
+    total = flat.grid.rows.total
+    return flat, ctx.op("Concat", [total, ctx.ints(*rest)], {"axis": 0}) if rest else total
+
+
 def _shape(ctx: Context, sizes: Sequence[ir.Value]) -> ir.Value:
     return sizes[0] if len(sizes) == 1 else ctx.op("Concat", sizes, {"axis": 0})
 
@@ -64,6 +102,11 @@ def constant_of_lengths(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """ConstantOfShape: one tensor for all samples, or as many rows as all of them have."""
+    along = _several_axes(ctx, node.inputs[0])
+    if along is not None:
+        flat, target = along
+        (new,) = ctx.same(node, [target])
+        return [ctx.flat(new.value, flat)]
     sizes, apart = _sizes(ctx, node.inputs[0], "shape")
     lengths = [lengths_of_size(ctx, sizes[axis], "shape") for axis in apart]
     parts = [
@@ -79,6 +122,12 @@ def expand_to_lengths(
 ) -> Sequence[Output]:
     """Expand to a shape that differs by sample in one size, which the data has or is 1 in."""
     data = ctx.operand(operands, 0, "input")
+    along = _several_axes(ctx, node.inputs[1])
+    if along is not None and data.is_packed and data.beside is None:
+        return [spread_to(ctx, data, sides_of_shape(ctx, node.inputs[1]))]
+    if along is not None and not data.is_packed and data.rank <= len(along[0].order):
+        flat, target = along
+        return [ctx.flat(ctx.op("Expand", [aligned(ctx, data, flat), target]), flat)]
     sizes, apart = _sizes(ctx, node.inputs[1], "shape")
     rank = max(data.rank, len(sizes))
     more = rank - len(sizes)

@@ -24,7 +24,13 @@ from rewriter.proof.engines import plain_expansion
 __all__ = ["FlatCase", "drawn", "loops_and_sequences", "prove_flat", "prove_nothing", "reached"]
 
 Array = np.ndarray[Any, Any]
-_DTYPES = {"float": np.float32, "uint8": np.uint8, "int64": np.int64, "bool": np.bool_}
+_DTYPES = {
+    "float": np.float32,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int64": np.int64,
+    "bool": np.bool_,
+}
 _LEFT = frozenset({"Loop", "Scan", "If", "SequenceMap"})
 
 

@@ -73,7 +73,42 @@ ROOT = pathlib.Path(__file__).parents[3]
 SCRIPTED = ROOT / "models" / "pipelines" / "ts_moe_stacked_experts.onnx"
 
 
-def test_nothing_is_asked_of_a_loop_that_was_read_as_a_map() -> None:
+def test_a_loop_of_many_nodes_is_asked_for_its_rows_too() -> None:
     (decision,) = rewriter.explain(SCRIPTED).decisions
     assert decision.verdict is Verdict.FUSED
-    assert not any("many rows" in note for note in decision.notes)
+    assert any("many rows" in note for note in decision.notes)
+
+
+def scripted(width: int, count: str = "E") -> onnx.ModelProto:
+    """Return experts as a Loop that goes from one row to the next and appends to a sequence."""
+    return onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 17]> g (float[T, {width}] x, int64[{count}] counts, '
+        f"float[{count}, {width}, {width}] w) => (float[U, {width}] out) {{ "
+        "empty = SequenceEmpty <dtype = 1> () first = Constant <value_int = 0> () "
+        "go = Constant <value = bool {1}> () shape = Shape (counts) n = Squeeze (shape) "
+        "last, ys = Loop (n, go, first, empty) <body = one (int64 i, bool c, int64 start, "
+        "seq(float[N, M]) ys0) => (bool again, int64 end, seq(float[N, M]) ys1) { "
+        "again = Identity (c) many = Gather <axis = 0> (counts, i) end = Add (start, many) "
+        "ax = Constant <value_ints = [0]> () s = Unsqueeze (start, ax) e = Unsqueeze (end, ax) "
+        "rows = Slice (x, s, e, ax) matrix = Gather <axis = 0> (w, i) y = MatMul (rows, matrix) "
+        "ys1 = SequenceInsert (ys0, y) }> out = ConcatFromSequence <axis = 0> (ys) }"
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in LOADS if LOADS[name]])
+def test_a_loop_as_given_runs_where_there_are_many_rows(name: str) -> None:
+    width, counts = 4, np.array(LOADS[name], np.int64)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((int(counts.sum()), width)).astype(np.float32)
+    w = rng.standard_normal((len(counts), width, width)).astype(np.float32)
+    feeds = {"x": x, "counts": counts, "w": w}
+    made = rewriter.optimize(scripted(width))
+    assert loops_in(made.graph) == 2
+    (wanted,), (got,) = run_model(scripted(width), feeds), run_model(made, feeds)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_few_experts_stay_as_they_are() -> None:
+    (decision,) = rewriter.explain(scripted(64, "8")).decisions
+    assert decision.verdict is Verdict.KEPT
+    assert "cost" in {reason.code for reason in decision.reasons}

@@ -73,12 +73,15 @@ class BoxCase:
         return {"image" if self.shares else "all": image, "table": table}
 
 
+ALL = """
+  to = Constant <value_ints = [6, 5]> () c = Shape <end = 1> (y) all_to = Concat <axis = 0> (c, to)
+  r = Resize <mode = "linear"> (y, , , all_to)"""
 SUMMED = "k = Constant <value_ints = [1, 2]> () r = ReduceMax (y, k)"
 CASES = {
     f"{cuts}, {'one image' if shares else 'an image each'}, {end}": BoxCase(text, shares, ends)
     for cuts, text in [("both axes", BOTH), ("one axis after the other", ONE_BY_ONE)]
     for shares in (True, False)
-    for end, ends in [("resized", RESIZED), ("reduced", SUMMED)]
+    for end, ends in [("resized", RESIZED), ("all axes resized", ALL), ("reduced", SUMMED)]
 }
 
 

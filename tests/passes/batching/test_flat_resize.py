@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
@@ -20,6 +23,7 @@ RANKS = {
     "float[H,W,3]": ("[0, 1]", "float[9,11,3]"),
     "float[3,H,W]": ("[1, 2]", "float[3,9,11]"),
     "float[1,3,H,W]": ("[2, 3]", "float[1,3,9,11]"),
+    "float[1,H,W,3]": ("[1, 2]", "float[1,9,11,3]"),
 }
 
 
@@ -33,14 +37,14 @@ def resized(
 ) -> FlatCase:
     """Make a case of a Resize to 9 x 11, perhaps of a region."""
     region = f"roi = Constant <value_floats = [{roi}]> () " if roi else ""
-    bytes_ = element.startswith("uint8")
-    axes, result = RANKS[element.replace("uint8", "float")]
+    kind, _, _ = element.partition("[")
+    axes, result = RANKS[element.replace(kind, "float")]
     return FlatCase(
         name or f"{attributes} of {element}".replace('"', ""),
         f"{region}s = Constant <value_ints = [9, 11]> () "
         f"y = Resize <{attributes}, axes = {axes}> (x,{'roi' if roi else ''},,s)",
         element,
-        result.replace("float", "uint8") if bytes_ else result,
+        result.replace("float", kind),
         stacked=True,
         tolerance=tolerance,
     )
@@ -100,6 +104,12 @@ CASES = [
     *(
         resized(f'{ANTIALIAS}, coordinate_transformation_mode = "{one}"', "uint8[H,W,3]")
         for one in COORDINATES
+    ),
+    *(
+        resized(f'{mode}, coordinate_transformation_mode = "{one}"', element)
+        for mode in (NEAREST, LINEAR)
+        for one in COORDINATES
+        for element in (*(rank.replace("float", "uint8") for rank in RANKS), "int8[1,H,W,3]")
     ),
     resized(f"{ANTIALIAS}, exclude_outside = 1", "uint8[H,W,3]"),
     resized(f"{CUBIC}, antialias = 1", "uint8[H,W]"),
@@ -202,3 +212,29 @@ def test_images_of_any_size(case: FlatCase) -> None:
 @pytest.mark.parametrize("case", CASES[::6], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)
+
+
+@pytest.mark.parametrize("element", ["uint8[1,H,W,3]", "int8[1,H,W,1]", "uint8[2,H,W,3]"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_bytes_that_keep_their_rows_are_summed_in_floats(element: str, coordinates: str) -> None:
+    attributes = f'{LINEAR}, coordinate_transformation_mode = "{coordinates}"'
+    case = FlatCase(
+        "rows that stay",
+        f"s = Constant <value_ints = [9, 11]> () y = Resize <{attributes}, axes = [1, 2]> (x,,,s)",
+        element,
+        element.replace("H,W", "9,11"),
+        stacked=True,
+    )
+    kind, first, *_, channels = re.split(r"\W", element.rstrip("]"))
+    low, high = (0, 256) if kind == "uint8" else (-128, 128)
+    rng = np.random.default_rng(0)
+    sizes = [(9, 30), (9, 11), (8, 20), (9, 1), (1, 9), (9, 17), (20, 9)]
+    prove_flat(
+        case,
+        feeds=[
+            [
+                rng.integers(low, high, (int(first), h, w, int(channels))).astype(kind)
+                for h, w in sizes
+            ]
+        ],
+    )

@@ -246,15 +246,25 @@ def test_rule_of_an_older_opset(case: Case, batch: int) -> None:
 
 
 SAME = mapped(ints(2, 6), ints(2, 6), ints(2, 6))
+SIZED = [
+    case("expand", "y = Expand(x, s)", mapped((1,)), s=SAME),
+    case("constant of shape", "y = ConstantOfShape(x)", SAME),
+]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("case", SIZED, ids=str)
+def test_what_is_as_large_as_each_sample_says(case: Case, batch: int) -> None:
+    prove(case, batch)
+
+
 DECLINED = [
     (case("reshape", "y = Reshape(x, s)", mapped((12,)), s=SAME), "data-dependent-shape"),
-    (case("expand", "y = Expand(x, s)", mapped((1,)), s=SAME), "data-dependent-shape"),
     (case("tile", "y = Tile(x, s)", mapped((1, 1)), s=SAME), "data-dependent-shape"),
     (
         case("split", "y, z = Split(x, s)", mapped((8,)), s=SAME, outputs=("y", "z")),
         "data-dependent-shape",
     ),
-    (case("constant of shape", "y = ConstantOfShape(x)", SAME), "data-dependent-shape"),
     (
         case("squeeze", "y = Squeeze(x, a)", ROW, a=mapped(ints(0), ints(2), ints(0))),
         "batched-operand",

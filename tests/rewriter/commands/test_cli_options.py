@@ -86,6 +86,7 @@ DEFAULTS: dict[str, Any] = {
     "input_shapes": None,
     "trust_types": False,
     "tensor_io": False,
+    "padded": (),
     "exact": False,
     "require": (),
     "opset": None,
@@ -98,6 +99,7 @@ REWRITE = {
     "--input-shape a=2,?,N --input-shape b=": {"input_shapes": {"a": (2, None, "N"), "b": ()}},
     "--trust-types": {"trust_types": True},
     "--tensor-io": {"tensor_io": True},
+    "--tensor-io --padded a": {"tensor_io": True, "padded": ("a",)},
     "--exact": {"exact": True},
     "--require loop-free --require sequence-free": {"require": ("loop-free", "sequence-free")},
     "--opset 18": {"opset": 18},
@@ -259,7 +261,7 @@ def test_every_option_is_used_by_a_test(command: str) -> None:
 
 
 STATED = """
---strategy --target --uniform --input-shape --trust-types --tensor-io --exact --require --opset --rules --packed
+--strategy --target --uniform --input-shape --trust-types --tensor-io --padded --exact --require --opset --rules --packed
 --verify
 --no-verify --no-repair --verify-budget --inputs --seed --atol --rtol --jobs --copy-weights --report --json --dry-run --quiet --verbose
 --help

@@ -1,0 +1,131 @@
+"""Flat samples padded behind to the largest, and what comes of them cut again.
+
+Where the place of a result only depends on places of its sample, and on what does no harm outside
+of it, an operator runs on all samples at once as if all were as large as the largest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching import table
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.axis_table import picked, places
+from passes.batching.flat.laying import laid_out
+from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.places import tables_of
+from passes.batching.flat.reading import as_stacked
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.decisions import Code, Decline
+from passes.typing import ValueType
+
+__all__ = ["as_largest", "cut_to", "lengths_of", "masked", "ragged_axes", "stacked_rule"]
+
+
+def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """An operator whose result is as large as its first operand, zeros behind doing no harm.
+
+    Raises:
+        Decline: Another operand is flat, too, or the rule for stacked samples declines.
+    """
+    x = ctx.operand(operands, 0, "X")
+    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
+        raise Decline(Code.RAGGED, "what it goes by differs from sample to sample")
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
+    return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]
+
+
+def stacked_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[Output]:
+    """Return what the rule for stacked operands yields.
+
+    Raises:
+        Decline: There is none, or it declines.
+    """
+    row = table.find(node, ctx.opset)
+    if not isinstance(row, table.Row):
+        raise Decline(Code.NO_RULE, "it has no rule")
+    return [out for out in row.rule(ctx, node, operands) if out is not None]
+
+
+def ragged_axes(x: Batched) -> list[int]:
+    """Return the axes along which samples may differ."""
+    assert x.flat is not None
+    return [axis for axis in range(x.rank) if x.flat.is_ragged(axis)]
+
+
+def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
+    """Return the sizes of samples along the axes in which they differ."""
+    flat = x.flat
+    assert flat is not None
+    found = {}
+    for axis in ragged_axes(x):
+        at = flat.order[axis]
+        size = flat.dimension(axis)
+        plain = flat.tables[at] is None
+        found[axis] = (
+            flat.grid.lengths(at) if plain else Lengths(ctx.builder, flat.size(at), size=size)
+        )
+    return found
+
+
+def masked(ctx: Context, x: Batched, fill: float = 0) -> Batched:
+    """Return flat samples stacked, ``[B, *s]``, with a number outside of each.
+
+    Args:
+        ctx: The context.
+        x: Samples that differ in shape.
+        fill: The number.
+    """
+    if x.flat is None or x.dtype is None:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells its element type")
+    if not one_place_each(x.flat):
+        x = rows_again(ctx, x)
+    flat = x.flat
+    assert flat is not None and x.dtype is not None
+    tables = []
+    for one in tables_of(ctx, flat):
+        if not one.is_fixed:
+            inside = places(ctx, ctx.shape(one.index, 1, 2))
+            valid = ctx.op("Less", [inside, ctx.unsqueeze(one.count, [1])])
+            one = dataclasses.replace(one, valid=valid)
+        tables.append(one)
+    around = ctx.builder.constant(np.array(fill).astype(x.dtype.numpy()))
+    read = dataclasses.replace(flat, tables=tuple(tables), fill=around)
+    value = as_stacked(ctx, dataclasses.replace(x, flat=read))
+    ragged = ragged_axes(x)
+    dims = tuple(None if axis in ragged else dim for axis, dim in enumerate(x.dims))
+    type_ = ValueType(x.type.type, dims)
+    return dataclasses.replace(x, layout=Layout.STACKED, value=value, type=type_, flat=None)
+
+
+def cut_to(
+    ctx: Context, value: ir.Value, x: Batched, rank: int, sizes: Mapping[int, Lengths]
+) -> Output:
+    """Return results that lie in front of ``[B, *s]`` as samples of these sizes.
+
+    Args:
+        ctx: The context.
+        value: The results, each as large as the largest.
+        x: What they were made of, and have the element type of.
+        rank: Rank of a result.
+        sizes: How many places each sample has along some of its axes.
+    """
+    if not sizes:
+        return ctx.stacked(value)
+    whole = Batched(Layout.STACKED, value, ValueType(x.type.type, (None,) * rank))
+    laid = laid_out(ctx, whole, sorted(sizes))
+    flat = laid.flat
+    assert flat is not None
+    tables = list(flat.tables)
+    for axis, lengths in sizes.items():
+        at, where = flat.order[axis], places(ctx, ctx.shape(value, axis + 1, axis + 2))
+        cut = picked(ctx, flat, at, where, lengths.value, is_fixed=False, may_miss=False)
+        tables[at] = dataclasses.replace(cut, size=lengths.size)
+    return ctx.flat(laid.value, dataclasses.replace(flat, tables=tuple(tables)))

@@ -34,6 +34,7 @@ from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
+from passes.unbinds import PyTorchRanksPass, PyTorchUnbindPass
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.checking import require_valid
 from rewriter.final_decisions import (
@@ -98,7 +99,7 @@ def run_passes(
         result = _apply(one, model, given)
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
-        work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
+        work.assumptions.extend(getattr(getattr(one, "io", one), "assumptions", ()))
         work.decisions.extend(
             d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
             for d in getattr(one, "decisions", ())
@@ -187,7 +188,10 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     passes.append(SidestepDefectsPass(runtimes, authored))
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
-    return [*converting, *passes]
+    if options.strategy == "expand":
+        return [*converting, *passes]
+    unbinding = PyTorchUnbindPass()
+    return [*converting, unbinding, *passes, PyTorchRanksPass(unbinding)]
 
 
 def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
@@ -217,6 +221,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
     return [
         InlineMapFunctionsPass(),
         FoldBranchesPass(),
+        EliminateSequencesPass(in_bodies=True),
         FuseSequenceMapPass(fusing, loops=True),
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
         SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),

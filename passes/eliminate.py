@@ -173,9 +173,7 @@ class _Read:
     value: ir.Value
 
 
-def _plan_reads(
-    model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader
-) -> list[_Read]:
+def _plan_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> list[_Read]:
     paths = node_paths(model)
     reads = []
     for node in nodes:

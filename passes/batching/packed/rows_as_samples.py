@@ -11,6 +11,7 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.losses import loss_and_weight
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.segments import segment, spread
 from passes.decisions import Code, Decline
@@ -74,6 +75,7 @@ def loss_of_rows(rule: Rule) -> Rule:
     by_row = rows_as_samples(rule, {2: 1})
 
     def loss(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        operands = equally_long(ctx, operands)
         reduction = ctx.attribute(node, "reduction", "mean")
         if reduction == "none":
             return by_row(ctx, node, operands)

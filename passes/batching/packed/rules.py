@@ -32,6 +32,7 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
+from passes.batching.packed.sliding import sliding
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 
@@ -88,8 +89,9 @@ register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows)
 register_packed("BatchNormalization", of_images(2), since=9)
+register_packed("Conv", sliding(of_images(3)), any_axis=True)
 register_packed(
-    "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
+    "ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
     "GlobalMaxPool GlobalLpPool LRN InstanceNormalization",
     of_images(3),
 )

@@ -22,6 +22,7 @@ from passes.batching.packed import (
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
+from passes.batching.packed.inner_products import inner_products
 from passes.batching.packed.products import beside_lengths
 from passes.batching.packed.row_by_row import (
     along_other_axis,
@@ -83,7 +84,7 @@ register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
 register_packed("Split", cuts.split_rows, any_axis=True)
 
 # Matrices and images.
-register_packed("MatMul", matrix_rows, any_axis=True, two_axes=True)
+register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)

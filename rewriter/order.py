@@ -184,14 +184,14 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.name == "portable":
         runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
+    if options.strategy != "expand":
+        unbinding = PyTorchUnbindPass()
+        passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
     passes.append(SidestepDefectsPass(runtimes, authored))
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
-    if options.strategy == "expand":
-        return [*converting, *passes]
-    unbinding = PyTorchUnbindPass()
-    return [*converting, unbinding, *passes, PyTorchRanksPass(unbinding)]
+    return [*converting, *passes]
 
 
 def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:

@@ -12,10 +12,12 @@ from passes.drafts import drafting
 from passes.folding import Folder
 from passes.graphs import (
     all_graphs,
+    all_nodes,
     default_opset,
     is_default_domain,
     node_paths,
     subgraphs,
+    walk_nodes,
 )
 from passes.inline import InlineMapFunctionsPass
 from passes.names import make_names_unique
@@ -52,15 +54,18 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
         warnings: What it costs that no sequence may be left.
     """
 
-    def __init__(self, *, required: bool = False) -> None:
+    def __init__(self, *, required: bool = False, in_bodies: bool = False) -> None:
         """Set up the pass.
 
         Args:
             required: No sequence may be left, at any cost: a sequence that a Loop appends to, and
                 that is concatenated afterwards, becomes a tensor that each iteration copies.
+            in_bodies: Only reads in the bodies of Loops and Scans are replaced, so that the
+                bodies can be batched.
         """
         super().__init__()
         self._required = required
+        self._in_bodies = in_bodies
         self.warnings: list[str] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -70,7 +75,7 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
             return ir.passes.PassResult(model, False)
         modified = InlineMapFunctionsPass()(model).modified
         modified |= make_names_unique(model)
-        while _eliminate(model, required=self._required):
+        while self._eliminate(model):
             modified = True
         if modified:
             make_names_unique(model)
@@ -82,6 +87,11 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
             if GROWS_KEY in node.metadata_props
         ]
         return ir.passes.PassResult(model, modified)
+
+    def _eliminate(self, model: ir.Model) -> bool:
+        if self._in_bodies:
+            return _eliminate_in_bodies(model)
+        return _eliminate(model, required=self._required)
 
 
 def _hold_sequences(model: ir.Model) -> bool:
@@ -112,21 +122,46 @@ def _eliminate(model: ir.Model, *, required: bool) -> bool:
     if not _hold_sequences(model):
         return False
     removed = _remove_unread(model)
-    if not any(_may_gain(node) for graph in all_graphs(model) for node in graph):
+    nodes = [node for graph in all_graphs(model) for node in graph]
+    if not any(_may_gain(node) for node in nodes):
         return removed
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))
     opset = default_opset(model)
-    reader = SequenceReader(typing, known, opset)
-    with drafting() as draft:
-        reads = _plan_reads(model, reader)
-        _apply(reads, reader, opset, set(model.graph.outputs))
-        draft.keep_placed()
-    if reads:
-        remove_dead([read.node for read in reads])
-        _remove_unread(model)
+    if _replace_reads(model, nodes, SequenceReader(typing, known, opset)):
         return True
     return yield_tensors(model, typing, known, opset, required=required) or removed
+
+
+def _eliminate_in_bodies(model: ir.Model) -> bool:
+    """Eliminate reads of cut tensors once, in the bodies of Loops and Scans."""
+    loops = [node for node in all_nodes(model) if _is_one_of(node, ("Loop", "Scan"))]
+    inside = [node for loop in loops for _, body in subgraphs(loop) for node in walk_nodes(body)]
+    nodes = [node for node in dict.fromkeys(inside) if _reads_cut(node)]
+    if not nodes:
+        return False
+    typing = type_values(model, proven=True, ranks=False)
+    known = KnownSequences(typing, Folder(typing))
+    return _replace_reads(model, nodes, SequenceReader(typing, known, default_opset(model)))
+
+
+def _reads_cut(node: ir.Node) -> bool:
+    """Whether a node reads a sequence that is cut out of a tensor in the same graph."""
+    made = maker(node.inputs[0]) if _is_one_of(node, READERS) and node.inputs[0] else None
+    return made is not None and _is_one_of(made, ("SplitToSequence",)) and made.graph is node.graph
+
+
+def _replace_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> bool:
+    """Replace those of some nodes that read a sequence of which enough is known."""
+    with drafting() as draft:
+        reads = _plan_reads(model, nodes, reader)
+        _apply(reads, reader, default_opset(model), set(model.graph.outputs))
+        draft.keep_placed()
+    if not reads:
+        return False
+    remove_dead([read.node for read in reads])
+    _remove_unread(model)
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,17 +173,16 @@ class _Read:
     value: ir.Value
 
 
-def _plan_reads(model: ir.Model, reader: SequenceReader) -> list[_Read]:
+def _plan_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> list[_Read]:
     paths = node_paths(model)
     reads = []
-    for graph in all_graphs(model):
-        for node in graph:
-            if not _is_one_of(node, READERS):
-                continue
-            builder = Builder(paths[node])
-            value = reader.read(builder, node)
-            if value is not None:
-                reads.append(_Read(node, builder, value))
+    for node in nodes:
+        if not _is_one_of(node, READERS):
+            continue
+        builder = Builder(paths[node])
+        value = reader.read(builder, node)
+        if value is not None:
+            reads.append(_Read(node, builder, value))
     return reads
 
 

@@ -35,6 +35,7 @@ from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import Refusal
 from passes.tensors.outputs import TensorOutputsPass
+from passes.unbinds import PyTorchRanksPass, PyTorchUnbindPass
 from passes.unroll import UnrollSequenceMapPass
 from rewriter.model_files.checking import require_valid
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
@@ -100,7 +101,7 @@ def run_passes(
         modified = _has_work(one, model, counted) and _apply(one, model, given).modified
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
-        work.assumptions.extend(io.assumptions if (io := getattr(one, "io", None)) else ())
+        work.assumptions.extend(getattr(getattr(one, "io", one), "assumptions", ()))
         work.decisions.extend(
             d if d.verdict is Verdict.UNROLLED else declined.get(d.path, d)
             for d in getattr(one, "decisions", ())
@@ -211,6 +212,9 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.name == "portable":
         runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
+    if options.strategy != "expand":
+        unbinding = PyTorchUnbindPass()
+        passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
     passes.append(SidestepDefectsPass(runtimes, authored))
     if options.row.backend == "onnxruntime":
@@ -250,6 +254,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
     return [
         InlineMapFunctionsPass(),
         FoldBranchesPass(),
+        EliminateSequencesPass(in_bodies=True),
         FuseSequenceMapPass(fusing, loops=True),
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
         SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),

@@ -25,6 +25,8 @@ class Lengths:
         value: Length of each sample, int64 ``[B]``.
         most: The largest length, if the lengths are constants.
         size: The length of one sample as a sum; lengths of equal sums are equal.
+        held_padded: Whether the model holds as many numbers as padding takes anyway, such as the
+            flags, of samples of one size, by which each sample's rows were found.
     """
 
     def __init__(
@@ -34,6 +36,7 @@ class Lengths:
         most: int | None = None,
         samples: ir.Value | None = None,
         size: Linear | None = None,
+        held_padded: bool = False,
     ) -> None:
         """Describe the samples of packed values.
 
@@ -43,8 +46,9 @@ class Lengths:
             most: The largest one, if they are constants.
             samples: The sample that each row belongs to, if that is there already.
             size: See `Lengths`; None if nothing is known of it.
+            held_padded: See `Lengths`.
         """
-        self.value, self.most = value, most
+        self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
@@ -52,20 +56,23 @@ class Lengths:
             vars(self)["samples"] = samples
 
     @classmethod
-    def of_rows(cls, builder: Builder, samples: ir.Value, count: ir.Value) -> Lengths:
+    def of_rows(
+        cls, builder: Builder, samples: ir.Value, count: ir.Value, *, held_padded: bool = False
+    ) -> Lengths:
         """Return the lengths of samples by the sample that each row belongs to.
 
         Args:
             builder: See `Lengths`.
             samples: Numbers of samples, ascending, int64 ``[T]``.
             count: How many samples there are, int64 ``[1]``.
+            held_padded: See `Lengths`.
         """
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [count], {"value": zero})
         ones = builder.op("ConstantOfShape", [builder.op("Shape", [samples])], {"value": one})
         attributes = {"axis": 0, "reduction": "add"}
         value = builder.op("ScatterElements", [none, samples, ones], attributes)
-        return cls(builder, value, samples=samples)
+        return cls(builder, value, samples=samples, held_padded=held_padded)
 
     def equal(self, other: Lengths | None) -> bool:
         """Whether other lengths are the same for each sample, by proof."""
@@ -81,6 +88,16 @@ class Lengths:
             self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
         return self._multiples[factor]
 
+    def checked(self, value: ir.Value) -> Lengths:
+        """Return the same lengths, read behind a check.
+
+        Args:
+            value: The lengths, an error at run time if the check fails.
+        """
+        return Lengths(
+            self._builder, value, self.most, size=self.size, held_padded=self.held_padded
+        )
+
     def kept(self, builder: Builder, flags: ir.Value) -> Lengths:
         """Return the lengths of what is left of the samples.
 
@@ -92,7 +109,8 @@ class Lengths:
         sums = builder.op("CumSum", [numbers, builder.scalar(0)])
         before = builder.op("Concat", [builder.ints(0), sums], {"axis": 0})
         last, first = (builder.op("Gather", [before, v]) for v in (self.ends, self.starts))
-        return Lengths(builder, builder.op("Sub", [last, first]))
+        value = builder.op("Sub", [last, first])
+        return Lengths(builder, value, held_padded=self.held_padded)
 
     @recorded
     def ends(self) -> ir.Value:

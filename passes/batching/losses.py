@@ -12,7 +12,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
-__all__ = ["negative_log_likelihood_loss", "softmax_cross_entropy_loss"]
+__all__ = ["loss_and_weight", "negative_log_likelihood_loss", "softmax_cross_entropy_loss"]
 
 
 def negative_log_likelihood_loss(
@@ -70,6 +70,41 @@ def _loss(
     operands: Sequence[Operand],
 ) -> Output:
     """Return the loss of stacked log probabilities ``[B, N, C, ...]``."""
+    losses, weights, rank = _weighed(ctx, node, data, logs, operands)
+    reduction = ctx.attribute(node, "reduction", "mean")
+    if reduction == "none":
+        return ctx.stacked(losses)
+    if reduction == "sum":
+        return ctx.stacked(_reduced(ctx, "ReduceSum", losses, rank))
+    if weights is None:
+        return ctx.stacked(_reduced(ctx, "ReduceMean", losses, rank))
+    total, divisor = (_reduced(ctx, "ReduceSum", x, rank) for x in (losses, weights))
+    return ctx.stacked(ctx.op("Div", [total, divisor]))
+
+
+def loss_and_weight(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return the sums of the losses and of the weights of each sample, and log probabilities."""
+    data = ctx.operand(operands, 0)
+    logs = ctx.expanded(data)
+    if node.op_type == "SoftmaxCrossEntropyLoss":
+        logs = _log_softmax(ctx, logs, data.rank)
+    losses, weights, rank = _weighed(ctx, node, data, logs, operands)
+    if weights is None:
+        raise Decline(Code.NO_RULE, "its targets have no weights")
+    total, weight = (_reduced(ctx, "ReduceSum", x, rank) for x in (losses, weights))
+    return total, weight, logs
+
+
+def _weighed(
+    ctx: Context,
+    node: ir.Node,
+    data: Batched,
+    logs: ir.Value,
+    operands: Sequence[Operand],
+) -> tuple[ir.Value, ir.Value | None, int]:
+    """Return the weighted loss of each target ``[B, N, ...]``, its weight, and the rank."""
     if data.dtype is None:
         raise Decline(Code.UNKNOWN_RANK, "nothing tells the element type")
     zero = ctx.builder.constant(np.array(0, data.dtype.numpy()))
@@ -82,15 +117,7 @@ def _loss(
     weights = _weights(ctx, targets, ctx.optional(operands, 2), data.dtype)
     if weights is not None:
         losses = ctx.op("Mul", [losses, weights])
-    reduction = ctx.attribute(node, "reduction", "mean")
-    if reduction == "none":
-        return ctx.stacked(losses)
-    if reduction == "sum":
-        return ctx.stacked(_reduced(ctx, "ReduceSum", losses, targets.rank))
-    if weights is None:
-        return ctx.stacked(_reduced(ctx, "ReduceMean", losses, targets.rank))
-    total, divisor = (_reduced(ctx, "ReduceSum", x, targets.rank) for x in (losses, weights))
-    return ctx.stacked(ctx.op("Div", [total, divisor]))
+    return losses, weights, targets.rank
 
 
 def _targets(ctx: Context, node: ir.Node, target: Batched) -> _Targets:

@@ -58,7 +58,7 @@ def _counted(ctx: Context, flags: ir.Value) -> Lengths:
     """Return how many flags ``bool[B, N]`` of each sample are true."""
     numbers = ctx.op("Cast", [flags], {"to": _INT64})
     total = ctx.op("ReduceSum", [numbers, ctx.ints(1)], {"keepdims": 0})
-    return Lengths(ctx.builder, total)
+    return Lengths(ctx.builder, total, held_padded=True)
 
 
 def _cut(ctx: Context, value: ir.Value, other: ir.Value) -> ir.Value:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.in_branch import in_branch, may_fail_apart
-from passes.carried.masks import masked_terms, neutral_value
+from passes.carried.masking import Masking, Part, changed_sides
 from passes.carried.pattern import (
     FLOATS,
     Joined,
@@ -19,9 +18,9 @@ from passes.carried.pattern import (
     path_through,
 )
 from passes.carried.running import running, total_of
-from passes.carried.selections import find_selection, hoist
+from passes.carried.selections import find_selection
 from passes.carried.totals import reduce_rows, truth_of
-from passes.carried.weighed import weigh_totals, weighed_terms
+from passes.carried.weighed import weigh_totals
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
@@ -166,24 +165,56 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
     mask = find_selection(value, iteration.body, weighed=True)
-    is_turned = mask is not None and mask.chosen is carried.inner
-    graphs = [iteration.body]
-    if mask is not None:
-        if mask.condition in dependent or carried.inner not in (mask.chosen, mask.other):
-            return None
-        value = mask.other if is_turned else mask.chosen
-        dependent |= {v for g in mask.branches for v in dependent_values(g, carried.inner)}
-        graphs += mask.branches
-    last = _operator(value, graphs)
-    if last is None or last.op_type not in _FAMILIES or value not in dependent:
+    if mask is not None and mask.condition in dependent:
+        return None
+    graphs = [iteration.body, *(mask.branches if mask is not None else ())]
+    for graph in graphs[1:]:
+        dependent |= dependent_values(graph, carried.inner)
+    ends = [(value, False)] if mask is None else changed_sides(mask, carried.inner)
+    last = _operator(ends[0][0], graphs) if ends else None
+    if dtype is None or last is None or last.op_type not in _FAMILIES:
         return None
     family, name = _FAMILIES[last.op_type]
-    if dtype is None or dtype not in _TYPES[family]:
+    if dtype not in _TYPES[family]:
         return None
     if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
         return None
+    parts: list[Part] = []
+    signs: list[int] = []
+    for end, is_turned in ends:
+        found = _chain(end, carried.inner, family, dependent, graphs)
+        if not found:
+            return None
+        signs += [sign for _, sign in found]
+        terms = [skip_identities(term) for term, _ in found]
+        if mask is None:
+            parts.append(Part(tuple(terms)))
+        else:
+            under = Masking(mask, is_turned, family, dtype)
+            parts.append(under.part(terms, carried, typing))
+    return Reduction(
+        carried,
+        tuple(Term(value) for part in parts for value in part.values),
+        tuple(signs),
+        family,
+        f"carried {name}" + (" under a condition" if mask is not None else ""),
+        dtype,
+        tuple(node for part in parts for node in part.nodes),
+        tuple(pair for part in parts for pair in part.speculated),
+        weighs=mask is not None and mask.weighs,
+    )
+
+
+def _chain(
+    value: ir.Value,
+    inner: ir.Value,
+    family: str,
+    dependent: Collection[ir.Value],
+    graphs: Sequence[ir.Graph],
+) -> list[tuple[ir.Value, int]] | None:
+    """Return what is joined to a carried value, each with its sign; None if it is more."""
     found: list[tuple[ir.Value, int]] = []
-    while value is not carried.inner:
+    while value is not inner:
         node = _operator(value, graphs)
         if node is None or _FAMILIES.get(node.op_type, ("",))[0] != family:
             return None
@@ -195,33 +226,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         operand = node.inputs[path[0]]
         assert operand is not None
         value = skip_identities(operand)
-    terms = [skip_identities(term) for term, _ in found]
-    values, nodes, speculated = hoist(terms, graphs[1:])
-    if mask is not None and len(values) == 1 and may_fail_apart(speculated, typing):
-        copies, is_scalar = nodes, typing.dims(carried.initial) == ()
-        none, nodes = neutral_value(carried.inner, family, dtype, is_scalar=is_scalar)
-        taken = in_branch(mask, values[0], copies, none, speculated, typing, is_turned=is_turned)
-        nodes.append(taken)
-        values, speculated = [nodes[-1].outputs[0]], []
-        name += " under a condition"
-    elif mask is not None and mask.weighs:
-        values, nodes = weighed_terms(values, mask, dtype, is_turned=is_turned)
-        name += " under a condition"
-    elif mask is not None:
-        values, beside = masked_terms(values, mask, is_turned, family, dtype)
-        nodes += beside
-        name += " under a condition"
-    return Reduction(
-        carried,
-        tuple(map(Term, values)),
-        tuple(sign for _, sign in found),
-        family,
-        f"carried {name}",
-        dtype,
-        tuple(nodes),
-        tuple(speculated),
-        weighs=mask is not None and mask.weighs,
-    )
+    return found
 
 
 def _operator(value: ir.Value, graphs: Sequence[ir.Graph]) -> ir.Node | None:

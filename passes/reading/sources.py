@@ -147,7 +147,7 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     dim = size_along(reads.evaluator, tensor, axis.number)
     first, step = start.without(TRIP).number, start.coefficient(TRIP)
     size = _size(start, end, jump.number)
-    if dim is None or first is None or size is None or first < 0 or step < 0:
+    if dim is None or first is None or size is None or first < 0 or step <= 0:
         return None
     last = (reads.bound - 1) * step + first + size
     if not is_nonnegative(dim - last):

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(20)
+_PATTERNS = range(22)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -120,6 +120,17 @@ class _Loop:
                 self.carry_weighed("pe", "float[4]", "b", self.add(total))
             case 19:
                 self.carry_weighed("pe", "float[4]", "b", self.row())
+            case 20:
+                kinds = rng.choice([["Add", "Sub"], ["Max"], ["Mul"], ["Min"], ["Add", "Mul"]])
+                one, other = (
+                    self.add(f"{rng.choice(kinds)} ({name}, {self.row()})") for _ in range(2)
+                )
+                self.carry("float[4]", "b", f"Where (pe, {one}, {other})")
+            case 21:
+                row, kinds = self.row(), rng.choice([["Add", "Sub"], ["Max"], ["Min", "Add"]])
+                one, other = (f"{rng.choice(kinds)} ({{s}}, {v})" for v in ("{row}", row))
+                form = self.in_branch(one, "float[4]", row)
+                self.carry("float[4]", "b", form.replace("Identity ({s})", other))
 
     def carry_weighed(self, flag: str, state: str, initial: str, value: str) -> None:
         """Add a value that is taken where a flag is set, by products with 0 and 1."""

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
 
-__all__ = ["failing_where"]
+__all__ = ["equally_long", "failing_where"]
+
+
+def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Batched | None]:
+    """Return operands that an operator takes only if they are equally long, as such.
+
+    It is an error at run time if they are not.
+    """
+    found = [x.lengths for x in operands if x is not None and x.lengths is not None]
+    others = [other for other in found[1:] if not found[0].equal(other)]
+    if not others:
+        return list(operands)
+    flags = [ops.op("Not", [ops.op("Equal", [found[0].value, x.value])]) for x in others]
+    checked = found[0].checked(failing_where(ops, found[0].value, flags))
+    return [
+        x if x is None or x.lengths is None else dataclasses.replace(x, lengths=checked)
+        for x in operands
+    ]
 
 
 def failing_where(ops: Operators, value: ir.Value, flags: Sequence[ir.Value]) -> ir.Value:

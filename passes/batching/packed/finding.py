@@ -27,7 +27,7 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         raise Decline(Code.NO_RULE, "a number has no position")
     found = ctx.op("NonZero", [data.value])
     samples, positions = _first(ctx, found), _behind_first(ctx, found)
-    return [_positions(ctx, positions, data.value, samples, ctx.batch)]
+    return [_positions(ctx, positions, data.value, samples, ctx.batch, held_padded=True)]
 
 
 def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -41,14 +41,23 @@ def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     positions = ctx.unsqueeze(places, [0])
     if data.rank > 1:
         positions = ctx.op("Concat", [positions, _behind_first(ctx, found)], {"axis": 0})
-    return [_positions(ctx, positions, data.value, samples, lengths.count)]
+    held = lengths.held_padded and data.rank == 1
+    return [_positions(ctx, positions, data.value, samples, lengths.count, held_padded=held)]
 
 
 def _positions(
-    ctx: Context, positions: ir.Value, data: ir.Value, samples: ir.Value, count: ir.Value
+    ctx: Context,
+    positions: ir.Value,
+    data: ir.Value,
+    samples: ir.Value,
+    count: ir.Value,
+    *,
+    held_padded: bool,
 ) -> Output:
     """Return positions. A tensor that is searched again has as many of them."""
-    lengths = ctx.lengths_by(data, lambda: Lengths.of_rows(ctx.builder, samples, count))
+    lengths = ctx.lengths_by(
+        data, lambda: Lengths.of_rows(ctx.builder, samples, count, held_padded=held_padded)
+    )
     return ctx.packed(positions, lengths, 1)
 
 

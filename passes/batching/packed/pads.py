@@ -22,7 +22,7 @@ from passes.batching.slices import select
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 
-__all__ = ["pad_rows", "pad_with"]
+__all__ = ["pad_rows", "pad_with", "with_fill_row"]
 
 _Amounts = Mapping[tuple[int, int], Linear]
 """How much is added by side, 0 in front and 1 behind, and axis of a sample."""
@@ -153,7 +153,7 @@ def _padded(ctx: Context, data: Batched, sides: Sides, mode: str, fill: Batched 
     value = data.value
     if inside is not None:
         where = ctx.op("Where", [inside, where, lengths.total])
-        value = _with_fill_row(ctx, data, fill)
+        value = with_fill_row(ctx, data, fill)
     found = ctx.op("Gather", [value, where], {"axis": axis})
     if made is None and axis:
         order = [axis, *(i for i in range(data.rank + 1) if i != axis)]
@@ -163,7 +163,7 @@ def _padded(ctx: Context, data: Batched, sides: Sides, mode: str, fill: Batched 
     return ctx.stacked(found) if made is None else ctx.packed(found, made, axis)
 
 
-def _with_fill_row(ctx: Context, data: Batched, fill: Batched | None) -> ir.Value:
+def with_fill_row(ctx: Context, data: Batched, fill: Batched | None) -> ir.Value:
     """Return the rows of all samples and one of padding behind them."""
     sizes = [ctx.shape(data.value, 0, data.axis)] * (data.axis > 0) + [ctx.ints(1)]
     if data.axis + 1 < data.rank:

@@ -148,19 +148,38 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     """GatherElements and ScatterElements: all operands have rows of their own.
 
     Along an axis of the rows, all are packed alike. Along that of different lengths, what is read
-    may differ from what it is read by.
+    may differ from what it is read by, and what is read or written to may be stacked or shared.
     """
     given = [ctx.operand(operands, i) for i in range(len(operands))]
     data, positions = given[:2]
-    if not all(x.is_packed for x in given):
+    if not all(x.is_packed for x in given[1:]):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-    if sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank):
+    along_rows = sample_axis(int(ctx.attribute(node, "axis", 0)), positions.rank) > 0
+    if along_rows and data.is_packed:
         return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
+    if along_rows or positions.axis:
+        raise crosses(node.op_type)
+    if not data.is_packed:
+        return _elements_of_one_size(ctx, node, data, given)
     lengths_of(given[1:])
     table, where = _looked_up(ctx, data, positions, positions.value)
     lengths = positions.lengths if len(given) == 2 else data.lengths
     assert lengths is not None
     return same_rows(ctx, node, [table, where, *(x.value for x in given[2:])], lengths)
+
+
+def _elements_of_one_size(
+    ctx: Context, node: ir.Node, data: Batched, given: Sequence[Batched]
+) -> Sequence[Output]:
+    """Read elements of samples of one size by packed positions, or write such elements."""
+    positions, lengths = given[1], lengths_of(given[1:])
+    every = dataclasses.replace(data, layout=Layout.STACKED, value=ctx.expanded(data))
+    table, where = _looked_up(ctx, every, positions, positions.value)
+    inputs = [table, where, *(x.value for x in given[2:])]
+    if len(given) == 2:
+        return same_rows(ctx, node, inputs, lengths)
+    (new,) = ctx.same(node, inputs)
+    return [ctx.stacked(ctx.unmerged(new.value, every.value, data.dims))]
 
 
 def compress_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -102,12 +102,18 @@ def aligned_row(ctx: Context, x: Batched, lengths: Lengths, place: int) -> ir.Va
             raise Decline(Code.RAGGED, "a second axis of the result would differ in length")
         return x.value
     reaches = x.rank >= place
-    if reaches and (x.dims[-place] != 1 or (x.is_stacked and x.rank > place)):
+    if reaches and x.dims[-place] != 1:
         raise Decline(Code.RAGGED, f"'{x.value.name}' meets an axis that differs in length")
     if x.is_shared:
         return x.value
-    value = ctx.squeeze(x.value, [1]) if reaches else ctx.padded_rank(x, place - 1)
-    return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+    before = max(x.rank - place, 0)
+    value = ctx.squeeze(x.value, [before + 1]) if reaches else ctx.padded_rank(x, place - 1)
+    value = ctx.op("Gather", [value, lengths.samples], {"axis": 0})
+    if not before:
+        return value
+    return ctx.op(
+        "Transpose", [value], {"perm": [*range(1, before + 1), 0, *range(before + 1, x.rank)]}
+    )
 
 
 def broadcasting_rows(
@@ -165,7 +171,7 @@ def along_other_axis(default: int | None, *, first: Rule | None = None) -> Rule:
             raise Decline(Code.NO_RULE, "its axis is left out")
         if sample_axis(int(axis), data.rank) != data.axis:
             return rows(ctx, node, operands)
-        if first is None or data.axis:
+        if first is None:
             raise crosses(node.op_type)
         return [out for out in first(ctx, node, operands) if out is not None]
 

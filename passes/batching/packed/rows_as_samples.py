@@ -10,6 +10,8 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.losses import loss_and_weight
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.row_by_row import lengths_of
 from passes.batching.packed.segments import segment, spread
 from passes.decisions import Code, Decline
@@ -68,22 +70,30 @@ def _row(
 def loss_of_rows(rule: Rule) -> Rule:
     """Make the rule of a loss: one for each row, or their sum or mean over the rows of a sample.
 
-    A mean with weights or ignored targets is over another number than that of the rows.
+    A mean with weights or ignored targets is divided by the sum of the weights.
     """
     by_row = rows_as_samples(rule, {2: 1})
 
     def loss(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        operands = equally_long(ctx, operands)
         reduction = ctx.attribute(node, "reduction", "mean")
         if reduction == "none":
             return by_row(ctx, node, operands)
         weighted = ctx.optional(operands, 2) is not None
-        if reduction == "mean" and (weighted or ctx.attribute(node, "ignore_index") is not None):
-            raise Decline(Code.RAGGED, "its mean is over targets that differ in weight")
+        is_weighed = weighted or ctx.attribute(node, "ignore_index") is not None
         data, lengths = ctx.operand(operands, 0), lengths_of(operands)
         if data.dtype is None:
             raise Decline(Code.NO_RULE, "nothing tells the element type")
         given = [_row(ctx, i, x, lengths, {2: 1}) for i, x in enumerate(operands)]
         local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+        if reduction == "mean" and is_weighed:
+            sums, weights, log = loss_and_weight(local, node, given)
+            total, divisor = (
+                segment(ctx, x, lengths, "add", data.dtype, 1) for x in (sums, weights)
+            )
+            total = ctx.op("Div", [total, divisor])
+            found = [ctx.packed(ctx.squeeze(log, [1]), lengths)]
+            return [ctx.stacked(total), *found[: len(node.outputs) - 1]]
         first, *logs = rule(local, node, given)
         assert first is not None
         total = segment(ctx, first.value, lengths, "add", data.dtype, 1)

@@ -22,6 +22,7 @@ from passes.batching.packed import (
 from passes.batching.packed.attention import attention_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
+from passes.batching.packed.inner_products import inner_products
 from passes.batching.packed.products import beside_lengths
 from passes.batching.packed.row_by_row import (
     along_other_axis,
@@ -32,6 +33,7 @@ from passes.batching.packed.row_by_row import (
     trailing_rows,
 )
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
+from passes.batching.packed.sliding import sliding
 from passes.batching.packed.top_k import top_k_rows
 from passes.batching.table import register_packed
 
@@ -82,14 +84,15 @@ register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
 register_packed("Split", cuts.split_rows, any_axis=True)
 
 # Matrices and images.
-register_packed("MatMul", matrix_rows, any_axis=True, two_axes=True)
+register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows)
 register_packed("BatchNormalization", of_images(2), since=9)
+register_packed("Conv", sliding(of_images(3)), any_axis=True)
 register_packed(
-    "Conv ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
+    "ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
     "GlobalMaxPool GlobalLpPool LRN InstanceNormalization",
     of_images(3),
 )

@@ -27,6 +27,7 @@ __all__ = [
     "segment",
     "softmax_over_rows",
     "spread",
+    "with_lengths_in_front",
 ]
 
 _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
@@ -114,13 +115,13 @@ def reduction_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
         made = reduce(ctx, node, data.value, sorted(over))
         return [ctx.packed(out.value, lengths, axis) for out in made]
     others = sorted(a + (a < data.axis) for a in over - {data.axis})
-    value = reduction_of_rows(ctx, node.op_type, _turned(ctx, data), lengths, others)
+    value = reduction_of_rows(ctx, node.op_type, with_lengths_in_front(ctx, data), lengths, others)
     if keeps:
         return [ctx.stacked(ctx.unsqueeze(value, [data.axis + 1]))]
     return [ctx.stacked(ctx.squeeze(value, others))]
 
 
-def _turned(ctx: Context, data: Batched) -> Batched:
+def with_lengths_in_front(ctx: Context, data: Batched) -> Batched:
     """Return packed samples with the axis of different lengths in front."""
     if not data.axis:
         return data
@@ -233,7 +234,8 @@ def softmax_over_rows(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """Softmax and LogSoftmax along the axis of different lengths."""
-    data, lengths = packed_data(ctx, operands)
+    given, lengths = packed_data(ctx, operands)
+    data = with_lengths_in_front(ctx, given)
     if ctx.opset < 13 and data.rank > 1:
         raise Decline(Code.OPSET, "before opset 13 it flattens the samples")
     dtype = _dtype(data, _FLOATS)
@@ -242,5 +244,10 @@ def softmax_over_rows(
     powers = ctx.op("Exp", [moved])
     total = spread(ctx, segment(ctx, powers, lengths, "add", dtype, data.rank), lengths)
     if node.op_type == "LogSoftmax":
-        return [ctx.packed(ctx.op("Sub", [moved, ctx.op("Log", [total])]), lengths)]
-    return [ctx.packed(ctx.op("Div", [powers, total]), lengths)]
+        value = ctx.op("Sub", [moved, ctx.op("Log", [total])])
+    else:
+        value = ctx.op("Div", [powers, total])
+    if given.axis:
+        order = [*range(1, given.axis + 1), 0, *range(given.axis + 1, given.rank)]
+        value = ctx.op("Transpose", [value], {"perm": order})
+    return [ctx.packed(value, lengths, given.axis)]

@@ -37,7 +37,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if axis and data.is_stacked:
         if ctx.takes_flat:
             return boxes(ctx, node, operands)
-        raise Decline(Code.RAGGED, "it cuts an axis that is not the first")
+        return [_behind_the_first(ctx, node, data, bounds, axis, step)]
     place = axis + data.is_stacked
     shape = ctx.op("Shape", [data.value])
     size = ctx.op("Gather", [shape, ctx.builder.scalar(place)], {"axis": 0})
@@ -54,6 +54,26 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     starts = sample_numbers(ctx, size, 0)
     value = ctx.merged(data.value, data.dims)
     return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
+
+
+def _behind_the_first(
+    ctx: Context, node: ir.Node, data: Batched, bounds: Sequence[Batched], axis: int, step: int
+) -> Output:
+    """Cut stacked samples ``[B, *before, n, *rest]`` along an axis that is not their first.
+
+    The axis goes to the front, and back behind what is left of each sample.
+    """
+    order = [0, axis + 1, *(i for i in range(1, data.rank + 1) if i != axis + 1)]
+    turned = ctx.op("Transpose", [data.value], {"perm": order})
+    dims = (data.dims[axis], *(dim for i, dim in enumerate(data.dims) if i != axis))
+    size = ctx.op("Gather", [ctx.op("Shape", [turned]), ctx.builder.scalar(1)], {"axis": 0})
+    key = _key(ctx, node, axis) if step == 1 else None
+    starts = sample_numbers(ctx, size, 0)
+    rows = cut(ctx, ctx.merged(turned, dims), bounds, size, starts, step=step, key=key)
+    back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]
+    value = ctx.op("Transpose", [rows.value], {"perm": back})
+    assert rows.lengths is not None
+    return ctx.packed(value, rows.lengths, axis)
 
 
 def _width(ctx: Context, node: ir.Node, axis: int) -> int | None:

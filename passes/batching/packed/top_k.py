@@ -65,7 +65,8 @@ def _sorted(
     laid = laid_out(ctx, data.value, spans, width, fill)
     attributes = {"axis": 1, "sorted": 1, **({} if largest else {"largest": 0})}
     found = ctx.builder.node("TopK", [laid, most], attributes, outputs=2).outputs
-    ctx.limit_padding(data.lengths)
+    if data.rank > 1 or not data.lengths.held_padded:
+        ctx.limit_padding(data.lengths)
     return found
 
 

@@ -17,6 +17,7 @@ from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reaso
 
 X = ragged(4)
 W = constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
+_WEIGHTS = np.array([0.5, 2, 1, 0.25], np.float32)
 
 ELEMENTWISE = [
     RaggedCase("chain", "a = Exp(x) b = Neg(a) y = Cast<to=11>(b)", {"x": X}),
@@ -137,6 +138,33 @@ AS_SAMPLES = [
             },
         )
         for reduction in ("none", "sum", "mean")
+    ),
+    *(
+        RaggedCase(
+            f"mean of a loss, {name}",
+            f"y = {op_type}{attributes}({operands})",
+            {
+                "x": ragged(4, lengths=(2, 1, 3)),
+                "t": ragged(lengths=(2, 1, 3), dtype=np.int64, low=0, high=3),
+                **weights,
+            },
+        )
+        for op_type in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
+        for name, attributes, operands, weights in (
+            ("one class ignored", "<ignore_index = 1>", "x, t", {}),
+            ("none of which is ignored", "<ignore_index = -100>", "x, t", {}),
+            ("weights", "", "x, t, w", {"w": shared(_WEIGHTS)}),
+            ("both", "<ignore_index = 2>", "x, t, w", {"w": shared(_WEIGHTS)}),
+        )
+    ),
+    RaggedCase(
+        "mean of a loss and logarithms",
+        "y, p = SoftmaxCrossEntropyLoss<ignore_index = 1>(x, t)",
+        {
+            "x": ragged(4, lengths=(2, 1, 3)),
+            "t": ragged(lengths=(2, 1, 3), dtype=np.int64, low=0, high=3),
+        },
+        outputs=("y", "p"),
     ),
 ]
 

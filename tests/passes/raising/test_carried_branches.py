@@ -36,6 +36,14 @@ def taken(then: str, state: str, *, turned: bool = False) -> str:
                 {other}_branch = other () => ({state} w) {{ w = Identity (s) }}>"""
 
 
+def either(then: str, other: str, state: str) -> str:
+    """Compute ``v`` in one branch and ``w`` in the other."""
+    return f"""few = Identity (many)
+            s2 = If (few) <
+                then_branch = one () => ({state} v) {{ {then} }},
+                else_branch = other () => ({state} w) {{ {other} }}>"""
+
+
 MEAN = "m = ReduceMean <axes = [0], keepdims = 0> (e)"
 TOP = "m = ReduceMax <axes = [0, 1], keepdims = 0> (e)"
 CASES = {
@@ -56,6 +64,40 @@ CASES = {
         taken(f"{MEAN}  q = Unsqueeze (m, zero1)  v = Concat <axis = 0> (s, q)", "float[R,4]"),
         "float[Q,4]",
     ),
+}
+CASES |= {
+    "sum_or_difference": loop(
+        "float",
+        "Identity (z)",
+        "p = ReduceSum <keepdims = 0> (e) "
+        + either("v = Add (s, p)", "h = Mul (p, z) w = Sub (s, h)", "float"),
+    ),
+    "mean_or_two": loop(
+        "float[4]",
+        "Identity (first)",
+        either(
+            f"{MEAN}  v = Add (s, m)",
+            "c = Constant <value = float {2}> () a1 = Add (s, c) w = Add (a1, first)",
+            "float[4]",
+        ),
+    ),
+    "greatest_of_either": loop(
+        "float", "Identity (z)", either(f"{TOP}  v = Max (s, m)", "w = Max (z, s)", "float")
+    ),
+    "count_up_or_down": loop(
+        "int64", "Identity (two)", either("v = Add (s, one)", "w = Sub (s, two)", "int64")
+    ),
+    "sums_by_where": loop(
+        "float",
+        "Identity (z)",
+        "p = ReduceSum <keepdims = 0> (e) a1 = Add (s, p) b1 = Sub (s, z) s2 = Where (many, a1, b1)",
+    ),
+}
+STAY = {
+    "sum_or_product": either("v = Add (s, z)", "w = Mul (s, z)", "float"),
+    "sum_or_anew": either("v = Add (s, z)", "w = Identity (z)", "float"),
+    "from_the_other_side": either("v = Add (s, z)", "w = Sub (z, s)", "float"),
+    "by_the_state": "low = Less (s, z) a1 = Add (s, z) b1 = Sub (s, z) s2 = Where (low, a1, b1)",
 }
 LISTS = {
     "all": "m = ReduceSum <keepdims = 0> (e, zero1)  s2 = SequenceInsert (s, m)",
@@ -87,6 +129,15 @@ def test_a_branch_that_could_fail_elsewhere_runs_where_it_is_taken(name: str) ->
     found = read(before)
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_branches_that_are_no_total_together_stay(name: str) -> None:
+    before = model(loop("float", "Identity (z)", STAY[name]))
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert found.loops == 1
+    assert "recurrence" in found.codes
 
 
 @pytest.mark.parametrize("begin", ["first", "first, first"])

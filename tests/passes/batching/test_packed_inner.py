@@ -1,0 +1,92 @@
+"""Products, Softmax and slices where the axis of different lengths is not the first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.batching.harness import constant, mapped
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+
+X, Z = ragged(4), ragged(3, seed=1)
+ROWS = constant(np.array([1]))
+TURNED = "t = Transpose (x)"
+CASES = [
+    RaggedCase("softmax of columns", f"{TURNED} s = Softmax (t) y = Transpose (s)", {"x": X}),
+    RaggedCase(
+        "log softmax of columns",
+        f"{TURNED} s = LogSoftmax <axis = 1> (t) y = Transpose (s)",
+        {"x": X},
+    ),
+    RaggedCase(
+        "softmax along the axis in the middle",
+        "t = Transpose <perm = [1, 0, 2]> (x) s = Softmax <axis = 1> (t) "
+        "y = Transpose <perm = [1, 0, 2]> (s)",
+        {"x": ragged(2, 3)},
+    ),
+    RaggedCase("weights by values", f"{TURNED} y = MatMul (t, z)", {"x": X, "z": Z}),
+    RaggedCase(
+        "wide weights by wide values",
+        f"{TURNED} y = MatMul (t, z)",
+        {"x": ragged(20), "z": ragged(30, seed=1)},
+        loops=1,
+        rtol=1e-4,
+        atol=1e-4,
+    ),
+    RaggedCase("row of weights", "y = MatMul (w, z)", {"w": ragged(), "z": Z}),
+    RaggedCase(
+        "column of weights",
+        f"{TURNED} u = Neg (t) y = MatMul (u, w)",  # onnxruntime joins Transpose and MatMul wrongly
+        {"x": X, "w": ragged(seed=2)},
+    ),
+    RaggedCase("two vectors", "y = MatMul (v, w)", {"v": ragged(), "w": ragged(seed=2)}),
+    RaggedCase("rows by a vector", "y = MatMul (x, q)", {"x": X, "q": mapped((4,))}),
+    RaggedCase("vector by columns", f"{TURNED} y = MatMul (q, t)", {"x": X, "q": mapped((4,))}),
+    RaggedCase(
+        "matrix by columns",
+        f"{TURNED} s = MatMul (q, t) y = Transpose (s)",
+        {"x": X, "q": mapped((3, 4))},
+    ),
+    RaggedCase(
+        "attention with few queries",
+        f"{TURNED} s = MatMul (q, t) w = Softmax (s) y = MatMul (w, z)",
+        {"x": X, "z": Z, "q": mapped((2, 4))},
+    ),
+    RaggedCase(
+        "distance from the mean of columns",
+        f"{TURNED} m = ReduceMax (t, rows) d = Sub (t, m) y = Transpose (d)",
+        {"x": ragged(4, lengths=(2, 1, 3)), "rows": ROWS},
+    ),
+    RaggedCase(
+        "number of each channel",
+        "t = Transpose <perm = [1, 0, 2]> (x) d = Mul (q, t) y = Transpose <perm = [1, 0, 2]> (d)",
+        {"x": ragged(2, 3), "q": mapped((2, 1, 3))},
+    ),
+    RaggedCase(
+        "slices along the second axis",
+        "s = Slice (q, a, b, rows) y = Transpose (s)",
+        {
+            "q": mapped((4, 6)),
+            "a": mapped(np.array([1]), np.array([0]), np.array([-4])),
+            "b": mapped(np.array([3]), np.array([0]), np.array([9])),
+            "rows": ROWS,
+        },
+    ),
+    RaggedCase(
+        "slices along the last axis, backwards",
+        "s = Slice (q, a, b, rows, back) y = Transpose <perm = [2, 0, 1]> (s)",
+        {
+            "q": mapped((2, 3, 6)),
+            "a": mapped(np.array([4]), np.array([0]), np.array([-1])),
+            "b": mapped(np.array([1]), np.array([2]), np.array([-6])),
+            "rows": constant(np.array([2])),
+            "back": constant(np.array([-2])),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
+    prove_ragged(case, batch)

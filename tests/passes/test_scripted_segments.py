@@ -1,0 +1,53 @@
+"""Segments of a tensor beside slices of weights that are the same in every iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rewriter.pipeline import rewrite
+from tests.passes.expansion import operators
+from tests.passes.loops import model, same
+
+TEXT = """g (float[T,6] x, int64[B] lengths) => (float[R,6] y) {{
+  zero = Constant <value_int = 0> ()
+  axes = Constant <value_ints = [0]> ()
+  shape = Shape (lengths)
+  trips = Gather (shape, zero)
+  go = Constant <value = bool {{1}}> ()
+  w = Constant <value = float[2,3] {{1, 2, 3, 4, 5, 6}}> ()
+  none = SequenceEmpty <dtype = 1> ()
+  end, all = Loop (trips, go, zero, none) <
+      body = b (int64 i, bool on, int64 from, seq(float[p,6]) acc)
+      => (bool further, int64 to, seq(float[q,6]) more) {{
+    n = Gather (lengths, i)
+    to = Add (from, n)
+    first = Unsqueeze (from, axes)
+    last = Unsqueeze (to, axes)
+    e = Slice (x, first, last)
+    {body}
+    more = SequenceInsert (acc, r)
+    further = Identity (on)
+  }}>
+  y = ConcatFromSequence <axis = 0> (all)
+}}"""
+BODIES = {
+    "slice_of_weights": """one = Constant <value_ints = [1]> () k = Slice (w, axes, one)
+        k2 = Concat <axis = 1> (k, k) r = Mul (e, k2)""",
+}
+
+
+def feed(*lengths: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(sum(lengths))
+    rows = rng.standard_normal((max(sum(lengths), 1), 6)).astype(np.float32)
+    return {"x": rows, "lengths": np.array(lengths)}
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+@pytest.mark.parametrize("name", BODIES)
+def test_segments_end_without_a_loop(name: str, target: str) -> None:
+    before = model(TEXT.format(body=BODIES[name]))
+    result = rewrite(before, target=target)
+    assert "Loop" not in operators(result.model)
+    feeds = [feed(3, 1, 4), feed(2), feed(*[2] * 20), feed(0, 3, 0), feed(0)]
+    assert same(before, result.model, *feeds) == len(feeds)

@@ -8,16 +8,18 @@ what the host has (`host_values`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import all_nodes, default_opset, is_default_domain, subgraphs
-from passes.host_values import Facts, HostValues, ReadsOnHost, computes_integers
+from passes.host_values import (
+    Facts,
+    HostValues,
+    ReadsOnHost,
+    computes_integers,
+    values_in_loops,
+)
 from passes.names import make_names_unique
 from passes.splice import remove_dead
-from passes.typing import type_values
 
 __all__ = ["HostNumbersPass", "ReadsOnHost"]
 
@@ -41,22 +43,17 @@ class HostNumbersPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the graphs inside of the loops of the main graph, outer ones first."""
-        inside = list(_in_loops(model.graph))
-        if not inside:
+        facts, inside = values_in_loops(model, self._reads_on_host)
+        if facts is None:
             return ir.passes.PassResult(model, modified=False)
-        numbers, opset = _iteration_numbers(model), default_opset(model)
-        facts = Facts(type_values(model), self._reads_on_host, numbers, opset)
-        around: dict[ir.Graph | None, HostValues] = {}
         modified = False
-        for graph in inside:
-            around[graph] = HostValues(graph, around, facts)
-        for graph in inside:
-            modified |= self._rewrite(graph, around[graph], facts)
+        for graph, values in inside.items():
+            modified |= self._rewrite(graph, values, facts)
         if modified:
-            for graph in inside:
-                _bring_to_device(graph, around[graph], facts)
+            for graph, values in inside.items():
+                _bring_to_device(graph, values, facts)
             make_names_unique(model)
-        remove_dead([node for one in around.values() for node in reversed(one.made)])
+        remove_dead([node for one in inside.values() for node in reversed(one.made)])
         return ir.passes.PassResult(model, modified)
 
     def _rewrite(self, graph: ir.Graph, values: HostValues, facts: Facts) -> bool:
@@ -75,23 +72,6 @@ class HostNumbersPass(ir.passes.InPlacePass):
                     remove_dead([maker])
                     modified = True
         return modified
-
-
-def _in_loops(graph: ir.Graph, *, is_inside: bool = False) -> Iterator[ir.Graph]:
-    """Yield every graph inside of a Loop or Scan, outer ones first."""
-    for node in graph:
-        is_loop = is_default_domain(node) and node.op_type in ("Loop", "Scan")
-        for _, inner in subgraphs(node):
-            if is_inside or is_loop:
-                yield inner
-            yield from _in_loops(inner, is_inside=is_inside or is_loop)
-
-
-def _iteration_numbers(model: ir.Model) -> set[ir.Value]:
-    loops = (node for node in all_nodes(model) if is_default_domain(node))
-    return {
-        graph.inputs[0] for node in loops if node.op_type == "Loop" for _, graph in subgraphs(node)
-    }
 
 
 def _bring_to_device(graph: ir.Graph, values: HostValues, facts: Facts) -> None:

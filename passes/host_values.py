@@ -10,18 +10,32 @@ type that the device has no kernel for, so that they are read where they were pu
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.graphs import captured_values, constant_value, is_default_domain
+from passes.graphs import (
+    all_nodes,
+    captured_values,
+    constant_value,
+    default_opset,
+    is_default_domain,
+    subgraphs,
+)
 from passes.natural_numbers import is_natural
 from passes.opsets import to_opset_form
-from passes.typing import Typing
+from passes.typing import Typing, type_values
 
-__all__ = ["Facts", "HostValues", "ReadsOnHost", "computes_integers", "graph_of"]
+__all__ = [
+    "Facts",
+    "HostValues",
+    "ReadsOnHost",
+    "computes_integers",
+    "graph_of",
+    "values_in_loops",
+]
 
 ReadsOnHost = Callable[[ir.Node, int], bool]
 """Whether a node, wherever it runs, reads the input at a position in the memory of the host."""
@@ -85,7 +99,7 @@ class HostValues:
     """
 
     def __init__(
-        self, graph: ir.Graph, around: Mapping[ir.Graph | None, HostValues], facts: Facts
+        self, graph: ir.Graph, around: Mapping[ir.Graph, HostValues], facts: Facts
     ) -> None:
         """Set up for one graph.
 
@@ -217,7 +231,8 @@ class HostValues:
 
     def _there(self, value: ir.Value) -> ir.Value | None:
         """Return a value of a graph around as it can be handed on without a copy in a loop."""
-        around = self._around.get(graph_of(value))
+        graph = graph_of(value)
+        around = None if graph is None else self._around.get(graph)
         return value if around is None else around.of(value)
 
     def _dimension(self, number: ir.Value) -> ir.Value:
@@ -319,6 +334,44 @@ class HostValues:
             if node is self._last_first:
                 self._last_first = builder.nodes[-1]
         self.made += builder.nodes
+
+
+def _facts_of(model: ir.Model, reads_on_host: ReadsOnHost) -> Facts:
+    loops = (node for node in all_nodes(model) if is_default_domain(node))
+    numbers = {
+        graph.inputs[0] for node in loops if node.op_type == "Loop" for _, graph in subgraphs(node)
+    }
+    return Facts(type_values(model), reads_on_host, numbers, default_opset(model))
+
+
+def values_in_loops(
+    model: ir.Model, reads_on_host: ReadsOnHost
+) -> tuple[Facts | None, dict[ir.Graph, HostValues]]:
+    """Return what the host has in every graph inside of a loop of the main graph, outer first.
+
+    Args:
+        model: The model.
+        reads_on_host: Tells what the host reads.
+
+    Returns:
+        What is known of the model, None where it has no loop; and the values by graph.
+    """
+    inside = list(_in_loops(model.graph))
+    if not inside:
+        return None, {}
+    facts, found = _facts_of(model, reads_on_host), dict[ir.Graph, HostValues]()
+    for graph in inside:
+        found[graph] = HostValues(graph, found, facts)
+    return facts, found
+
+
+def _in_loops(graph: ir.Graph, *, is_inside: bool = False) -> Iterator[ir.Graph]:
+    for node in graph:
+        is_loop = is_default_domain(node) and node.op_type in ("Loop", "Scan")
+        for _, inner in subgraphs(node):
+            if is_inside or is_loop:
+                yield inner
+            yield from _in_loops(inner, is_inside=is_inside or is_loop)
 
 
 def _as_dimension(builder: Builder, number: ir.Value) -> ir.Value:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from passes.ceilings import clear_ceilings
 from passes.convert_opset import ConvertOpsetPass
+from passes.decided_on_device import DecidedOnDevicePass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device_forms import DeviceFormsPass
 from passes.eliminate import EliminateSequencesPass
@@ -173,6 +174,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(SelectBranchesPass())
     if options.row.old_forms:
         passes.append(OldFormsPass())
+    if keeps_numbers(options.row.kernels):
+        passes.append(DecidedOnDevicePass(reads_on_host(options.row.kernels, model)))
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
     if keeps_numbers(options.row.kernels):

@@ -6,10 +6,13 @@ iteration waits for a copy of it. Two light branches, computed both, cost the de
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from passes.graphs import default_opset, is_default_domain, subgraphs
-from passes.host_values import HostValues, ReadsOnHost, graph_of, values_in_loops
+from passes.host_facts import ReadsOnHost, graph_of
+from passes.host_values import HostValues, values_in_loops
 from passes.names import make_names_unique
 from passes.select_branches import branches_of, have_one_shape, hindrance, replace_if
 from passes.splice import remove_dead
@@ -52,9 +55,9 @@ class DecidedOnDevicePass(ir.passes.InPlacePass):
             return False
         found = [
             node
-            for graph, values in inside.items()
+            for graph in inside
             for node in list(graph)
-            if node.op_type == "If" and is_default_domain(node) and _is_decided(node, values)
+            if node.op_type == "If" and is_default_domain(node) and _is_decided(node, inside)
         ]
         remove_dead([node for one in inside.values() for node in reversed(one.made)])
         if not found:
@@ -66,12 +69,13 @@ class DecidedOnDevicePass(ir.passes.InPlacePass):
         return bool(chosen)
 
 
-def _is_decided(node: ir.Node, values: HostValues) -> bool:
-    """Return whether the device computes the condition of an If beside it."""
+def _is_decided(node: ir.Node, inside: Mapping[ir.Graph, HostValues]) -> bool:
+    """Return whether the device computes the condition of an If in the iteration."""
     condition = node.inputs[0]
-    if condition is None or condition.producer() is None or graph_of(condition) is not node.graph:
+    if condition is None or condition.producer() is None:
         return False
-    return values.of(condition) is None
+    graph = graph_of(condition)
+    return graph is not None and graph in inside and inside[graph].of(condition) is None
 
 
 def _is_light(node: ir.Node) -> bool:

@@ -11,13 +11,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.builder import Builder
-from passes.host_values import (
-    Facts,
-    HostValues,
-    ReadsOnHost,
-    computes_integers,
-    values_in_loops,
-)
+from passes.host_facts import HostFacts, ReadsOnHost, computes_integers
+from passes.host_values import HostValues, values_in_loops
 from passes.names import make_names_unique
 from passes.splice import remove_dead
 
@@ -56,7 +51,7 @@ class HostNumbersPass(ir.passes.InPlacePass):
         remove_dead([node for one in inside.values() for node in reversed(one.made)])
         return ir.passes.PassResult(model, modified)
 
-    def _rewrite(self, graph: ir.Graph, values: HostValues, facts: Facts) -> bool:
+    def _rewrite(self, graph: ir.Graph, values: HostValues, facts: HostFacts) -> bool:
         """Let the host read what it has; return whether anything changed."""
         modified = False
         for node in list(graph):
@@ -74,7 +69,7 @@ class HostNumbersPass(ir.passes.InPlacePass):
         return modified
 
 
-def _bring_to_device(graph: ir.Graph, values: HostValues, facts: Facts) -> None:
+def _bring_to_device(graph: ir.Graph, values: HostValues, facts: HostFacts) -> None:
     """Let the device read numbers that the host reads, too, from a Range of one number.
 
     Its bounds are on the host, and the device writes what lies between them.

@@ -209,6 +209,15 @@ def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlace
     return [passes[0], TensorInputsPass(options.promises), *passes[1:], FinishTensorIoPass()]
 
 
+def _plain_in_loops() -> ExpandSequenceMapPass:
+    """Return the pass for a device that has no kernel to split a sequence with.
+
+    A question to all samples, and what splits a tensor, copy in each iteration around a map.
+    """
+    detail = "on the device, a plain loop in a loop copies nothing to the host"
+    return ExpandSequenceMapPass("plain", reason=Reason(Code.COST, detail=detail), in_loops=True)
+
+
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
     if options.strategy == "expand":
         reason = Reason(Code.STRATEGY)
@@ -224,6 +233,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
         SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
         UnrollSequenceMapPass(),
+        *([_plain_in_loops()] if keeps_numbers(options.row.kernels) else []),
         FuseSequenceMapPass(fusing),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),

@@ -12,7 +12,7 @@ from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graphs import node_paths, walk_nodes
+from passes.graphs import graphs_in_loops, node_paths, walk_nodes
 from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
@@ -52,6 +52,14 @@ def _replace(
     typings.copy(splice(builder, site.node, pairs))
 
 
+def _is_open(site: MapSite, typings: Typings) -> bool:
+    """Whether elements of a sequence that a map reads may differ in shape."""
+    return any(
+        source.as_sequence is not None and not source.has_one_shape(typings.proven)
+        for _, source in site.elements
+    )
+
+
 def _is_plain(node: ir.Node) -> bool:
     """Whether a map may only become the expansion of ONNX's specification."""
     return ceiling_of(node) is Ceiling.AS_GIVEN
@@ -87,6 +95,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         *,
         reason: Reason | None = None,
         lacks: Collection[str] = (),
+        in_loops: bool = False,
     ) -> None:
         """Set up the pass.
 
@@ -94,12 +103,15 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             form: See the class.
             reason: Why maps are made loops at all; it goes into every decision.
             lacks: Operators that the target does not have.
+            in_loops: Leave all maps alone but those in Loops and Scans over sequences whose
+                elements may differ in shape.
         """
         super().__init__()
         if form not in ("linear", "plain"):
             raise ValueError(f"form is 'linear' or 'plain', not {form!r}")
         self.form = form
         self._lacks = lacks
+        self._in_loops = in_loops
         self.decisions: list[Decision] = []
         self._reasons = [] if reason is None else [reason]
 
@@ -110,10 +122,19 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         if self.form == "linear":
             modified |= _fold_known_branches(model)
         maps = find_sequence_maps(model)
+        if self._in_loops:
+            inside = set(graphs_in_loops(model.graph))
+            maps = [(graph, node) for graph, node in maps if graph in inside]
         if not maps:
             return ir.passes.PassResult(model, modified)
         typings = type_both_ways(model)
         paths = node_paths(model)
+        if self._in_loops:
+            maps = [
+                (graph, node)
+                for graph, node in maps
+                if _is_open(read_sequence_map(node, graph, paths[node], typings.declared), typings)
+            ]
         # A loop does not show any more that its results are as many as its samples.
         equal_lengths = {
             node: self._read(node, graph, paths, typings).lengths_are_equal(typings.proven)
@@ -128,7 +149,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             decision.reasons[:0] = [*self._reasons, *repaired]
             self.decisions.append(decision)
         make_names_unique(model)
-        return ir.passes.PassResult(model, True)
+        return ir.passes.PassResult(model, modified or bool(maps))
 
     def _read(
         self, node: ir.Node, graph: ir.Graph, paths: Mapping[ir.Node, str], typings: Typings

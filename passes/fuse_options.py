@@ -20,12 +20,18 @@ class FuseOptions:
             whose carried value would be rounded in another order.
         auto: Leave a map alone where fusing it gains nothing.
         lacks: Operators that the target does not have.
+        for_device: The model is for a device beside the host: what it computes for few samples
+            would be copied to the host to be cut, and is batched like any number.
+        for_tensors: Sequences at the ends of the model will be tensors, so that a branch for few
+            samples would only make sequences again.
     """
 
     promises: Promises = dataclasses.field(default_factory=Promises)
     exact: bool = False
     auto: bool = False
     lacks: Collection[str] = ()
+    for_device: bool = False
+    for_tensors: bool = False
 
     @property
     def takes_flat(self) -> bool:

@@ -15,6 +15,7 @@ __all__ = [
     "constant_value",
     "default_opset",
     "forget_paths",
+    "graphs_in_loops",
     "graphs_inside",
     "graphs_with_nodes",
     "is_default_domain",
@@ -65,6 +66,21 @@ def graphs_inside(node: ir.Node) -> Iterator[ir.Graph]:
     """Yield every graph inside of a node, at any depth."""
     for _, graph in subgraphs(node):
         yield from with_subgraphs(graph)
+
+
+def graphs_in_loops(graph: ir.Graph, *, is_inside: bool = False) -> Iterator[ir.Graph]:
+    """Yield every graph that runs once or more in each iteration of a Loop or Scan, outer first.
+
+    Args:
+        graph: The graph that holds the loops.
+        is_inside: Whether it is inside of a loop itself.
+    """
+    for node in graph:
+        is_loop = is_default_domain(node) and node.op_type in ("Loop", "Scan")
+        for _, inner in subgraphs(node):
+            if is_inside or is_loop:
+                yield inner
+            yield from graphs_in_loops(inner, is_inside=is_inside or is_loop)
 
 
 def with_subgraphs(graph: ir.Graph) -> Iterator[ir.Graph]:

@@ -148,7 +148,14 @@ class Options:
 
     def fusing(self, promises: Promises) -> FuseOptions:
         """Return what the passes that fuse have to know, with the promises that hold there."""
-        return FuseOptions(promises, self.exact, self.strategy == "auto", self.lacks)
+        return FuseOptions(
+            promises,
+            self.exact,
+            self.strategy == "auto",
+            self.lacks,
+            for_device=bool(self.row.kernels),
+            for_tensors=bool(self.tensor_io),
+        )
 
     def spent(self, model: ir.Model) -> tuple[str, ...]:
         """Return the options of the command line that can do nothing more for a model.

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.ceilings import clear_ceilings
+from passes.decided_on_device import DecidedOnDevicePass
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device_forms import DeviceFormsPass
 from passes.eliminate import EliminateSequencesPass
@@ -202,6 +203,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(SelectBranchesPass())
     if options.row.old_forms:
         passes.append(OldFormsPass())
+    if options.row.kernels and keeps_numbers(options.row.kernels):
+        passes.append(DecidedOnDevicePass(reads_on_host(options.row.kernels, model)))
     if options.row.kernels:
         passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
         if keeps_numbers(options.row.kernels):
@@ -243,6 +246,15 @@ def _with_tensor_io(options: Options, model: ir.Model) -> list[ir.passes.InPlace
     ]
 
 
+def _plain_in_loops() -> ExpandSequenceMapPass:
+    """Return the pass for a device that has no kernel to split a sequence with.
+
+    A question to all samples, and what splits a tensor, copy in each iteration around a map.
+    """
+    detail = "on the device, a plain loop in a loop copies nothing to the host"
+    return ExpandSequenceMapPass("plain", reason=Reason(Code.COST, detail=detail), in_loops=True)
+
+
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
     if options.strategy == "expand":
         reason = Reason(Code.STRATEGY)
@@ -259,6 +271,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
         SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
         UnrollSequenceMapPass(),
+        *([_plain_in_loops()] if keeps_numbers(options.row.kernels) else []),
         FuseSequenceMapPass(fusing),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),

@@ -125,7 +125,7 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:
     """Return a choice that asks nothing of a number of samples that is known."""
     count = site.elements[0][1].number(facts.typings.proven)
-    if not choice.few or facts.options.lacks:
+    if not choice.few or facts.options.lacks or _is_alone(site, facts, choice):
         return dataclasses.replace(choice, few=0, is_copied=False)
     if count is None:
         return choice
@@ -136,3 +136,11 @@ def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoi
         return dataclasses.replace(choice, few=0, is_copied=False)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
     return FormChoice({}, reasons=(*choice.reasons, reason))
+
+
+def _is_alone(site: MapSite, facts: FusionFacts, choice: FormChoice) -> bool:
+    """Return whether a form that needs no guard has no other form beside it."""
+    if choice.is_guarded:
+        return False
+    ends_as_tensor = not site.sequences and any(r.kind == "sequence" for r in site.results)
+    return facts.options.for_device or (facts.options.for_tensors and ends_as_tensor)

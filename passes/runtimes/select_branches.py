@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.picking import can_pick, pick
-from passes.batching.table import may_draw
+from passes.batching.table import Row, find, may_draw
 from passes.builder import Builder
 from passes.carried.masks import neutral_of
 from passes.graphs import (
@@ -26,7 +26,7 @@ from passes.opsets import to_opset_form
 from passes.splice import splice
 from passes.typing import Typing, type_values
 
-__all__ = ["SelectBranchesPass", "hindrance"]
+__all__ = ["SelectBranchesPass", "branches_of", "have_one_shape", "hindrance", "replace_if"]
 
 _EXTREMES: frozenset[ir.DataType | None] = frozenset(
     {ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64}
@@ -80,7 +80,7 @@ class SelectBranchesPass(ir.passes.InPlacePass):
             if changed.intersection(graphs_inside(node)):
                 continue
             if not hindrance(node, typing, default_opset(model)):
-                _replace(node, paths[node], typing, model)
+                replace_if(node, typing, model, paths[node])
                 changed.add(node.graph)
                 self.warnings.append(
                     f"{paths[node]}: both branches are computed and one is picked, since the "
@@ -93,7 +93,8 @@ def _is_if(node: ir.Node) -> bool:
     return node.op_type == "If" and is_default_domain(node)
 
 
-def _branches(node: ir.Node) -> list[ir.Graph]:
+def branches_of(node: ir.Node) -> list[ir.Graph]:
+    """Return the graph that an If runs where its condition holds, and the other one."""
     return [node.attributes[name].as_graph() for name in _BRANCHES]
 
 
@@ -105,8 +106,10 @@ def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """
-    condition, graphs = node.inputs[0], _branches(node)
-    if condition is None or typing.static_dims(condition) not in ((), (1,)):
+    condition, graphs = node.inputs[0], branches_of(node)
+    if condition is None or not (
+        typing.static_dims(condition) == (1,) or _is_number(condition, typing, opset)
+    ):
         return "nothing tells that its condition is one value"
     if may_draw(node, opset):
         return "it draws random numbers"
@@ -120,19 +123,68 @@ def hindrance(node: ir.Node, typing: Typing, opset: int) -> str:
     return "" if first is None else f"its branches may yield different kinds of '{first.name}'"
 
 
+def _is_number(value: ir.Value | None, typing: Typing, opset: int) -> bool:
+    """Return whether a value has rank 0, as what is computed from sums of all numbers has."""
+    if value is None or typing.static_dims(value) == ():
+        return value is not None
+    node = value.producer()
+    if node is None or not is_default_domain(node):
+        return False
+    if node.op_type.startswith("Reduce") and len(node.inputs) == 1:
+        given = node.attributes
+        reduces = not given.get_int("noop_with_empty_axes", 0) and "axes" not in given
+        return reduces and not given.get_int("keepdims", 1)
+    row = find(node, opset)
+    if not isinstance(row, Row) or row.family not in ("elementwise", "broadcasting"):
+        return False
+    return all(_is_number(one, typing, opset) for one in node.inputs)
+
+
+def have_one_shape(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> bool:
+    """Return whether what two branches yield has one shape, by proof.
+
+    It has, too, where both follow element by element from one value.
+    """
+    if typing.have_one_shape(one, other):
+        return True
+    return _shaped_like(one, opset) is _shaped_like(other, opset)
+
+
+def _shaped_like(value: ir.Value, opset: int) -> ir.Value:
+    """Return the value that a value follows from element by element."""
+    node = value.producer()
+    while node is not None and is_default_domain(node) and len(node.inputs) == 1:
+        row = find(node, opset)
+        if not isinstance(row, Row) or row.family != "elementwise":
+            break
+        assert node.inputs[0] is not None
+        value = node.inputs[0]
+        node = value.producer()
+    return value
+
+
 def _can_choose(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> bool:
     dtype = typing.dtype(one)
     if not isinstance(typing[one].type, ir.TensorType) or dtype != typing.dtype(other):
         return False
-    if typing.have_one_shape(one, other) and can_pick(dtype):
+    if have_one_shape(one, other, typing, opset) and can_pick(dtype):
         return True
     rank = typing.rank(one)
     return rank is not None and rank == typing.rank(other) and opset >= 14
 
 
-def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
-    builder, made = Builder(path), []
-    for graph in _branches(node):
+def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -> None:
+    """Put the nodes of both branches and a choice in the place of an If without a `hindrance`.
+
+    Args:
+        node: The If.
+        typing: The proven typing.
+        model: Its model.
+        path: Its path in the model, for the names of the new nodes.
+    """
+    builder, made = Builder(path or node.name or node.op_type), []
+    opset = default_opset(model)
+    for graph in branches_of(node):
         move_initializers(graph, model.graph)
         values: dict[ir.Value, ir.Value | None] = {}
         for inner, copy in zip(graph, copy_body(graph, values), strict=True):
@@ -146,9 +198,9 @@ def _replace(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> None:
     if typing.rank(condition) == 1:
         flag = builder.op("Squeeze", [condition, builder.ints(0)])
     results = [
-        _chosen(builder, flag, one, other, typing) for one, other in zip(*made, strict=True)
+        _chosen(builder, flag, one, other, typing, opset) for one, other in zip(*made, strict=True)
     ]
-    to_opset_form(builder.nodes, default_opset(model))
+    to_opset_form(builder.nodes, opset)
     splice(builder, node, zip(node.outputs, results, strict=True))
 
 
@@ -181,10 +233,12 @@ Pair = tuple[ir.Value, ir.Value]
 """An output of a branch, and the value that stands for it outside."""
 
 
-def _chosen(builder: Builder, flag: ir.Value, one: Pair, other: Pair, typing: Typing) -> ir.Value:
+def _chosen(
+    builder: Builder, flag: ir.Value, one: Pair, other: Pair, typing: Typing, opset: int
+) -> ir.Value:
     """Record the choice of a result."""
     dtype = typing.dtype(one[0])
-    if typing.have_one_shape(one[0], other[0]) and can_pick(dtype):
+    if have_one_shape(one[0], other[0], typing, opset) and can_pick(dtype):
         assert dtype is not None
         return pick(builder, flag, one[1], other[1], dtype)
     shapes = [builder.op("Shape", [value]) for _, value in (one, other)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import Dims, read_column
+from rewriter.predictor import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,10 +28,10 @@ class Rows(Protocol):
     def __len__(self) -> int:
         """Return how many there are."""
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
         """Return the ids and the samples of a range of rows.
 
-        A value that cannot be read is None in its sample.
+        A value that cannot be read is None in its sample, or `Unreadable`.
         """
 
 
@@ -40,7 +41,8 @@ def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -
     Args:
         source: A Parquet file, a folder of Parquet files or of images, or an npz file.
         inputs: The inputs that hold a value for each sample, and what is known of its dimensions.
-        id_column: The column whose value names a sample; None numbers the samples.
+        id_column: The column whose value names a sample, for images what to call the column of
+            their names; None numbers the samples.
 
     Raises:
         RewriteError: It does not exist, is of no such kind, or lacks a column.
@@ -54,7 +56,7 @@ def open_rows(source: Path, inputs: Mapping[str, Dims], id_column: str | None) -
     if tables := [f for f in shown if f.suffix in (".parquet", ".pq")]:
         return ParquetRows(tables, inputs, id_column)
     if images := [f for f in shown if f.suffix.lower() in _IMAGES]:
-        return _refusing_ids(ImageRows(images, list(inputs)), source, id_column)
+        return ImageRows(source, images, list(inputs), is_named=id_column is not None)
     raise RewriteError(
         f"{source} holds no samples: give a Parquet file, a folder of Parquet files or of images, "
         "or an npz file"
@@ -103,10 +105,10 @@ class ParquetRows:
     def __len__(self) -> int:
         return int(self._ends[-1])
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
         """Return a range of rows; see `Rows`."""
         ids: list[Any] = []
-        samples: list[dict[str, Array | None]] = []
+        samples: list[dict[str, Any]] = []
         first = int(np.searchsorted(self._ends, start, side="right")) - 1
         for group in range(first, len(self._groups)):
             begin, end = int(self._ends[group]), int(self._ends[group + 1])
@@ -193,7 +195,7 @@ class NpzRows:
     def __len__(self) -> int:
         return self._length
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
         """Return a range of rows; see `Rows`."""
         numbers = range(start, min(stop, self._length))
         return list(numbers), [
@@ -210,29 +212,41 @@ class NpzRows:
 class ImageRows:
     """Images of a folder, each ``uint8[height, width, 3]``, in the order of their names."""
 
-    def __init__(self, files: Sequence[Path], inputs: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, files: Sequence[Path], inputs: Sequence[str], *, is_named: bool
+    ) -> None:
+        """Describe the samples.
+
+        Args:
+            folder: The folder, or the one image.
+            files: The images in it.
+            inputs: The inputs that hold samples.
+            is_named: Whether the id of an image is its name in the folder, and not its number.
+        """
         if importlib.util.find_spec("PIL") is None:
             raise RewriteError("reading images needs the package pillow; install it")
         if len(inputs) != 1:
             raise RewriteError(f"a folder of images gives one input; this model has {inputs}")
+        folder = folder if folder.is_dir() else folder.parent
         self._files = files
+        self._names = [file.relative_to(folder).as_posix() for file in files]
         self._input = inputs[0]
+        self._is_named = is_named
 
     def __len__(self) -> int:
         return len(self._files)
 
-    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Array | None]]]:
-        """Return a range of rows; see `Rows`. The id of an image is its number."""
-        files = self._files[start:stop]
-        numbers = list(range(start, start + len(files)))
-        return numbers, [{self._input: _image(file)} for file in files]
+    def read(self, start: int, stop: int) -> tuple[list[Any], list[dict[str, Any]]]:
+        """Return a range of rows; see `Rows`."""
+        numbers = range(len(self._files))[start:stop]
+        ids = [self._names[number] if self._is_named else number for number in numbers]
+        return ids, [{self._input: self._image(number)} for number in numbers]
 
+    def _image(self, number: int) -> Array | Unreadable:
+        from PIL import Image
 
-def _image(file: Path) -> Array | None:
-    from PIL import Image
-
-    try:
-        with Image.open(file) as image:
-            return np.asarray(image.convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-        return None
+        try:
+            with Image.open(self._files[number]) as image:
+                return np.asarray(image.convert("RGB"))
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            return Unreadable(f"{self._names[number]} is not a readable image: {error}")

@@ -51,7 +51,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--part-size", type=values.count, default=4096, metavar="N", help="samples in a part"
     )
-    group.add_argument("--id", metavar="COLUMN", help="the column that names a sample")
+    group.add_argument(
+        "--id",
+        metavar="COLUMN",
+        help="the column that names a sample; for images, what to call that of their names",
+    )
     group.add_argument(
         "--shared", type=Path, metavar="FILE.npz", help="inputs that all samples share, in__NAME"
     )
@@ -107,15 +111,20 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     }
     before = len(job.parts) - len(missing)
     resumed = f", {before} of them from before" if before else ""
-    console.say(f"{job.rows} samples in {len(job.parts)} parts{resumed}, {errors} errors")
+    told = f"{_count(job.rows, 'sample')} in {_count(len(job.parts), 'part')}{resumed}"
+    console.say(f"{told}, {_count(errors, 'error')}")
     console.say(f"{count / seconds:.0f} samples a second with {args.workers} x {args.engine}")
     if errors > args.max_errors:
         console.error(
-            f"{errors} samples failed (--max-errors {args.max_errors}); the column error of "
-            f"{args.out} says why each did"
+            f"{_count(errors, 'sample')} failed (--max-errors {args.max_errors}); the column "
+            f"error of {args.out} says why each did"
         )
         return _TOO_MANY_ERRORS
     return 0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _errors(text: str) -> int:

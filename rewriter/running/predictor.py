@@ -39,6 +39,10 @@ class Prediction:
     error: str | None = None
 
 
+class Unreadable(str):
+    """What a sample holds in the place of a value that cannot be read: the reason."""
+
+
 class Predictor:
     """A session that takes samples one after the other and runs them in batches.
 
@@ -165,7 +169,12 @@ class Predictor:
         if unknown := [name for name in given if name not in self.inputs]:
             raise RewriteError(f"no input {unknown[0]!r} holds samples; give {self.inputs}")
         if absent := [name for name in self.inputs if given.get(name) is None]:
-            raise RewriteError(f"the sample has no value for input {absent[0]!r}")
+            raise RewriteError(
+                f"the sample has no value for input {absent[0]!r}, or lists that are not "
+                "rectangular"
+            )
+        if unread := [given[name] for name in self.inputs if isinstance(given[name], Unreadable)]:
+            raise RewriteError(str(unread[0]))
         return {spec.name: as_array(spec, given[spec.name]) for spec in self._specs}
 
     def _key(self, sample: Sample) -> _Key:

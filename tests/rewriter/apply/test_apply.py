@@ -206,7 +206,24 @@ def test_images_of_a_folder(tmp_path: Path) -> None:
     rows = pq.read_table(tmp_path / "out").to_pylist()
     for pixels, row in zip(images, rows[:4], strict=True):
         np.testing.assert_array_equal(np.array(row["ys"], np.uint8), pixels)
-    assert rows[4]["error"]
+    assert "4.png is not a readable image" in rows[4]["error"]
+    assert [row["id"] for row in rows] == list(range(5))
+
+
+def test_images_may_be_called_by_their_names(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    agraph (seq(uint8[H, W, 3]) xs) => (seq(uint8[H, W, 3]) ys) { ys = Identity (xs) }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    for name in ("a.png", "cats/a.png", "cats/b.png"):
+        file = tmp_path / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        image.new("RGB", (2, 3)).save(file)
+    assert _apply(tmp_path, "--id", "file", source="images") == 0
+    rows = pq.read_table(tmp_path / "out").to_pylist()
+    assert [row["file"] for row in rows] == ["a.png", "cats/a.png", "cats/b.png"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Integers that are proven never to be negative, by the operators that compute them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from passes.graphs import constant_value, is_default_domain
+
+__all__ = ["is_natural"]
+
+_SIZES = frozenset({"SequenceLength", "Shape", "Size"})
+# Of natural numbers these are natural again.
+_KEEPING = frozenset({"Add", "Div", "Identity", "Min", "Mul", "Squeeze", "Unsqueeze"})
+_DEEPEST = 12
+
+
+def is_natural(
+    value: ir.Value | None, iterations: Collection[ir.Value] = (), depth: int = 0
+) -> bool:
+    """Return whether integers are proven never to be negative.
+
+    Args:
+        value: The integers.
+        iterations: The iteration numbers of Loops.
+        depth: How many operators were followed.
+    """
+    if value is None or depth > _DEEPEST:
+        return False
+    constant = constant_value(value)
+    if constant is not None:
+        return bool((constant >= 0).all())
+    node = value.producer()
+    if node is None or not is_default_domain(node):
+        return value in iterations
+    if node.op_type in _SIZES:
+        return True
+    natural = (is_natural(one, iterations, depth + 1) for one in node.inputs)
+    if node.op_type == "Max":
+        return any(natural)
+    if node.op_type == "Gather":
+        return next(natural)
+    return node.op_type in _KEEPING and all(natural)

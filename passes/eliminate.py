@@ -73,7 +73,7 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
         self.warnings = []
         if not _hold_sequences(model):
             return ir.passes.PassResult(model, False)
-        modified = InlineMapFunctionsPass()(model).modified
+        modified = bool(model.functions) and InlineMapFunctionsPass()(model).modified
         modified |= make_names_unique(model)
         while self._eliminate(model):
             modified = True

@@ -271,7 +271,11 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
         SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
         UnrollSequenceMapPass(),
-        *([_plain_in_loops()] if keeps_numbers(options.row.kernels) else []),
+        *(
+            [_plain_in_loops()]
+            if options.row.kernels and keeps_numbers(options.row.kernels)
+            else []
+        ),
         FuseSequenceMapPass(fusing),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),

@@ -10,8 +10,8 @@ import rewriter
 
 ROOT = Path(__file__).parents[1]
 ONE_MATMUL = ROOT / "models" / "text" / "split_map_stack.onnxtxt"
-MOST = 85
-"""Files of both packages in which more than a constructor runs: 81 today, and 96 before passes were skipped."""
+MOST = 88
+"""Files of both packages in which more than a constructor runs: 86 today, and 96 before passes were skipped."""
 
 
 def files_entered(model: Path) -> set[str]:
@@ -48,7 +48,6 @@ def test_what_the_model_has_no_use_for_is_not_entered() -> None:
         "passes/fold_branches.py": "If",
         "passes/maps/merge.py": "two maps",
         "passes/expand.py": "a map that is left",
-        "passes/eliminate.py": "a sequence that is left",
         "passes/fusing/flat_cost.py": "samples of several sizes",
         "passes/runtimes/near_weights.py": "a graph inside of another",
         "rewriter/placement/placing.py": "a device",

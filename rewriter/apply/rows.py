@@ -11,7 +11,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import Dims, read_column
-from rewriter.predictor import Unreadable
+from rewriter.running.predictor import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa

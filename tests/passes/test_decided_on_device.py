@@ -11,9 +11,9 @@ import pytest
 
 import rewriter
 from passes.decided_on_device import DecidedOnDevicePass
+from rewriter.model_files.protos import from_proto
 from rewriter.placement.device_kernels import reads_on_host
 from rewriter.placement.placing import place
-from rewriter.protos import from_proto
 from rewriter.target_table import find_target
 from tests.test_zoo import load
 

@@ -13,8 +13,8 @@ import pytest
 import rewriter
 from passes.errors import RewriteError
 from passes.tensors.io import TensorIo
-from rewriter import models
-from rewriter.tensor_io import outputs_as_lists
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
 from tests.passes.batching.images import loops_and_sequences
 from tests.rewriter.cli_models import seqmap
 

@@ -153,6 +153,7 @@ def compare(schema: dict[str, Any], value: Any, path: str, seen: set[str]) -> No
         assert value in schema["enum"], path
 
 
+@pytest.mark.long
 def test_the_hook_runs_a_command_that_there_is(tmp_path: Path) -> None:
     text = (ROOT / ".pre-commit-hooks.yaml").read_text("utf-8")
     (entry,) = re.findall(r"^  entry: seqmap (.*)$", text, re.MULTILINE)
@@ -166,6 +167,7 @@ def test_the_hook_runs_a_command_that_there_is(tmp_path: Path) -> None:
     assert cli.main([*entry.split(), str(hstack), str(loop(tmp_path))]) == 4
 
 
+@pytest.mark.long
 def test_the_action_runs_a_command_that_there_is(tmp_path: Path) -> None:
     text = (ROOT / "action.yml").read_text("utf-8")
     (line,) = re.findall(r"^      run: (seqmap .*)$", text, re.MULTILINE)

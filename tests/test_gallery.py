@@ -14,6 +14,7 @@ from tests.gallery import FOLDER, PAGES, run_anew
 from tests.notebooks import notebook, notebook_of
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_prints_what_stands_in_it(page: pathlib.Path) -> None:
     text = page.read_text("utf-8")

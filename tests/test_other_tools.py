@@ -169,6 +169,7 @@ def name_of(value: Any) -> str:
     return value.__name__ if callable(value) else getattr(value, "stem", str(value))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", VALID[::4], ids=name_of)
 @pytest.mark.parametrize("tool", TOOLS, ids=name_of)
 def test_a_rewritten_model_survives(tool: Tool, path: pathlib.Path) -> None:

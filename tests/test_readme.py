@@ -91,6 +91,7 @@ def test_the_front_page_is_short() -> None:
     assert len(TEXT.splitlines()) <= 150
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", COMMANDS, ids=lambda text: text.splitlines()[0][:60])
 @pytest.mark.usefixtures("place")
 def test_commands(block: str, capsys: pytest.CaptureFixture[str]) -> None:

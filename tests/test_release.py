@@ -16,6 +16,7 @@ import seqmap
 from passes.decisions import Code
 
 ROOT = pathlib.Path(__file__).parents[1]
+RELEASE = ROOT / ".ci" / "release"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
 
@@ -28,9 +29,20 @@ def test_the_version_stands_in_one_place() -> None:
     assert re.findall(r"^## (\S+)", changes, re.MULTILINE)[0] == VERSION
 
 
+@pytest.mark.parametrize(
+    "address", ["example.org/seqmap", "http://example.org/seqmap", "https://"]
+)
+def test_an_address_begins_with_https(address: str, tmp_path: pathlib.Path) -> None:
+    command = [sys.executable, RELEASE, tmp_path / "dist", "--url", address]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 2
+    assert f"{address} is no address" in ran.stderr
+    assert not (tmp_path / "dist").exists()
+
+
 @pytest.mark.full
 def test_wheel_and_sdist_work_when_they_are_installed(tmp_path: pathlib.Path) -> None:
-    command = [sys.executable, ROOT / ".ci" / "release", tmp_path]
+    command = [sys.executable, RELEASE, tmp_path, "--url", "https://example.org/team/seqmap/"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     wheel, sdist = tmp_path / f"seqmap-{VERSION}-py3-none-any.whl", f"seqmap-{VERSION}.tar.gz"
@@ -38,7 +50,10 @@ def test_wheel_and_sdist_work_when_they_are_installed(tmp_path: pathlib.Path) ->
         f"passed {wheel.name}",
         f"passed {sdist}",
     ]
-    names = set(zipfile.ZipFile(wheel).namelist())
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        told = archive.read(f"seqmap-{VERSION}.dist-info/METADATA").decode()
+    assert "Project-URL: Issues, https://example.org/team/seqmap/issues" in told.splitlines()
     assert {f"rewriter/code_pages/{code.value}.md" for code in Code} <= names
     assert {"passes/py.typed", "rewriter/py.typed", "seqmap.py"} <= names
     assert not any(name.startswith(("tests/", "models/", "docs/")) for name in names)

@@ -27,6 +27,8 @@ from rewriter.pipeline import STRATEGIES, Strategy
 from rewriter.proof.compare import compare
 from tests.test_zoo import BAD_SHAPES, DEMO, EXPORTED, TEXT, by_name, load, make_feeds
 
+pytestmark = pytest.mark.long
+
 ROOT = pathlib.Path(__file__).parents[1]
 MODELS = [*TEXT, *DEMO, *(path for path in EXPORTED if path.stem != BAD_SHAPES)]
 ELSEWHERE = {

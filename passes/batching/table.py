@@ -20,6 +20,7 @@ __all__ = [
     "Opened",
     "RaggedRow",
     "Row",
+    "families",
     "find",
     "find_flat",
     "find_packed",
@@ -208,6 +209,11 @@ def find(node: ir.Node, opset: int) -> Row | Never | None:
         if row.holds_at(opset):
             return row
     return _never.get(key)
+
+
+def families(node: ir.Node) -> set[str]:
+    """Return the families that a node's operator belongs to, at any opset; none if unknown."""
+    return {row.family for row in _rows.get(_key(node.domain, node.op_type), ())}
 
 
 def may_draw(node: ir.Node, opset: int) -> bool:

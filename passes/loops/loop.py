@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
+from passes.batching.table import families
 from passes.builder import Builder
 from passes.graphs import subgraphs, walk_nodes
 from passes.hidden import hide_type
@@ -29,6 +30,15 @@ from passes.typing import Typings, ValueType
 __all__ = ["Form", "Held", "LoopBody", "OutputPlan", "write_loop"]
 
 _INT64 = ir.DataType.INT64
+
+_NO_QUESTIONS = {
+    "elementwise",
+    "broadcasting",
+    "matrix product",
+    "along axis",
+    "trailing normalization",
+}
+"""Families of operators whose results are the same whatever is believed of their shapes."""
 
 
 def write_loop(
@@ -51,9 +61,13 @@ def write_loop(
         What each of these outputs has become.
     """
     shared = _shared_symbols(body, typings)
-    sources = [
-        _hidden(builder, source, typings, shared).prepare(builder, typings.declared.dtype(inner))
+    is_harmless = not shared and _asks_for_no_shape(body, plans)
+    elements = [
+        (inner, source if is_harmless else _hidden(builder, source, typings, shared))
         for inner, source in body.elements
+    ]
+    sources = [
+        source.prepare(builder, typings.declared.dtype(inner)) for inner, source in elements
     ]
     if count is None:
         count = sources[0].count(builder)
@@ -66,6 +80,18 @@ def write_loop(
         held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count)
         _enter_types(typings, plan, held[i])
     return held
+
+
+def _asks_for_no_shape(body: LoopBody, plans: Mapping[int, OutputPlan]) -> bool:
+    """Whether what onnxruntime believes of shapes changes nothing that the loop computes.
+
+    So it is where no operator asks for a shape, and where results are put into a sequence one by
+    one, each with its true shape. Hiding would cost two operators for each run of the loop.
+    """
+    if any(plan.form is not Form.INSERTION for plan in plans.values()):
+        return False
+    found = [families(node) for node in walk_nodes(body.nodes)]
+    return all(some and some <= _NO_QUESTIONS for some in found)
 
 
 def _hidden(

@@ -25,6 +25,8 @@ RESHAPED = """g (seq(float[a,b,c]) xs, seq(int64[3]) sizes) => (seq({result}) ys
         <{inside}> {{ {nodes} }}> }}"""
 MAPPED = """g (seq({sequence}) xs) => (seq(float[]) ys) {{
     ys = SequenceMap (xs) <body = f ({element} x) => (float[] y) {{ {nodes} }}> }}"""
+PAIRED = """g (seq({first}) xs, seq({second}) zs) => (seq(float[]) ys) {{
+    ys = SequenceMap (xs, zs) <body = f ({first} x, {second} z) => (float[] y) {{ {nodes} }}> }}"""
 JOINED = """g (seq(float[a,3]) xs) => (float[n,m] z) {
     ys = SequenceMap (xs) <body = f (float[a,3] x) => (float[a,3] y) { y = Neg (x) }>
     z = ConcatFromSequence <axis = 0> (ys) }"""
@@ -98,6 +100,31 @@ CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
     "rows alike that are empty": (
         MAPPED.format(sequence="float[a,3]", element="float[a,3]", nodes=HEAVY),
         {"xs": rows((0, 4), (0, 4))},
+        True,
+    ),
+    "a product of elements": (
+        PAIRED.format(
+            first="float[a,3]",
+            second="float[3,b]",
+            nodes="p = MatMul (x, z) q = Neg (p) r = MatMul (q, p) y = Add (r, q)",
+        ),
+        {"xs": rows((2, 3), (7, 5), (1, 1)), "zs": rows((3, 2), (5, 7), (1, 1))},
+        True,
+    ),
+    "elements that broadcast": (
+        PAIRED.format(
+            first="float[a,3]",
+            second="float[c,3]",
+            nodes="p = Exp (x) q = Add (p, z) r = Mul (p, q) y = Sub (r, z)",
+        ),
+        {"xs": rows((1, 4), (5, 1), (1, 7)), "zs": rows((2, 4), (5, 7), (6, 1))},
+        False,
+    ),
+    "elements along an axis": (
+        MAPPED.format(
+            sequence="float[a,3]", element="float[a,3]", nodes="p = Softmax (x) y = Add (p, x)"
+        ),
+        {"xs": rows((2, 5), (7, 5), (1, 2))},
         True,
     ),
     "the shape of elements": (
@@ -177,6 +204,15 @@ def test_a_sequence_of_no_known_type_is_read_as_it_is(element: str) -> None:
     fuse(model)
     assert fuse.decisions
     assert not any(n.op_type == "SequenceErase" for g in all_graphs(model) for n in g)
+
+
+@pytest.mark.parametrize("nodes", ["y = Neg (x)", "p = Softmax (x) y = Add (p, x)"])
+def test_few_samples_are_read_as_they_are_where_no_operator_asks_for_a_shape(nodes: str) -> None:
+    text = MAPPED.format(sequence="float[a,3]", element="float[a,3]", nodes=nodes)
+    expanded = rewrite(onnx.parser.parse_model(HEADER + text), strategy="expand").model
+    (choice,) = (node for node in expanded.graph.node if node.op_type == "If")
+    (few,) = (one.g for one in choice.attribute if one.name == "else_branch")
+    assert not any(n.op_type == "SequenceErase" for graph in _graphs(few) for n in graph.node)
 
 
 PRODUCT = """<ir_version: 9, opset_import: ["" : 18]>

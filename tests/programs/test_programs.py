@@ -80,6 +80,7 @@ def test_many_random_programs_come_out_right(seeds: range) -> None:
     _judge(seeds)
 
 
+@pytest.mark.long
 def test_the_seeds_cover_the_features() -> None:
     found: Counter[str] = Counter()
     for seed in COVERED:

@@ -32,6 +32,7 @@ WRONG_AT_FIRST = (
     (310359, "auto"),
     (311434, "fuse"),
     (533009, "exact"),
+    (901420, "promised"),
     *((seed, "exact") for seed in (313751, 402149, 505793, 514523, 515681, 531281)),
 )
 CHUNK = 8

@@ -103,8 +103,7 @@ def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     """
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     inputs = [data.value, positions.value]
-    if not positions.dims[-1]:
-        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many coordinates a position has")
+    _check_coordinates(positions)
     if ctx.attribute(node, "batch_dims", 0):
         if not (data.is_packed and positions.is_packed) or data.axis or positions.axis:
             raise crosses(node.op_type)
@@ -117,8 +116,16 @@ def gather_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     return [_like_positions(ctx, ctx.op("GatherND", [table, where]), positions)]
 
 
+def _check_coordinates(positions: Batched) -> None:
+    """Decline unless a position has coordinates: one of none is the whole sample."""
+    coordinates = positions.dims[-1]
+    if not isinstance(coordinates, int) or coordinates == 0:
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many coordinates a position has")
+
+
 def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir.Value, ir.Value]:
     """Return the rows of all samples, and coordinates, the first of which is one of these rows."""
+    _check_coordinates(positions)
     where = positions.value if positions.is_packed else ctx.expanded(positions)
     along = ctx.ints(positions.rank - 1 + (not positions.is_packed))
     first = ctx.op("Slice", [where, ctx.ints(0), ctx.ints(1), along])

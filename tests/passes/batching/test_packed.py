@@ -280,6 +280,20 @@ def test_positions_without_coordinates_yield_all_of_one_sample() -> None:
     assert [one.tolist() for one in found] == [[*x, *x] for x in samples]
 
 
+@pytest.mark.parametrize("end", [0, 1])
+def test_positions_of_unknown_width_yield_nothing_of_another_sample(end: int) -> None:
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 20]>
+        g (seq(float[N]) xs, seq(int64[2]) places, int64[1] end) => (seq(float[]) ys) {
+          ys = SequenceMap (xs, places) <body = f (float[N] x, int64[2] place) => (float[] y) {
+            begin = Constant <value_ints = [0]> ()
+            some = Slice (place, begin, end)  y = GatherND (x, some) }> }""")
+    xs = [np.arange(n, dtype=np.float32) for n in (4, 4, 3)]
+    feeds = {"xs": xs, "places": [np.array([1, 2])] * 3, "end": np.array([end])}
+    promise = {"xs": (None,), "places": (2,)}
+    found = run(rewrite(model, strategy="fuse", input_shapes=promise).model, feeds)["ys"]
+    assert [one.tolist() for one in found] == [x[1] if end else x.tolist() for x in xs]
+
+
 def test_a_recurrence_over_samples_of_an_unknown_rank_stays_in_a_loop() -> None:
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
         g (seq(float) xs) => (seq(int64[M]) ys, seq(bool[R,S]) zs) {

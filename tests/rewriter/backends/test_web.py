@@ -79,6 +79,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str, queue.Queue[str]]]:
     thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
 @pytest.mark.skipif(not web_runtime.is_there(), reason="python -m tests.web_runtime fetches it")
 @pytest.mark.parametrize("change", [0.0, 1.0], ids=["equal", "different"])

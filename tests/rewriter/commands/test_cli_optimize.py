@@ -340,6 +340,7 @@ class TestVerification:
         assert "--no-verify" in printed.err
         assert os.listdir(tmp_path) == ["in.onnx"]
 
+    @pytest.mark.long
     def test_the_empty_sequence_alone_is_no_verification(
         self, tmp_path: Path, capsys: Capture
     ) -> None:

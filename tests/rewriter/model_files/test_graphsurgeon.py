@@ -136,6 +136,7 @@ def test_graphsurgeon_still_cannot_export_optional_values():
         gs.export_onnx(gs.import_onnx(proto))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
 @pytest.mark.parametrize("text", [CAPTURE, RAGGED], ids=["capture", "ragged"])
 def test_an_optimized_graph_can_be_exported_and_computes_the_same(text, strategy):

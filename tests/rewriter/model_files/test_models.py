@@ -161,6 +161,7 @@ def test_a_list_of_maps_at_the_end_is_in_nobodys_way(strategy):
     assert result.model.graph.output == classifier().graph.output
 
 
+@pytest.mark.long
 def test_a_map_that_differs_is_noticed():
     given, other = classifier(), classifier()
     other.graph.node[-1].attribute[0].ints[:] = [0, 2]

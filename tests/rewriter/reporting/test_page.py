@@ -194,6 +194,7 @@ def test_a_large_body_is_not_drawn_whole() -> None:
     assert len(walk(picture.after.to_dict())) < 100
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not BROWSER, reason="no browser is installed")
 @pytest.mark.parametrize(
     ("name", "width"),

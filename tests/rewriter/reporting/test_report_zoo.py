@@ -83,6 +83,7 @@ def assert_nothing_given(report: Report, options: dict[str, Any]) -> None:
         assert "--tensor-io" not in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", ["auto", "portable"])
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_remedy_changes_the_verdict(name: str, options: str) -> None:

@@ -80,7 +80,7 @@ def _options() -> str:
         cli.load_command(name).add_options(parser)
         add_output_options(parser)
         for action in parser._actions:
-            if action.option_strings:
+            if action.option_strings and action.help != argparse.SUPPRESS:
                 commands.setdefault(_said_of(action), []).append(name)
     every = ["all"]
     rows: list[tuple[object, ...]] = [

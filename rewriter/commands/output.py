@@ -10,7 +10,7 @@ __all__ = ["add_output_options", "output_group"]
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add what is printed."""
     group = output_group(parser)
-    group.add_argument("-h", "--help", action="help", help="print this")
+    group.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)
     group.add_argument("--json", action="store_true", help="print one JSON object, nothing else")
     volume = group.add_mutually_exclusive_group()
     volume.add_argument(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graphs import all_graphs, is_default_domain, node_paths
+from passes.graph.graphs import all_graphs, is_default_domain, node_paths
 
 __all__ = ["Ceiling", "ceiling_of", "clear_ceilings", "mark_ceilings", "safer_forms"]
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.builder import Builder, needed_nodes
-from passes.drafts import drafting
 from passes.folding import Folder
-from passes.graphs import (
+from passes.graph.builder import Builder, needed_nodes
+from passes.graph.drafts import drafting
+from passes.graph.graphs import (
     all_graphs,
     all_nodes,
     default_opset,
@@ -19,15 +19,15 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
+from passes.graph.names import make_names_unique
+from passes.graph.node_copies import rank_alone
+from passes.graph.opsets import to_opset_form
+from passes.graph.splice import remove_dead
 from passes.inline import InlineMapFunctionsPass
-from passes.names import make_names_unique
-from passes.node_copies import rank_alone
-from passes.opsets import to_opset_form
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import MAKERS, KnownSequences, maker
 from passes.sequences.reads import READERS, SequenceReader
 from passes.sequences.yielded import yield_tensors
-from passes.splice import remove_dead
 from passes.typing import type_values
 
 __all__ = ["EliminateSequencesPass"]

@@ -7,20 +7,20 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graphs import graphs_in_loops, node_paths, walk_nodes
+from passes.graph.builder import Builder
+from passes.graph.graphs import graphs_in_loops, node_paths, walk_nodes
+from passes.graph.names import make_names_unique
+from passes.graph.splice import splice
 from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps, read_sequence_map
-from passes.names import make_names_unique
 from passes.site import MapSite
-from passes.splice import splice
 from passes.typing import Typings, type_both_ways, type_values
 
 __all__ = ["ExpandSequenceMapPass"]

@@ -20,8 +20,8 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.padded_views import made_by, number, read_padded, rows_of_table
 
 __all__ = ["LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graphs import all_nodes, is_default_domain, subgraphs, walk_nodes
-from passes.names import make_names_unique
-from passes.splice import remove_dead
+from passes.graph.graphs import all_nodes, is_default_domain, subgraphs, walk_nodes
+from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead
 from passes.typing import type_values
 
 __all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]

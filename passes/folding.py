@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["Folder"]

@@ -9,11 +9,11 @@ import onnx_ir as ir
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
-from passes.graphs import reads_of, walk_nodes
+from passes.graph.graphs import reads_of, walk_nodes
+from passes.graph.names import make_names_unique
 from passes.inline import inline_loops, restore_functions
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps
-from passes.names import make_names_unique
 from passes.reading.iterations import is_given, reads_new_nodes
 
 __all__ = ["FuseSequenceMapPass"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import all_nodes, default_opset, is_default_domain
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.graphs import all_nodes, default_opset, is_default_domain
+from passes.graph.names import make_names_unique
 
 __all__ = ["GatheredRangesPass"]
 

@@ -9,8 +9,8 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from passes.errors import RewriteError
-from passes.graphs import all_graphs, is_default_domain, node_paths, walk_nodes
-from passes.names import connect_outer_outputs
+from passes.graph.graphs import all_graphs, is_default_domain, node_paths, walk_nodes
+from passes.graph.names import connect_outer_outputs
 from passes.reading.iterations import is_iteration
 from passes.sequence_operators import SEQUENCE_OPERATORS
 

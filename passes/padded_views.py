@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 
 __all__ = ["made_by", "number", "read_padded", "rows_of_table", "write_padded"]
 

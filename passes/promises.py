@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import onnx_ir as ir
 
-from passes.metadata import dims_of, read_record
+from passes.graph.metadata import dims_of, read_record
 
 __all__ = ["PROMISES_KEY", "Promises"]
 

@@ -9,19 +9,19 @@ from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graphs import (
+from passes.graph.graphs import (
     default_opset,
     is_default_domain,
     node_paths,
     subgraphs,
     walk_nodes,
 )
+from passes.graph.names import make_names_unique
+from passes.graph.node_copies import forget_dims, rank_alone
+from passes.graph.splice import remove_dead
 from passes.maps.merge import merge_sequence_maps
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps
-from passes.names import make_names_unique
-from passes.node_copies import forget_dims, rank_alone
-from passes.splice import remove_dead
 from passes.typing import Typing, type_values
 
 __all__ = ["SimplifyBodiesPass"]

@@ -9,8 +9,8 @@ from typing import Literal, Protocol
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Reason
+from passes.graph.builder import Builder
 from passes.maps.element_source import ElementSource
 from passes.typing import Typing
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graphs import all_nodes, constant_value, is_default_domain, node_paths
+from passes.graph.graphs import all_nodes, constant_value, is_default_domain, node_paths
 from passes.typing import type_values
 
 __all__ = ["PyTorchRanksPass", "PyTorchUnbindPass"]

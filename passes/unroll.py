@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from passes.ceilings import ceiling_of
 from passes.decisions import Decision
-from passes.drafts import drafting
-from passes.graphs import (
+from passes.graph.drafts import drafting
+from passes.graph.graphs import (
     default_opset,
     graphs_inside,
     is_default_domain,
@@ -17,12 +17,12 @@ from passes.graphs import (
     walk_nodes,
     with_subgraphs,
 )
+from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
 from passes.loops.unrolled import copy_iterations
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
-from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.reading.iterations import is_given
 from passes.sequences.known import MAKERS, maker

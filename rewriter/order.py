@@ -10,19 +10,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.ceilings import clear_ceilings
-from passes.decided_on_device import DecidedOnDevicePass
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.device_forms import DeviceFormsPass
+from passes.device.decided_on_device import DecidedOnDevicePass
+from passes.device.device_forms import DeviceFormsPass
+from passes.device.host_numbers import HostNumbersPass
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
 from passes.gathered_ranges import GatheredRangesPass
-from passes.graphs import all_nodes, forget_paths, node_paths, record_paths
-from passes.host_numbers import HostNumbersPass
+from passes.graph.graphs import all_nodes, forget_paths, node_paths, record_paths
+from passes.graph.names import make_names_unique
+from passes.graph.splice import drop_initializers, unread_initializers
 from passes.inline import InlineMapFunctionsPass
-from passes.names import make_names_unique
 from passes.promises import Promises
 from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
 from passes.runtimes.convert_opset import ConvertOpsetPass
@@ -31,7 +32,6 @@ from passes.runtimes.select_branches import SelectBranchesPass
 from passes.runtimes.table import DEFECTS
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.simplify import SimplifyBodiesPass
-from passes.splice import drop_initializers, unread_initializers
 from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
 from passes.tensors.io import Refusal

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import BATCHED_KEY
 from passes.decisions import Decision
 from passes.errors import RewriteError
-from passes.graphs import default_opset, is_default_domain, node_paths
+from passes.graph.builder import BATCHED_KEY
+from passes.graph.graphs import default_opset, is_default_domain, node_paths
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.reporting.obstacles import LOOPS, Obstacles

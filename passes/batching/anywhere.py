@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.failing import cannot_fail
-from passes.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.typing import Typing
 
 __all__ = ["runs_anywhere"]

@@ -13,10 +13,10 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.promotion import Promotions
 from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.drafts import Memo
 from passes.fuse_options import FuseOptions
+from passes.graph.builder import Builder
+from passes.graph.drafts import Memo
 from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 from passes.typing.value_types import UNKNOWN

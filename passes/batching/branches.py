@@ -14,9 +14,9 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.partition import partitioned
 from passes.batching.packed.some_samples import as_packed
 from passes.batching.picking import can_pick, pick
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import walk_nodes
+from passes.graph.builder import Builder
+from passes.graph.graphs import walk_nodes
 
 __all__ = ["branch"]
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand
-from passes.graphs import captured_values, subgraphs
+from passes.graph.graphs import captured_values, subgraphs
 
 __all__ = ["carries_rounding"]
 

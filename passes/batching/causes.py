@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline, Reason
-from passes.graphs import captured_values, subgraphs
+from passes.graph.graphs import captured_values, subgraphs
 
 __all__ = ["Causes", "Demotions", "Inherited"]
 

@@ -14,9 +14,9 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import BatchAxis
 from passes.batching.sizes import LengthKey, SampleNumbers
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule"]

@@ -13,9 +13,9 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
-from passes.builder import BATCHED_KEY, Builder
 from passes.decisions import Code, Decline
-from passes.graphs import captured_values
+from passes.graph.builder import BATCHED_KEY, Builder
+from passes.graph.graphs import captured_values
 from passes.typing import ValueType
 
 __all__ = ["loop", "scan"]

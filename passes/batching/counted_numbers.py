@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.drafts import Memo
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.drafts import Memo
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import TRIP, Greatest, Linear, Scalar

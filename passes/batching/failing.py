@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.typing import Typing, ValueType
 
 __all__ = ["cannot_fail", "is_total"]

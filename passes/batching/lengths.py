@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.drafts import Memo, recorded
+from passes.graph.builder import Builder
+from passes.graph.drafts import Memo, recorded
 from passes.reading.integers import Dim, Linear
 
 __all__ = ["Lengths"]

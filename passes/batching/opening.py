@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching import rules, table
 from passes.batching.versions import DEFAULT_DOMAINS, means_the_same
-from passes.graphs import (
+from passes.graph.graphs import (
     PATH_KEY,
     all_nodes,
     default_opset,
@@ -24,8 +24,8 @@ from passes.graphs import (
     subgraphs,
     walk_nodes,
 )
-from passes.node_copies import copy_nodes
-from passes.opsets import schema_of
+from passes.graph.node_copies import copy_nodes
+from passes.graph.opsets import schema_of
 from passes.typing import Typing, type_values
 
 __all__ = ["body_by_definition", "open_functions"]

@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.batching.reshaping import reshape_without_zeros
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 
 __all__ = ["BatchAxis", "Operators"]
 

@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.builder import Builder
-from passes.drafts import Memo
+from passes.graph.builder import Builder
+from passes.graph.drafts import Memo
 from passes.typing import Typings
 
 __all__ = ["Promotions"]

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 
 __all__ = ["padded", "reshape_without_zeros"]
 

@@ -15,7 +15,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.packed import rules as packed_rules
 from passes.batching.promotion import Promotions
 from passes.decisions import Code, Decline
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 
 __all__ = ["RuleChoice", "choose_rule"]
 

@@ -15,7 +15,7 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["chosen", "non_max_suppression", "of_images", "range_"]

@@ -13,7 +13,7 @@ from passes.batching.layouts import Batched
 from passes.batching.merging import volume
 from passes.batching.packed.fills import expand_to_lengths
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 
 __all__ = [
     "concat",

@@ -15,7 +15,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.batching.size_writes import write_number
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.evaluate import Numbers
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import (

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.batching.context import Rule
 from passes.batching.table_rows import Never, Opened, RaggedRow, Row
 from passes.decisions import Code
-from passes.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import subgraphs, walk_nodes
 
 __all__ = [
     "Never",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graphs import walk_nodes
-from passes.opsets import schema_of
+from passes.graph.graphs import walk_nodes
+from passes.graph.opsets import schema_of
 
 __all__ = ["DEFAULT_DOMAINS", "WIDENED", "WIDENED_FROM", "means_the_same"]
 

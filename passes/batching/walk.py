@@ -27,11 +27,11 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.evening import evened
 from passes.batching.rule_choice import choose_rule
-from passes.builder import Builder
 from passes.decisions import Code, Decline, Reason
-from passes.drafts import drafting
-from passes.graphs import captured_values, reads_of, subgraphs, walk_nodes
-from passes.node_copies import copy_body
+from passes.graph.builder import Builder
+from passes.graph.drafts import drafting
+from passes.graph.graphs import captured_values, reads_of, subgraphs, walk_nodes
+from passes.graph.node_copies import copy_body
 from passes.typing import Typings
 
 __all__ = ["Walk"]

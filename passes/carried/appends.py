@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -19,7 +18,8 @@ from passes.carried.pattern import (
     path_through,
 )
 from passes.decisions import Code
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError

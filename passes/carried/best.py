@@ -12,7 +12,6 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.hits import Hits
 from passes.carried.pattern import (
     FLOATS,
@@ -26,7 +25,8 @@ from passes.carried.pattern import (
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
-from passes.graphs import subgraphs, with_subgraphs
+from passes.graph.builder import Builder
+from passes.graph.graphs import subgraphs, with_subgraphs
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError

@@ -25,7 +25,7 @@ from passes.carried.pattern import (
     same_dims,
 )
 from passes.decisions import Code
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.pattern import operator
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear, is_nonnegative

@@ -31,7 +31,7 @@ from passes.carried.pattern import (
 )
 from passes.carried.selections import find_selection, hoist
 from passes.decisions import Code
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.loops.escape import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
 from passes.reading.facts import skip_identities

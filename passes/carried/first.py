@@ -13,7 +13,7 @@ from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values, operator
 from passes.carried.selections import find_selection, hoist
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.pattern import FLOATS, Joined, Term
 from passes.carried.weighed import before_it_is_spoilt
+from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 
 __all__ = ["Hits"]

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
-from passes.builder import Builder
 from passes.carried.pattern import added
 from passes.carried.selections import Selection
+from passes.graph.builder import Builder
 from passes.typing.value_types import Typing
 
 __all__ = ["in_branch", "may_fail_apart"]

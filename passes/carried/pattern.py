@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Code
-from passes.drafts import note
-from passes.graphs import captured_values, is_default_domain, subgraphs
+from passes.graph.builder import Builder
+from passes.graph.drafts import note
+from passes.graph.graphs import captured_values, is_default_domain, subgraphs
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import added, dependent_values, operator, path_through
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.appends import like_initial
 from passes.carried.pattern import Joined
 from passes.decisions import Code
+from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 

@@ -9,8 +9,8 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.carried.pattern import added, operator
-from passes.graphs import reads_of
-from passes.node_copies import copy_node
+from passes.graph.graphs import reads_of
+from passes.graph.node_copies import copy_node
 from passes.reading.facts import skip_identities
 
 __all__ = ["Selection", "find_selection", "hoist"]

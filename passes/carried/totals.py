@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.masks import neutral_of
 from passes.carried.pattern import FLOATS, Joined
+from passes.graph.builder import Builder
 
 __all__ = ["reduce_rows", "truth_of"]
 

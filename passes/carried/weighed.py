@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.pattern import Joined, added
 from passes.carried.selections import Selection
+from passes.graph.builder import Builder
 
 __all__ = ["before_it_is_spoilt", "weigh_losers", "weigh_totals", "weighed_terms"]
 

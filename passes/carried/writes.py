@@ -13,7 +13,7 @@ from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_valu
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.decisions import Code
-from passes.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, is_nonnegative

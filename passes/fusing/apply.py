@@ -8,16 +8,18 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.reshaping import padded
-from passes.builder import Builder, needed_nodes
 from passes.decisions import Code, Decision, Reason
-from passes.drafts import Draft
 from passes.fusing.bounded import write_bounded
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.questions import Questions
-from passes.graphs import walk_nodes
-from passes.hidden import hide_type
+from passes.graph.builder import Builder, needed_nodes
+from passes.graph.drafts import Draft
+from passes.graph.graphs import walk_nodes
+from passes.graph.hidden import hide_type
+from passes.graph.opsets import find_misfit, to_opset_form
+from passes.graph.splice import splice
 from passes.loops.copied_loop import copied_loop
 from passes.loops.copied_samples import CopiedSamples
 from passes.loops.few_samples import FewSamples, write_by_count
@@ -27,11 +29,9 @@ from passes.maps.element_source import ElementSource
 from passes.maps.operator import is_map
 from passes.maps.prepare import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
-from passes.opsets import find_misfit, to_opset_form
 from passes.raising.originals import forget
 from passes.raising.results import type_rows
 from passes.site import MapResult, MapSite
-from passes.splice import splice
 from passes.typing import Typings
 
 __all__ = ["apply_fusion"]

@@ -20,8 +20,8 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.operators import Operators
 from passes.batching.packed.evening import stacked_alike
-from passes.builder import Builder
 from passes.flat_views import LEAST_OPSET, FlatView, write_view
+from passes.graph.builder import Builder
 from passes.loops.escape import escape
 from passes.loops.forms import Form, Held
 from passes.site import MapResult

@@ -17,11 +17,11 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.builder import Builder
 from passes.flat_views import LEAST_OPSET, read_view
 from passes.fusing.flat_sources import FlatSources
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.maps.element_source import ElementSource, Slices
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings

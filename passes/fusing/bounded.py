@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder, needed_nodes
 from passes.fusing.fused_body import FusedBody
+from passes.graph.builder import Builder, needed_nodes
 from passes.loops.write_if import Branch, write_if
 from passes.typing import Typings
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
-from passes.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.graphs import reads_of, subgraphs, walk_nodes
 from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite

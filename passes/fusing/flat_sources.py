@@ -11,8 +11,8 @@ from passes.batching.flat.grid import Grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.operators import Operators
-from passes.builder import Builder
 from passes.flat_views import FlatView
+from passes.graph.builder import Builder
 from passes.typing.value_types import UNKNOWN
 
 __all__ = ["FlatSources"]

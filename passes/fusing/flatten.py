@@ -17,10 +17,10 @@ from collections.abc import MutableMapping
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
-from passes.builder import Builder
 from passes.fusing.spans import POOLS, Span, elementwise_nodes, reduced_axes, span_of
-from passes.graphs import constant_value
-from passes.node_copies import copy_node
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
+from passes.graph.node_copies import copy_node
 from passes.site import MapSite
 from passes.typing import Typings, ValueType
 

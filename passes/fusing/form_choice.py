@@ -9,7 +9,7 @@ from passes.decisions import Code, Reason
 from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 

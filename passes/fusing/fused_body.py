@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import Walk
-from passes.builder import Builder
 from passes.fusing.batched_results import is_in_place, write_result
-from passes.graphs import reads_of
+from passes.graph.builder import Builder
+from passes.graph.graphs import reads_of
 from passes.loops.escape import escape
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
 from passes.loops.plan import plan_output

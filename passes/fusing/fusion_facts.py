@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
-from passes.graphs import PATH_KEY, default_opset, node_paths, paths_below
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import PATH_KEY, default_opset, node_paths, paths_below
 from passes.reading.types import checked_types, is_possible
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways

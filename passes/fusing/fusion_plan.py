@@ -22,7 +22,7 @@ from passes.fusing.plain_body import (
 )
 from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.loops.copied_loop import copied_loop
 from passes.loops.forms import Form
 from passes.loops.plan import LoopPlan, plan_loop

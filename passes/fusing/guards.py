@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.fusing.shape_rows import LAST, Asked, Shapes, all_true, behind_first, read_rows
+from passes.graph.builder import Builder
 
 __all__ = ["read_shapes"]
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.fusing.fused_body import FusedBody
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["make_harmless"]

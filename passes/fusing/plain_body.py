@@ -14,7 +14,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.harmless import make_harmless
 from passes.fusing.walk_site import walk_site
-from passes.graphs import reads_of
+from passes.graph.graphs import reads_of
 from passes.maps.sequence_source import (
     CONTRADICTED,
     DISPUTED,

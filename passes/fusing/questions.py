@@ -6,11 +6,11 @@ import functools
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guards import read_shapes
 from passes.fusing.shape_rows import Asked, Shapes, all_true
-from passes.hidden import hide_type
+from passes.graph.builder import Builder
+from passes.graph.hidden import hide_type
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import STEPS_KEY, Builder, tensor_value
+from passes.graph.builder import STEPS_KEY, Builder, tensor_value
 
 __all__ = ["LAST", "STEP", "Asked", "Shapes", "all_true", "behind_first", "read_rows"]
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.elementwise import broadcasting, elementwise
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["POOLS", "Span", "elementwise_nodes", "reduced_axes", "span_of"]

@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Decision, Verdict
-from passes.drafts import Draft, drafting
 from passes.errors import RewriteError
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
@@ -18,7 +17,8 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.plan_decision import joined_decision
-from passes.graphs import graphs_inside, walk_nodes, with_subgraphs
+from passes.graph.drafts import Draft, drafting
+from passes.graph.graphs import graphs_inside, walk_nodes, with_subgraphs
 from passes.maps.merge import find_readers, merge_sites
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sequence_map import read_sequence_map

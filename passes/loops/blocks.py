@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
+from passes.graph.builder import Builder, tensor_value
 from passes.loops.forms import Form, Held
 from passes.loops.writer import (
     LoopWriter,

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY, Builder
-from passes.graphs import graphs_inside
-from passes.node_copies import copy_nodes
+from passes.graph.builder import ORIGIN_KEY, Builder
+from passes.graph.graphs import graphs_inside
+from passes.graph.node_copies import copy_nodes
 from passes.site import MapSite
 from passes.typing import Typings
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.loops.forms import LoopBody
 from passes.loops.write_if import no_samples, write_if
 from passes.loops.writer import LoopWriter

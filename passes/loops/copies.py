@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import chosen_branch, fold_branches
 from passes.folding import Folder
-from passes.graphs import is_default_domain, subgraphs
-from passes.names import make_names_unique
-from passes.splice import remove_dead, splice
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain, subgraphs
+from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead, splice
 from passes.typing import Typing, type_values
 
 __all__ = ["Copies", "settle", "weight_of"]

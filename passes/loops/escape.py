@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.loops.loop import Form, Held, LoopBody, OutputPlan, write_loop
 from passes.maps.tensor_source import TensorSource
 from passes.site import MapResult

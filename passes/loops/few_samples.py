@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form, OutputPlan
 from passes.loops.plan import LoopPlan, write_results

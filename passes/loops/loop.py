@@ -17,9 +17,9 @@ from collections.abc import Collection, Mapping
 import onnx_ir as ir
 
 from passes.batching.table import families
-from passes.builder import Builder
-from passes.graphs import subgraphs, walk_nodes
-from passes.hidden import hide_type
+from passes.graph.builder import Builder
+from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.hidden import hide_type
 from passes.loops.blocks import BlockLoopWriter
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.loops.one_shape import with_shapes, with_true_shape

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 
 __all__ = ["with_shapes", "with_true_shape"]

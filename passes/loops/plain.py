@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
-from passes.node_copies import copy_body
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.node_copies import copy_body
 from passes.site import MapSite
 
 __all__ = ["write_plain"]

@@ -8,9 +8,9 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
+from passes.graph.builder import Builder
 from passes.loops.escape import can_split, escape
 from passes.loops.forms import dims_of_samples
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop

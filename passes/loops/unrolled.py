@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.builder import Builder
 from passes.folding import Folder
-from passes.graphs import default_opset
+from passes.graph.builder import Builder
+from passes.graph.graphs import default_opset
+from passes.graph.node_copies import copy_body
+from passes.graph.opsets import to_opset_form
 from passes.loops.copies import Copies, weight_of
 from passes.maps.prepare import move_initializers
-from passes.node_copies import copy_body
-from passes.opsets import to_opset_form
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
 from passes.reading.iterations import Collected, Iteration, read_iteration

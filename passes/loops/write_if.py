@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.loops.forms import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
-from passes.graphs import walk_nodes
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.graphs import walk_nodes
+from passes.graph.node_copies import copy_body
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.maps.element_source import PreparedSource
-from passes.node_copies import copy_body
 from passes.typing import Typings
 
 __all__ = [

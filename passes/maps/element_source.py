@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.typing import Typing, ValueType
 
 __all__ = ["ElementSource", "PreparedSource", "Slices"]

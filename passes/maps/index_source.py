@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.maps.element_source import ElementSource, PreparedSource
 from passes.typing import Typing, ValueType
 

@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import onnx_ir as ir
 
 from passes.ceilings import ceiling_of
-from passes.drafts import note
 from passes.flat_views import read_view
-from passes.graphs import captured_values, subgraphs
+from passes.graph.drafts import note
+from passes.graph.graphs import captured_values, subgraphs
+from passes.graph.node_copies import copy_nodes
+from passes.graph.splice import remove_dead
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.operator import is_map
 from passes.maps.sequence_map import find_sequence_maps, is_sequence_map
 from passes.maps.sequence_source import SequenceSource
-from passes.node_copies import copy_nodes
 from passes.site import MapResult, MapSite
-from passes.splice import remove_dead
 
 __all__ = ["find_readers", "merge_sequence_maps", "merge_sites"]
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
-from passes.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.names import make_names_unique
 from passes.inline import InlineMapFunctionsPass
 from passes.maps.sequence_map import is_sequence_map
-from passes.names import make_names_unique
 
 __all__ = ["move_initializers", "prepare", "read_moved"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graphs import graphs_with_nodes, is_default_domain
+from passes.graph.graphs import graphs_with_nodes, is_default_domain
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import SequenceSource, sequence_source
 from passes.site import MapResult, MapSite

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.flat_views import read_view
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.maps.element_source import ElementSource, PreparedSource
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.operator import DOMAIN, OP_TYPE

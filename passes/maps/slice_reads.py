@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.maps.element_source import PreparedSource
 
 __all__ = ["SlicesOfOne", "prepare_slices", "prepare_slices_of_one", "write_dim"]

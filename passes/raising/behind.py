@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.carried.pattern import Joined, Pattern
 from passes.decisions import Code
 from passes.fuse_options import FuseOptions
+from passes.graph.builder import Builder
 from passes.reading.body import LoopReading
 from passes.reading.facts import skip_identities
 from passes.reading.not_a_map import NotAMapError

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.fusing.cost import COLLECTED, ITERATION, KERNEL, READ, work_of
-from passes.graphs import is_default_domain, reads_of, walk_nodes
+from passes.graph.graphs import is_default_domain, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs

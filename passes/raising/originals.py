@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.drafts import drop_uses
-from passes.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.drafts import drop_uses
+from passes.graph.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.splice import remove_dead
 from passes.maps.operator import DOMAIN, is_map
 from passes.raising.behind import describe_patterns
 from passes.reading.body import LoopReading
 from passes.site import Alternative, MapSite, Original, Rest
-from passes.splice import remove_dead
 
 __all__ = [
     "IMPORTS_KEY",

@@ -6,8 +6,8 @@ import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
-from passes.graphs import node_paths, walk_nodes
-from passes.names import keep_names, name_apart
+from passes.graph.graphs import node_paths, walk_nodes
+from passes.graph.names import keep_names, name_apart
 from passes.promises import Promises
 from passes.raising.originals import IMPORTS_KEY
 from passes.raising.raiser import Raiser

@@ -6,22 +6,23 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.drafts import Draft, drafting
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
-from passes.graphs import (
+from passes.graph.builder import Builder
+from passes.graph.drafts import Draft, drafting
+from passes.graph.graphs import (
     PATH_KEY,
     default_opset,
     record_paths,
     subgraphs,
     walk_nodes,
 )
+from passes.graph.opsets import find_misfit, to_opset_form
+from passes.graph.splice import splice
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
 from passes.maps.sequence_map import find_sequence_maps
-from passes.opsets import find_misfit, to_opset_form
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading, other_readings
@@ -36,7 +37,6 @@ from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import GuardCheck, Original, Rest
-from passes.splice import splice
 from passes.typing import Typings
 
 __all__ = ["Raiser"]

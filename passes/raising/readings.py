@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.maps.operator import DOMAIN
 from passes.reading.body import LoopReading
 from passes.reading.not_a_map import NotAMapError

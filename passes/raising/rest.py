@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Code
-from passes.graphs import PATH_KEY, reads_of
-from passes.node_copies import copy_value, rank_alone
+from passes.graph.builder import Builder
+from passes.graph.graphs import PATH_KEY, reads_of
+from passes.graph.node_copies import copy_value, rank_alone
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried, Collected, Iteration
 from passes.reading.nodes import copy_into

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching.anywhere import runs_anywhere
-from passes.builder import ORIGIN_KEY, Builder
 from passes.decisions import Code
-from passes.graphs import walk_nodes
+from passes.graph.builder import ORIGIN_KEY, Builder
+from passes.graph.graphs import walk_nodes
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.tensor_source import TensorSource

@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graphs import captured_values, is_default_domain
+from passes.graph.graphs import captured_values, is_default_domain
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.stages import is_used
 from passes.reading.trips import Trips

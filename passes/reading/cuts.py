@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
 from passes.reading.choices import find_choice
 from passes.reading.facts import skip_identities
 from passes.reading.integer_reads import INTEGERS, size_along

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.reading.integers import TRIP, Entry, Linear
 
 __all__ = ["Bounds", "Even", "entry_of", "write_equally_long", "write_even"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from passes.decisions import Code
-from passes.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
+from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration

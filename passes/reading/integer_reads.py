@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [

@@ -6,8 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
-from passes.graphs import captured_values, subgraphs, walk_nodes
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import captured_values, subgraphs, walk_nodes
 from passes.maps.tensor_source import TensorSource
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
-from passes.graphs import captured_values, is_default_domain, subgraphs
+from passes.graph.graphs import captured_values, is_default_domain, subgraphs
 from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
 from passes.reading.facts import Kind, LoopFacts, State, skip_identities, why_carried

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import is_default_domain, subgraphs, walk_nodes
-from passes.node_copies import copy_node, rank_alone
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes
+from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 

@@ -11,7 +11,7 @@ from passes.batching import table
 from passes.batching.opening import open_functions
 from passes.carried.find import with_patterns
 from passes.decisions import Code
-from passes.graphs import default_opset, is_default_domain, walk_nodes
+from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
 from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts

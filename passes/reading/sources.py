@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.decisions import Code
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource

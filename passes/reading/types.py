@@ -9,14 +9,14 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import (
+from passes.graph.graphs import (
     captured_values,
     constant_value,
     is_default_domain,
     subgraphs,
     walk_nodes,
 )
-from passes.names import name_values_apart
+from passes.graph.names import name_values_apart
 from passes.site import MapSite
 from passes.typing.declared_types import erase_body
 from passes.typing.element_symbols import forget_element_symbols

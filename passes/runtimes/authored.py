@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from passes.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import subgraphs, walk_nodes
 
 __all__ = ["Authored", "nodes_by_others"]
 

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import (
+from passes.graph.builder import Builder
+from passes.graph.graphs import (
     captured_values,
     is_default_domain,
     reads_of,
     subgraphs,
 )
+from passes.graph.node_copies import copy_body
 from passes.maps.prepare import move_initializers
-from passes.node_copies import copy_body
 from passes.runtimes.types import Types
 
 __all__ = ["branch_taken", "has_constant_condition", "newly_decided"]

@@ -6,9 +6,9 @@ import onnx
 import onnx.version_converter
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.errors import RewriteError
-from passes.graphs import (
+from passes.graph.builder import Builder
+from passes.graph.graphs import (
     all_graphs,
     constant_value,
     default_opset,
@@ -18,8 +18,8 @@ from passes.graphs import (
     subgraphs,
     with_subgraphs,
 )
-from passes.opsets import schema_of
-from passes.splice import splice
+from passes.graph.opsets import schema_of
+from passes.graph.splice import splice
 from passes.typing import Typing, type_values
 
 __all__ = ["ConvertOpsetPass"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 

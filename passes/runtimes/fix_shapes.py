@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 from onnx_ir.passes import common as tidying
 
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 from passes.runtimes.old_forms import OldFormsPass
 
 __all__ = ["FixShapesPass"]

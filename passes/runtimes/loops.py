@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.node_copies import copy_body
+from passes.graph.builder import Builder
+from passes.graph.node_copies import copy_body
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 

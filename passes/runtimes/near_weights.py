@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, is_default_domain, subgraphs
-from passes.names import make_names_unique
+from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
+from passes.graph.names import make_names_unique
 from passes.runtimes.authored import Authored, nodes_by_others
 
 __all__ = ["NearWeightsPass"]

@@ -8,10 +8,10 @@ import onnx
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
-from passes.graphs import all_graphs, default_opset, is_default_domain, walk_nodes
-from passes.names import make_names_unique
+from passes.graph.graphs import all_graphs, default_opset, is_default_domain, walk_nodes
+from passes.graph.names import make_names_unique
+from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS
-from passes.splice import splice_form
 from passes.typing import type_values
 
 __all__ = ["OldFormsPass"]

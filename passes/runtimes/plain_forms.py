@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.typing import Typing
 
 __all__ = ["FORMS", "Form"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.runtimes.types import Types
 
 __all__ = ["behind_a_negation", "from_front", "is_by_a_reshape", "kept_apart"]

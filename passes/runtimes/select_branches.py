@@ -8,9 +8,9 @@ import onnx_ir as ir
 from passes.batching.anywhere import runs_anywhere
 from passes.batching.picking import can_pick, pick
 from passes.batching.table import Row, find, may_draw
-from passes.builder import Builder
 from passes.carried.masks import neutral_of
-from passes.graphs import (
+from passes.graph.builder import Builder
+from passes.graph.graphs import (
     default_opset,
     graphs_inside,
     is_default_domain,
@@ -18,12 +18,12 @@ from passes.graphs import (
     walk_nodes,
     with_subgraphs,
 )
+from passes.graph.names import make_names_unique
+from passes.graph.node_copies import copy_body
+from passes.graph.opsets import to_opset_form
+from passes.graph.splice import splice
 from passes.inline import functions_holding, inline_functions
 from passes.maps.prepare import move_initializers
-from passes.names import make_names_unique
-from passes.node_copies import copy_body
-from passes.opsets import to_opset_form
-from passes.splice import splice
 from passes.typing import Typing, type_values
 
 __all__ = ["SelectBranchesPass", "branches_of", "have_one_shape", "hindrance", "replace_if"]

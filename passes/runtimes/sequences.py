@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.runtimes.types import Types
 
 __all__ = ["is_cut_by_several", "with_its_axis"]

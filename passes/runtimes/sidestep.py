@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.drafts import drafting
-from passes.graphs import all_nodes, default_opset, graphs_inside, is_default_domain
-from passes.names import make_names_unique
-from passes.node_copies import rank_alone
-from passes.opsets import to_opset_form
+from passes.graph.builder import Builder
+from passes.graph.drafts import drafting
+from passes.graph.graphs import all_nodes, default_opset, graphs_inside, is_default_domain
+from passes.graph.names import make_names_unique
+from passes.graph.node_copies import rank_alone
+from passes.graph.opsets import to_opset_form
+from passes.graph.splice import splice
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
 from passes.runtimes.table import DEFECTS, Defect
 from passes.runtimes.types import Types
-from passes.splice import splice
 
 __all__ = ["SidestepDefectsPass"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.runtimes.types import Types
 
 __all__ = ["by_way_of_integers", "is_byte_of_a_float"]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.runtimes import (
     branches,
     empties,

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graphs import all_graphs, default_opset, graphs_inside, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, graphs_inside, is_default_domain
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 

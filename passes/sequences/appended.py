@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 
 __all__ = ["Append", "find_append"]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
+from passes.graph.splice import remove_dead
 from passes.loops.escape import SPLITTABLE
 from passes.sequences.appended import Append, find_append
 from passes.sequences.carried_tensors import carry_joined
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import MOST_PIECES
 from passes.sequences.reads import READERS
-from passes.splice import remove_dead
 from passes.typing.value_types import Typing
 
 __all__ = ["rewrite_loop"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.graphs import is_default_domain
+from passes.graph.splice import remove_dead
 from passes.sequences.appended import Append
 from passes.sequences.known import KnownSequences
-from passes.splice import remove_dead
 from passes.typing.value_types import Typing
 
 __all__ = ["GROWS_KEY", "carry_joined"]

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 from passes.maps.sequence_source import cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.sequences.parts import Parts, Sliced

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Element, Part, Parts, Piece, Sliced
 from passes.sequences.sliced_reads import SlicedReader

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.maps.element_source import PreparedSource
 from passes.sequences.parts import Piece, Sliced
 from passes.typing.value_types import Typing

@@ -7,12 +7,12 @@ import itertools
 import onnx_ir as ir
 
 from passes.batching.table import may_draw
-from passes.builder import Builder
 from passes.folding import Folder
-from passes.graphs import is_default_domain
-from passes.hidden import hide_type
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
+from passes.graph.hidden import hide_type
+from passes.graph.node_copies import copy_body, rank_alone
 from passes.loops.copies import Copies, weight_of
-from passes.node_copies import copy_body, rank_alone
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Parts, Sliced
 from passes.sequences.reads import SequenceReader

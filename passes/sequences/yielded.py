@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.drafts import drafting
-from passes.graphs import all_graphs, is_default_domain
-from passes.opsets import to_opset_form
+from passes.graph.builder import Builder
+from passes.graph.drafts import drafting
+from passes.graph.graphs import all_graphs, is_default_domain
+from passes.graph.opsets import to_opset_form
 from passes.sequences.carried import rewrite_loop
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Element, Parts, Piece, Sliced

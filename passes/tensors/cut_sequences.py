@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.flat_views import read_view
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
+from passes.graph.splice import remove_dead
 from passes.maps.sequence_source import before_identities, cut_tensor
 from passes.maps.tensor_source import TensorSource
-from passes.splice import remove_dead
 from passes.typing import Typings
 
 __all__ = ["Cut", "cut_of", "take_cut"]

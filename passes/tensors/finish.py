@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.graphs import is_default_domain
+from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead, splice
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
 from passes.maps.tensor_source import TensorSource
-from passes.names import make_names_unique
-from passes.splice import remove_dead, splice
 from passes.tensors.io import PassedSequence, TensorIo
 from passes.typing import Typing, Typings
 

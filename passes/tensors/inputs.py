@@ -8,16 +8,16 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.flat_views import LEAST_OPSET, FlatView, write_view
-from passes.graphs import all_graphs, default_opset, is_default_domain
+from passes.graph.builder import Builder
+from passes.graph.graphs import all_graphs, default_opset, is_default_domain
+from passes.graph.names import make_names_unique
+from passes.graph.opsets import CARRIES_SEQUENCES, to_opset_form
+from passes.graph.splice import splice_form
 from passes.loops.escape import SPLITTABLE
 from passes.maps.sequence_map import is_sequence_map
-from passes.names import make_names_unique
-from passes.opsets import CARRIES_SEQUENCES, to_opset_form
 from passes.padded_views import write_padded
 from passes.promises import Promises
-from passes.splice import splice_form
 from passes.tensors.io import PassedSequence, Refusal, TensorIo
 
 __all__ = ["TensorInputsPass", "fresh_name"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
-from passes.graphs import is_default_domain
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.graphs import is_default_domain
 from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
 from passes.maps.element_source import ElementSource

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
 from passes.flat_views import read_view
-from passes.graphs import default_opset, is_default_domain, walk_nodes
+from passes.graph.builder import Builder
+from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
+from passes.graph.names import make_names_unique
+from passes.graph.opsets import to_opset_form
+from passes.graph.splice import remove_dead
 from passes.loops.escape import SPLITTABLE
 from passes.maps.sequence_source import before_identities, cut_tensor
 from passes.maps.tensor_source import TensorSource
-from passes.names import make_names_unique
-from passes.opsets import to_opset_form
 from passes.promises import Promises
-from passes.splice import remove_dead
 from passes.tensors.cut_sequences import cut_of, take_cut
 from passes.tensors.inputs import fresh_name
 from passes.tensors.io import PassedSequence, Refusal, TensorIo

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 
 __all__ = ["axes_of_cut", "hide_first_elements", "is_whole", "pass_whole"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import subgraphs
+from passes.graph.graphs import subgraphs
 from passes.typing.value_types import Typing
 
 __all__ = ["forget_element_symbols", "name_elements"]

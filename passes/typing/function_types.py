@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import with_subgraphs
+from passes.graph.graphs import with_subgraphs
 from passes.typing.inference import infer, read_graph
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 

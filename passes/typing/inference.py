@@ -9,13 +9,13 @@ import onnx
 import onnx_ir as ir
 
 from passes.errors import ContradictionError
-from passes.graphs import (
+from passes.graph.graphs import (
     captured_values,
     constant_value,
     is_default_domain,
     subgraphs,
 )
-from passes.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
+from passes.graph.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
 from passes.typing.corrections import axes_of_cut, hide_first_elements, is_whole, pass_whole

@@ -14,8 +14,8 @@ import dataclasses
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, subgraphs, walk_nodes
-from passes.names import make_names_unique
+from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
+from passes.graph.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.declared_types import enter_promises, erase, show_views
 from passes.typing.element_symbols import forget_element_symbols, name_elements

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from passes.builder import STEPS_KEY
+from passes.graph.builder import STEPS_KEY
 from rewriter.backends import isolated
 from rewriter.backends.binding import can_bind, run_bound
 from rewriter.backends.profiling import Placement, read_profile

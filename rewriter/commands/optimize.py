@@ -17,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.names import make_names_unique
+from passes.graph.names import make_names_unique
 from rewriter import pipeline
 from rewriter.commands import options, reports, scan, several, values, verifying
 from rewriter.commands.console import Console

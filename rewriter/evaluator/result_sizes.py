@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
-from passes.opsets import schema_of
+from passes.graph.opsets import schema_of
 
 __all__ = ["least_result_bytes"]
 

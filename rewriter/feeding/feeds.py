@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from passes.errors import RewriteError
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.promises import Promises
 from rewriter.feeding.feed_checks import check_feeds
 from rewriter.feeding.feed_files import read_expected, read_feeds, write_feeds

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import tensor_value
 from passes.errors import RewriteError
+from passes.graph.builder import tensor_value
 from passes.tensors.io import PassedSequence, TensorIo
 
 __all__ = ["declare_packed"]

@@ -10,7 +10,7 @@ from typing import cast
 import onnx
 import onnx.defs
 
-from passes.opsets import schema_of
+from passes.graph.opsets import schema_of
 from rewriter.errors import ModelError
 
 __all__ = ["Arity", "BodyArity", "check_arity"]

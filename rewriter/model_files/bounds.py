@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import onnx
 
-from passes.limits import DEEPEST_NESTING, MOST_FUNCTIONS, MOST_NODES
+from passes.graph.limits import DEEPEST_NESTING, MOST_FUNCTIONS, MOST_NODES
 from rewriter.errors import ModelError
 
 __all__ = ["check_bounds"]

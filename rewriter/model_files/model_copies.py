@@ -8,7 +8,7 @@ from collections.abc import Callable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.errors import ModelError
 from rewriter.model_files import protos, structure
 from rewriter.model_files.sequence_types import mend_sequences

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
 __all__ = [

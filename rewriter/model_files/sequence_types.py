@@ -14,14 +14,14 @@ from collections.abc import Collection, Iterable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import (
+from passes.graph.graphs import (
     all_graphs,
     constant_value,
     default_opset,
     is_default_domain,
     subgraphs,
 )
-from passes.opsets import schema_of
+from passes.graph.opsets import schema_of
 from rewriter.errors import ModelError
 
 __all__ = ["forget_open_sequences", "mend_sequences"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import node_paths, subgraphs
+from passes.graph.graphs import node_paths, subgraphs
 from rewriter.errors import ModelError
 from rewriter.model_files.arity import Arity, BodyArity, check_arity
 from rewriter.model_files.sorting import sort_nodes

@@ -9,7 +9,7 @@ import onnx
 import onnx.parser
 import onnx.printer
 
-from passes.limits import DEEPEST_TEXT
+from passes.graph.limits import DEEPEST_TEXT
 from rewriter.errors import ModelError
 from rewriter.model_files.protos import all_tensors, one_line
 

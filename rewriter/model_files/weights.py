@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.errors import ModelError, ModelWarning
 from rewriter.model_files.protos import all_tensors
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import captured_values
+from passes.graph.graphs import captured_values
 from rewriter.placement.host_rule import is_initializer
 from rewriter.placement.kernel_table import Kernel
 

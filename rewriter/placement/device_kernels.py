@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from passes.device_forms import HasKernel
-from passes.graphs import default_opset
-from passes.host_numbers import ReadsOnHost
+from passes.device.device_forms import HasKernel
+from passes.device.host_numbers import ReadsOnHost
+from passes.graph.graphs import default_opset
 from rewriter.placement.kernel_table import load_table
 
 __all__ = ["keeps_numbers", "kernels_of", "reads_on_host"]

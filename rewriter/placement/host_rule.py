@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from passes.graphs import captured_values, subgraphs
+from passes.graph.graphs import captured_values, subgraphs
 from rewriter.backends.optimized_graph import OPENED_KEY
 from rewriter.placement.kernel_table import Kernel
 

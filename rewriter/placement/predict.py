@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import local_name, subgraphs
+from passes.graph.graphs import local_name, subgraphs
 from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, KernelTable

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
-from passes.graphs import is_default_domain, subgraphs
-from passes.names import make_names_unique
+from passes.graph.graphs import is_default_domain, subgraphs
+from passes.graph.names import make_names_unique
 from rewriter.model_files import models
 
 __all__ = ["ITERATIONS", "with_iterations"]

@@ -9,7 +9,7 @@ import onnx
 
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.maps.sequence_map import find_sequence_maps
 from passes.tensors.io import TensorIo
 from rewriter.backends import BackendError, Session, open_session

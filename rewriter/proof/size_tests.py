@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, constant_value
+from passes.graph.graphs import all_graphs, constant_value
 from rewriter.model_files import models
 
 __all__ = ["lengths_beyond"]

@@ -10,8 +10,8 @@ from typing import Any
 import onnx
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
-from passes.graphs import node_paths
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import node_paths
 from rewriter.backends import (
     BACKENDS,
     Backend,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.graphs import is_default_domain, walk_nodes
+from passes.graph.graphs import is_default_domain, walk_nodes
 from passes.typing import type_values
 
 __all__ = ["UNJUDGED", "Unjudged", "find_unjudged"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.graphs import is_default_domain, node_paths
+from passes.graph.graphs import is_default_domain, node_paths
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
 from rewriter.feeding.feed_checks import as_feeds

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.graphs import all_nodes
+from passes.graph.graphs import all_nodes
 from rewriter.model_files.models import Taken
 from rewriter.options import Options
 from rewriter.reporting.report import Report

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import default_opset
+from passes.graph.graphs import default_opset
 from rewriter.options import Dims, Options
 from rewriter.reporting.remedies import Candidate
 

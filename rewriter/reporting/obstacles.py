@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.graphs import default_opset, subgraphs
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import default_opset, subgraphs
 from passes.runtimes.select_branches import hindrance
 from passes.site import GuardCheck
 from passes.typing import type_values

@@ -8,9 +8,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.builder import ORIGIN_KEY
 from passes.decisions import Decision
-from passes.graphs import captured_values, node_paths, subgraphs, walk_nodes
+from passes.graph.builder import ORIGIN_KEY
+from passes.graph.graphs import captured_values, node_paths, subgraphs, walk_nodes
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from rewriter.model_files.model_facts import type_text
 from rewriter.reporting.printable import printable

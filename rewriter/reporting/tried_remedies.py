@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Verdict
-from passes.graphs import all_nodes
+from passes.graph.graphs import all_nodes
 from rewriter.options import Options
 from rewriter.reporting.candidates import candidates, newer_opset
 from rewriter.reporting.remedies import Candidate, Found, Remedies, Remedy

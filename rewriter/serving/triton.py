@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder, tensor_value
 from passes.errors import RewriteError
-from passes.names import make_names_unique
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.names import make_names_unique
 from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.model_files import files, models, protos
 from rewriter.model_files.model_copies import share

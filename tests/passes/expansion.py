@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.expand import ExpandSequenceMapPass
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
 from tests.passes.invariants import apply

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs, all_nodes
+from passes.graph.graphs import all_graphs, all_nodes
 
 __all__ = ["Applied", "apply", "stray_uses"]
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.decisions import Decision, Verdict
 from passes.fuse import FuseSequenceMapPass
 from passes.fuse_options import FuseOptions
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.promises import Promises
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare

@@ -3,7 +3,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.typing import type_values
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.forms import forced
 from passes.fusing.cost import Cost
 from passes.fusing.fused_body import FusedBody
-from passes.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import subgraphs, walk_nodes
 from passes.typing import Typings
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite

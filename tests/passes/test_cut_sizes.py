@@ -10,8 +10,8 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.graphs import all_graphs
-from passes.names import make_names_unique
+from passes.graph.graphs import all_graphs
+from passes.graph.names import make_names_unique
 
 SIZES = {
     "too few rows": [2, 3, 1],

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.backends import BackendError, open_session
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite

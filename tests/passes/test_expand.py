@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.expand import ExpandSequenceMapPass
-from passes.names import make_names_unique
+from passes.graph.names import make_names_unique
 from tests.passes.expand_cases import CASES, HEADER, RAGGED, SHAPES, Case
 from tests.passes.expansion import expand, inlined, operators, prove, rows
 

@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_graphs, subgraphs, walk_nodes
+from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from rewriter.backends import open_session
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite

@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.compare import compare

@@ -10,11 +10,11 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from passes.builder import Builder
 from passes.fusing.guards import read_shapes
 from passes.fusing.shape_rows import STEP, Asked
-from passes.hidden import hide_type
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.hidden import hide_type
+from passes.graph.names import make_names_unique
 
 Dims = tuple[int | None, ...] | None
 Shape = tuple[int, ...]

@@ -11,7 +11,7 @@ import pytest
 
 from passes.fuse import FuseSequenceMapPass
 from passes.fuse_options import FuseOptions
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter.backends import BackendError, run
 from rewriter.proof.compare import compare
 

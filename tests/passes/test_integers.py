@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.opsets import find_misfit
+from passes.graph.opsets import find_misfit
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import (
     TRIP,

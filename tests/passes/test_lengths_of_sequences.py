@@ -7,9 +7,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.builder import Builder
 from passes.expand import ExpandSequenceMapPass
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.names import make_names_unique
 from passes.tensors.lengths import lengths_of
 from passes.typing import Typings, type_values
 from rewriter.backends import open_session

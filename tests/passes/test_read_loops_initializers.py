@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 
 EXPORTED = pathlib.Path(__file__).parents[2] / "models" / "exported"
 NAMES = sorted(path.name for path in EXPORTED.glob("dy_embedding_bag*.onnx"))

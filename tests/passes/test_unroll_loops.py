@@ -12,7 +12,7 @@ import pytest
 
 import rewriter
 from passes.decisions import Verdict
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.loops.unrolled import MOST_NODES
 from passes.promises import Promises
 from passes.unroll import UnrollSequenceMapPass

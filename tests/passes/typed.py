@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.typing import (
     Typings,
     type_both_ways,

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from rewriter.proof.compare import compare
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'

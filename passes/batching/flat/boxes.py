@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.cutting import slice_
 from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
-from passes.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain
 
 __all__ = ["boxes", "boxes_of_spans"]
 

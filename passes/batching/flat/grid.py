@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.lengths import Lengths
-from passes.builder import Builder
-from passes.drafts import Memo, recorded
+from passes.graph.builder import Builder
+from passes.graph.drafts import Memo, recorded
 
 __all__ = ["Grid", "Side"]
 

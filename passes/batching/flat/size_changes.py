@@ -12,7 +12,7 @@ from passes.batching.flat.moves import with_axis_in_grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.integers import Linear
 
 __all__ = ["SizeChange", "known_scales", "least_size", "size_changes", "with_changed_axes_in_grid"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import BATCHED_KEY, Builder, tensor_value
+from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 
 __all__ = ["Collecting", "Number", "collect"]
 

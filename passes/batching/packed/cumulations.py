@@ -12,8 +12,8 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.segments import spread
-from passes.builder import BATCHED_KEY, Builder, tensor_value
 from passes.decisions import Code, Decline
+from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 
 __all__ = ["cumulation_rows"]
 

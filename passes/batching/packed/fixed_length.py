@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched
 from passes.batching.packed.checks import failing_where
-from passes.limits import LONGEST_VECTOR
+from passes.graph.limits import LONGEST_VECTOR
 
 __all__ = ["fixed_length", "joined_rows", "single_rows"]
 

@@ -12,9 +12,9 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.rosters import Team
 from passes.batching.packed.segments import spread
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import captured_values, constant_value, subgraphs, walk_nodes
+from passes.graph.builder import Builder
+from passes.graph.graphs import captured_values, constant_value, subgraphs, walk_nodes
 
 __all__ = ["Apart", "Living"]
 

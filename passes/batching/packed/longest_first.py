@@ -12,7 +12,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.segments import spread
 from passes.batching.packed.some_samples import inverse_of
-from passes.builder import Builder
+from passes.graph.builder import Builder
 
 __all__ = ["LongestFirst"]
 

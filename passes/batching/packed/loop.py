@@ -16,7 +16,7 @@ from passes.batching.packed.rosters import Roster, Team
 from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
-from passes.graphs import captured_values, constant_value, is_default_domain
+from passes.graph.graphs import captured_values, constant_value, is_default_domain
 
 __all__ = ["loop_of_samples"]
 

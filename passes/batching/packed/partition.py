@@ -12,9 +12,9 @@ from passes.batching.context import Context, Output
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.some_samples import SomeSamples, as_packed, inverse_of
-from passes.builder import Builder
 from passes.decisions import Code, Decline
-from passes.graphs import captured_values
+from passes.graph.builder import Builder
+from passes.graph.graphs import captured_values
 from passes.typing import ValueType
 
 __all__ = ["partitioned"]

@@ -11,7 +11,7 @@ from passes.batching.context import Context
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.some_samples import inverse_of
-from passes.builder import Builder
+from passes.graph.builder import Builder
 
 __all__ = ["Remaining"]
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.builder import Builder
+from passes.graph.builder import Builder
 
 __all__ = ["Roster", "Team"]
 

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.lengths import Lengths
 from passes.batching.packed.padding import Spans, laid_out, padded, width_of
-from passes.builder import Builder
+from passes.graph.builder import Builder
 
 __all__ = ["reduced_side_by_side"]
 

@@ -16,7 +16,7 @@ from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
-from passes.graphs import constant_value
+from passes.graph.graphs import constant_value
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 
 __all__ = ["cut", "span"]

@@ -13,8 +13,8 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.collecting import Number
 from passes.batching.packed.living import Living
 from passes.batching.packed.rosters import Roster, Team
-from passes.builder import Builder
 from passes.decisions import Code, Decline
+from passes.graph.builder import Builder
 
 __all__ = ["Recorder", "Step", "StepBody"]
 

@@ -16,8 +16,8 @@ from passes.batching.packed.collecting import Collecting, collect
 from passes.batching.packed.rosters import Roster
 from passes.batching.packed.some_samples import SomeSamples, inverse_of
 from passes.batching.packed.step import Recorder, StepBody
-from passes.builder import Builder
 from passes.decisions import Code, Decline
+from passes.graph.builder import Builder
 
 __all__ = ["run_steps"]
 

@@ -11,9 +11,9 @@ import onnx_ir as ir
 from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import Walk
-from passes.builder import Builder
-from passes.graphs import node_paths
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.graphs import node_paths
+from passes.graph.names import make_names_unique
 from passes.typing import Typings, type_values
 from passes.typing.value_types import UNKNOWN
 from tests.passes.batching.harness import (

@@ -15,7 +15,7 @@ from passes.batching import table
 from passes.batching.elementwise import elementwise
 from passes.batching.versions import WIDENED
 from passes.fuse import FuseSequenceMapPass
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from rewriter import ReferenceEvaluator, rewrite
 from rewriter.model_files.model_facts import count_operators
 from tests.passes.batching.harness import BATCHES, Case, constant, mapped, prove

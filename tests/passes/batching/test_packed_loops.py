@@ -11,7 +11,7 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.names import make_names_unique
+from passes.graph.names import make_names_unique
 from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 

@@ -8,8 +8,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.batching.reshaping import reshape_without_zeros
-from passes.builder import Builder
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.names import make_names_unique
 from rewriter.backends import open_session
 
 TARGETS = {

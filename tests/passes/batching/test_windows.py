@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from tests.passes.batching.harness import run_model
 
 MODEL = """<ir_version: 8, opset_import: ["" : 17]>

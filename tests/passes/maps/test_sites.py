@@ -8,8 +8,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.builder import Builder
-from passes.graphs import default_opset, node_paths
+from passes.graph.builder import Builder
+from passes.graph.graphs import default_opset, node_paths
 from passes.maps.index_source import IndexSource
 from passes.maps.sites import read_map, write_map
 from passes.reading.read_loops import read_loop

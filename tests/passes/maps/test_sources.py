@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.sequence_source import sequence_source

@@ -16,7 +16,7 @@ from passes.fuse_options import FuseOptions
 from passes.fusing import turn
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass
 from passes.site import MapSite

@@ -11,7 +11,7 @@ import pytest
 
 import rewriter
 from passes.ceilings import Ceiling
-from passes.graphs import walk_nodes
+from passes.graph.graphs import walk_nodes
 from passes.maps.operator import DOMAIN
 from rewriter.proof.compare import compare
 from rewriter.reporting.report import Report

@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.errors import RewriteError
-from passes.graphs import all_nodes
-from passes.opsets import find_misfit
+from passes.graph.graphs import all_nodes
+from passes.graph.opsets import find_misfit
 from passes.runtimes.convert_opset import ConvertOpsetPass
 from tests.passes.batching.harness import Array, run_model
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from onnx import numpy_helper
 
-from passes.graphs import all_nodes
+from passes.graph.graphs import all_nodes
 from passes.runtimes import Authored, NearWeightsPass
 from rewriter import rewrite
 from rewriter.backends import run

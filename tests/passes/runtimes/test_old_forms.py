@@ -5,7 +5,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_graphs, constant_value
+from passes.graph.graphs import all_graphs, constant_value
 from passes.runtimes.old_forms import OldFormsPass
 from rewriter.backends import run
 from rewriter.model_files.checking import check

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.runtimes.select_branches import SelectBranchesPass
 from rewriter.backends import run
 from rewriter.proof.compare import compare

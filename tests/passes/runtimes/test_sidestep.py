@@ -7,7 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_graphs
+from passes.graph.graphs import all_graphs
 from passes.runtimes import Authored, SidestepDefectsPass
 from rewriter.model_files.checking import check
 from rewriter.pipeline import rewrite

@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import rewriter
-from passes.limits import DEEPEST_NESTING, MOST_FUNCTIONS, MOST_NODES
+from passes.graph.limits import DEEPEST_NESTING, MOST_FUNCTIONS, MOST_NODES
 from rewriter.model_files.models import ModelError, take
 from rewriter.reporting.report import Report
 

@@ -11,7 +11,7 @@ import pytest
 
 import rewriter
 from passes.decisions import Verdict
-from passes.graphs import PATH_KEY, all_graphs, local_name, node_paths
+from passes.graph.graphs import PATH_KEY, all_graphs, local_name, node_paths
 
 MODELS = pathlib.Path(__file__).parents[3] / "models"
 ZOO = sorted(MODELS.glob("*/*.onnx*"))

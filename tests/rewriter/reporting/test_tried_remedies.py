@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_nodes
+from passes.graph.graphs import all_nodes
 from rewriter import order, pipeline
 from rewriter.model_files import models
 from rewriter.model_files.model_copies import share

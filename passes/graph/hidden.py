@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
+from passes.graph.builder import Builder
 
 __all__ = ["hide_type"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import default_opset
+from passes.graph.graphs import default_opset
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from passes.builder import Builder, tensor_value
-from passes.drafts import Memo, drafting, recorded
+from passes.graph.builder import Builder, tensor_value
+from passes.graph.drafts import Memo, drafting, recorded
 
 
 class Doubled:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx
 import onnx_ir as ir
 
-from passes.graphs import constant_value, is_default_domain, walk_nodes
+from passes.graph.graphs import constant_value, is_default_domain, walk_nodes
 
 __all__ = ["CARRIES_SEQUENCES", "find_misfit", "schema_of", "to_opset_form"]
 

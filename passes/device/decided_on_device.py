@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.graphs import default_opset, is_default_domain, subgraphs
-from passes.host_facts import ReadsOnHost, graph_of
-from passes.host_values import HostValues, values_in_loops
-from passes.names import make_names_unique
+from passes.device.host_facts import ReadsOnHost, graph_of
+from passes.device.host_values import HostValues, values_in_loops
+from passes.graph.graphs import default_opset, is_default_domain, subgraphs
+from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead
 from passes.runtimes.select_branches import branches_of, have_one_shape, hindrance, replace_if
-from passes.splice import remove_dead
 from passes.typing import Typing, type_values
 
 __all__ = ["DecidedOnDevicePass"]

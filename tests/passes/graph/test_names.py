@@ -9,9 +9,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.graphs import all_graphs
-from passes.names import make_names_unique
-from passes.node_copies import copy_graph
+from passes.graph.graphs import all_graphs
+from passes.graph.names import make_names_unique
+from passes.graph.node_copies import copy_graph
 from rewriter.backends import BackendError, open_session
 from tests.passes.expansion import rows, run
 

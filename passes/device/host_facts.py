@@ -7,8 +7,14 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import all_nodes, constant_value, default_opset, is_default_domain, subgraphs
+from passes.graph.builder import Builder
+from passes.graph.graphs import (
+    all_nodes,
+    constant_value,
+    default_opset,
+    is_default_domain,
+    subgraphs,
+)
 from passes.typing import Typing, type_values
 
 __all__ = [

@@ -10,14 +10,14 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.decided_on_device import DecidedOnDevicePass
+from passes.device.decided_on_device import DecidedOnDevicePass
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.device_kernels import reads_on_host
 from rewriter.placement.placing import place
 from rewriter.target_table import find_target
 from tests.test_zoo import load
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 
 HEAD = '<ir_version: 9, opset_import: ["" : 18]> '
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from passes.host_numbers import HostNumbersPass
+from passes.device.host_numbers import HostNumbersPass
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.device_kernels import keeps_numbers, reads_on_host
 from rewriter.placement.placing import place

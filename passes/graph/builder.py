@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir import AttributeType
 
-from passes.drafts import Memo, drop_uses, note
-from passes.graphs import reads_of
+from passes.graph.drafts import Memo, drop_uses, note
+from passes.graph.graphs import reads_of
 
 __all__ = ["BATCHED_KEY", "ORIGIN_KEY", "STEPS_KEY", "Builder", "needed_nodes", "tensor_value"]
 

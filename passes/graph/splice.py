@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.drafts import drop_uses
-from passes.graphs import all_graphs, captured_values, subgraphs
-from passes.node_copies import rank_alone
+from passes.graph.builder import Builder
+from passes.graph.drafts import drop_uses
+from passes.graph.graphs import all_graphs, captured_values, subgraphs
+from passes.graph.node_copies import rank_alone
 
 __all__ = ["drop_initializers", "remove_dead", "splice", "splice_form", "unread_initializers"]
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
-from passes.drafts import note
-from passes.graphs import subgraphs
+from passes.graph.drafts import note
+from passes.graph.graphs import subgraphs
 
 __all__ = [
     "copy_body",

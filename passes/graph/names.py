@@ -8,7 +8,7 @@ from typing import TypeAlias, TypeVar
 
 import onnx_ir as ir
 
-from passes.graphs import (
+from passes.graph.graphs import (
     PATH_KEY,
     all_graphs,
     captured_values,

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
-from passes.builder import Builder
-from passes.graphs import all_graphs, is_default_domain
-from passes.names import make_names_unique
+from passes.graph.builder import Builder
+from passes.graph.graphs import all_graphs, is_default_domain
+from passes.graph.names import make_names_unique
+from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS
-from passes.splice import splice_form
 from passes.typing import Typing, type_values
 
 __all__ = ["WIDENED", "DeviceFormsPass", "HasKernel"]

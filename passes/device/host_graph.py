@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import captured_values
-from passes.host_facts import HostFacts, graph_of, is_constant
-from passes.opsets import to_opset_form
+from passes.device.host_facts import HostFacts, graph_of, is_constant
+from passes.graph.builder import Builder
+from passes.graph.graphs import captured_values
+from passes.graph.opsets import to_opset_form
 
 __all__ = ["HostGraph"]
 

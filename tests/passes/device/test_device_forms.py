@@ -9,8 +9,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.device_forms import WIDENED, DeviceFormsPass
-from passes.graphs import all_nodes
+from passes.device.device_forms import WIDENED, DeviceFormsPass
+from passes.graph.graphs import all_nodes
 from rewriter.backends import run
 from rewriter.model_files.checking import check
 from rewriter.placement.device_kernels import kernels_of

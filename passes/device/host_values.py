@@ -14,9 +14,7 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.graphs import constant_value, graphs_in_loops, is_default_domain
-from passes.host_facts import (
+from passes.device.host_facts import (
     HOST_ONLY,
     INTEGERS,
     HostFacts,
@@ -29,8 +27,10 @@ from passes.host_facts import (
     host_facts,
     is_constant,
 )
-from passes.host_graph import HostGraph
-from passes.natural_numbers import is_natural
+from passes.device.host_graph import HostGraph
+from passes.device.natural_numbers import is_natural
+from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, graphs_in_loops, is_default_domain
 
 __all__ = ["HostValues", "values_in_loops"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.builder import Builder
-from passes.host_facts import HostFacts, ReadsOnHost, computes_integers
-from passes.host_values import HostValues, values_in_loops
-from passes.names import make_names_unique
-from passes.splice import remove_dead
+from passes.device.host_facts import HostFacts, ReadsOnHost, computes_integers
+from passes.device.host_values import HostValues, values_in_loops
+from passes.graph.builder import Builder
+from passes.graph.names import make_names_unique
+from passes.graph.splice import remove_dead
 
 __all__ = ["HostNumbersPass", "ReadsOnHost"]
 

@@ -1,0 +1,1 @@
+"""Forms that have kernels on the device, and integers that stay on the host."""

@@ -17,12 +17,10 @@ __all__ = [
     "from_the_front",
     "has_negative_axes",
     "is_by_a_vector",
-    "is_fused_with_transpose",
     "is_left_short",
     "is_normalization_of_nothing",
     "is_shape_replaced",
     "left_as_long",
-    "untransposed",
 ]
 
 
@@ -110,33 +108,6 @@ def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value
     cut = builder.op("Slice", [wide, builder.ints(*[0] * more), ends, axes])
     product = builder.op("MatMul", [cut, right])
     return [builder.op("Squeeze", [product, builder.ints(rank - 2)]) if own == 1 else product]
-
-
-def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
-    """Whether onnxruntime makes one operator of a product and the Transpose on its left.
-
-    That operator fails where the left side has no samples and the right has fewer axes.
-    """
-    left, right = node.inputs
-    producer = None if left is None else left.producer()
-    while producer is not None and producer.op_type == "Cast" and producer.inputs[0] is not None:
-        producer = producer.inputs[0].producer()
-    if left is None or right is None or producer is None or producer.op_type != "Transpose":
-        return False
-    ranks = types.rank(left), types.rank(right)
-    if ranks[0] is None or ranks[1] is None or ranks[0] <= max(ranks[1], 2):
-        return False
-    return types.may_be_empty(left)
-
-
-def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The left side behind a Reshape that changes nothing."""
-    left, right = node.inputs
-    rank = None if left is None else types.rank(left)
-    if rank is None:
-        return None
-    same = builder.op("Reshape", [left, builder.ints(*[0] * rank)])
-    return [builder.op("MatMul", [same, right])]
 
 
 def is_shape_replaced(node: ir.Node, types: Types) -> bool:

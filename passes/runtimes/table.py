@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.runtimes import (
     branches,
+    contractions,
     empties,
     integers,
     loops,
@@ -143,9 +144,22 @@ DEFECTS: tuple[Defect, ...] = (
     _onnxruntime(
         "product-of-a-transpose",
         ("MatMul",),
-        empties.is_fused_with_transpose,
-        empties.untransposed,
+        contractions.is_fused_with_transpose,
+        contractions.untransposed,
         mended_in="1.32.0",
+    ),
+    _onnxruntime(
+        "transpose-by-a-vector",
+        ("MatMul",),
+        contractions.is_transposed_by_a_vector,
+        empties.by_a_matrix,
+    ),
+    _onnxruntime(
+        "einsum-of-nothing",
+        ("Einsum",),
+        contractions.is_sum_of_products,
+        contractions.as_matrix_products,
+        rounds=True,
     ),
     _onnxruntime(
         "reshape-to-a-computed-shape",

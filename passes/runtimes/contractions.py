@@ -1,0 +1,153 @@
+"""Products that onnxruntime computes with an operator of its own, and gets wrong there."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.graph.builder import Builder
+from passes.runtimes.types import Types
+
+__all__ = [
+    "as_matrix_products",
+    "is_fused_with_transpose",
+    "is_sum_of_products",
+    "is_transposed_by_a_vector",
+    "untransposed",
+]
+
+
+def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
+    """Whether onnxruntime makes one operator of a product and the Transpose on its left.
+
+    That operator fails where the left side has no samples and the right has fewer axes.
+    """
+    left, right = node.inputs
+    if left is None or right is None or not _is_transposed(left):
+        return False
+    ranks = types.rank(left), types.rank(right)
+    if ranks[0] is None or ranks[1] is None or ranks[0] <= max(ranks[1], 2):
+        return False
+    return types.may_be_empty(left)
+
+
+def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
+    """Whether onnxruntime makes one operator of a Transpose and its product by a vector.
+
+    That operator multiplies the wrong numbers.
+    """
+    left, right = node.inputs
+    if left is None or right is None or types.rank(right) != 1:
+        return False
+    return _is_transposed(left)
+
+
+def _is_transposed(value: ir.Value) -> bool:
+    producer = value.producer()
+    while producer is not None and producer.op_type == "Cast" and producer.inputs[0] is not None:
+        producer = producer.inputs[0].producer()
+    return producer is not None and producer.op_type == "Transpose"
+
+
+def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The left side behind a Reshape that changes nothing."""
+    left, right = node.inputs
+    rank = None if left is None else types.rank(left)
+    if rank is None:
+        return None
+    same = builder.op("Reshape", [left, builder.ints(*[0] * rank)])
+    return [builder.op("MatMul", [same, right])]
+
+
+def is_sum_of_products(node: ir.Node, types: Types) -> bool:
+    """Whether an Einsum multiplies operands of which one may be empty: that ends the process."""
+    operands = [value for value in node.inputs if value is not None]
+    return len(operands) > 1 and any(types.may_be_empty(value) for value in operands)
+
+
+def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """A MatMul for each operand after the first.
+
+    ``btd,bsd->bts`` is ``MatMul(x, Transpose(y))``. None where an operand has a letter twice,
+    or one that is summed may be spread from size 1.
+    """
+    terms, result = _terms(node)
+    operands = [value for value in node.inputs if value is not None]
+    if not all(_is_plain(v, t, result, types) for v, t in zip(operands, terms, strict=True)):
+        return None
+    product = _Term(operands[0], terms[0]).kept(builder, "".join([result, *terms[1:]]))
+    for i, (operand, letters) in enumerate(zip(operands[1:], terms[1:], strict=True), 1):
+        later = "".join([result, *terms[i + 1 :]])
+        right = _Term(operand, letters).kept(builder, later + product.letters)
+        product = product.times(builder, right, later)
+    return [product.spread(builder, result).value]
+
+
+def _terms(node: ir.Node) -> tuple[list[str], str]:
+    """Return the letters of each operand, and of the result."""
+    equation = (node.attributes.get_string("equation", "") or "").replace(" ", "")
+    left, arrow, result = equation.partition("->")
+    if not arrow:
+        result = "".join(sorted(c for c in left if c.isalpha() and left.count(c) == 1))
+    return left.split(","), result
+
+
+def _is_plain(value: ir.Value, term: str, result: str, types: Types) -> bool:
+    """Whether each axis has a letter of its own, and no size 1 is spread before it is summed."""
+    dims = types.dims(value)
+    if dims is None or len(dims) != len(term) or len(set(term)) < len(term):
+        return False
+    return all(dim != 1 or letter in result for dim, letter in zip(dims, term, strict=True))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Term:
+    """A tensor with a letter for each axis."""
+
+    value: ir.Value
+    letters: str
+
+    def kept(self, builder: Builder, wanted: str) -> _Term:
+        """Return the sums along all axes but the wanted ones."""
+        axes = [i for i, letter in enumerate(self.letters) if letter not in wanted]
+        if not axes:
+            return self
+        total = builder.op("ReduceSum", [self.value, builder.ints(*axes)], {"keepdims": 0})
+        return _Term(total, "".join(c for c in self.letters if c in wanted))
+
+    def spread(self, builder: Builder, order: str) -> _Term:
+        """Return it with its axes in this order, and one of size 1 where it has none."""
+        here = "".join(c for c in order if c in self.letters)
+        value = self.value
+        if here != self.letters:
+            perm = [self.letters.index(c) for c in here]
+            value = builder.op("Transpose", [value], {"perm": perm})
+        new = [i for i, letter in enumerate(order) if letter not in self.letters]
+        if new:
+            value = builder.op("Unsqueeze", [value, builder.ints(*new)])
+        return _Term(value, order)
+
+    def times(self, builder: Builder, right: _Term, later: str) -> _Term:
+        """Return the product, summed over what both have and nothing reads later."""
+        shared = [c for c in self.letters if c in right.letters]
+        summed = "".join(c for c in shared if c not in later)
+        rows = "".join(c for c in self.letters if c not in shared)
+        columns = "".join(c for c in right.letters if c not in shared)
+        both = "".join(c for c in shared if c in later)
+        batch = both + summed[:-1] + rows[:-1] + columns[:-1]
+        row, column, inner = rows[-1:] or "+", columns[-1:] or "-", summed[-1:] or "*"
+        factors = (
+            self.spread(builder, batch + row + inner),
+            right.spread(builder, batch + inner + column),
+        )
+        product = builder.op("MatMul", [factor.value for factor in factors])
+        return _Term(product, batch + row + column).squeezed(builder).kept(builder, later)
+
+    def squeezed(self, builder: Builder) -> _Term:
+        """Return it without the axes that have no letter of the equation."""
+        axes = [i for i, letter in enumerate(self.letters) if not letter.isalpha()]
+        if not axes:
+            return self
+        value = builder.op("Squeeze", [self.value, builder.ints(*axes)])
+        return _Term(value, "".join(c for c in self.letters if c.isalpha()))

@@ -140,19 +140,20 @@ def flat_estimates(
 
 
 def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
-    """Return the nodes that take time on flat samples, and the first operand of each."""
+    """Return the nodes that take time on flat samples, and the first of these that each reads."""
     found = []
     for node in site.body:
-        given = [value for value in node.inputs if value is not None]
-        if node.op_type not in _FREE and any(walk.read(value).is_flat for value in given):
-            found.append((node, given[0]))
+        flat = [value for value in node.inputs if value is not None and walk.read(value).is_flat]
+        if node.op_type not in _FREE and flat:
+            found.append((node, flat[0]))
     return found
 
 
 def _sizes(site: MapSite, walk: Walk) -> str:
     """Return the height and width that are known, or else supposed, of the largest sample."""
     types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
-    supposed = max((_supposed(type_) for type_ in types), key=math.prod, default=SIZES)
+    known = [_supposed(type_) for type_ in types if len(type_.dims or ()) >= len(SIZES)]
+    supposed = max(known, key=math.prod, default=SIZES)
     first, second = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
     return f"{supposed[first]} x {supposed[second]}"
 

@@ -92,7 +92,7 @@ class Turn:
                 if original is not None:
                     forget(original)
             elif original is not None and _is_in_parts(original):
-                several = _maps_of(original)
+                several = [one for one in _maps_of(original) if one.graph is not None]
                 if node is several[-1]:
                     self._fuse_parts(several, original)
             elif original is not None and self._fuse_chain(node):

@@ -38,7 +38,7 @@ from rewriter.evaluator.run_watch import OverBudgetError, current_watch
 __all__ = ["DEVICES", "missing", "open_session"]
 
 # With a batch of 0 these end the process instead of failing.
-_FRAGILE = {"LSTM", "GRU", "RNN", "Scan"}
+_FRAGILE = {"Einsum", "GRU", "LSTM", "RNN", "Scan"}
 # So does a Scan along one of these where nothing goes through it, whatever the model is fed.
 _AXES = {"scan_input_axes", "scan_output_axes"}
 

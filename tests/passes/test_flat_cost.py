@@ -67,3 +67,21 @@ def test_a_number_of_samples_that_is_known_is_not_supposed() -> None:
     report = rewriter.explain(onnx.parser.parse_model(BOXES), target="portable")
     (note,) = (n for d in report.decisions for n in d.notes if n.startswith("flat: about"))
     assert "at 16 images of 400 x 500" in note
+
+
+SCALARS = """<ir_version: 8, opset_import: ["" : 14]>
+g (seq(int16[?,?,?]) xs) => (seq(int16[?,?,?]) ys) {
+  n = SequenceLength (xs) empty = SequenceEmpty <dtype = 5> ()
+  go = Constant <value = bool {1}> ()
+  ys = Loop (n, go, empty) <body = b (int64 i, bool c, seq(int16[]) have)
+    => (bool d, seq(int16[]) all) {
+    x = SequenceAt (xs, i) from = Constant <value_ints = [100]> ()
+    first = Constant <value_ints = [0]> () back = Constant <value_ints = [-1]> ()
+    y = Slice (x, from, first, first, back) all = SequenceInsert (have, y)
+    d = Identity (c) }>
+}"""
+
+
+def test_samples_that_are_falsely_declared_as_scalars() -> None:
+    report = rewriter.explain(onnx.parser.parse_model(SCALARS), target="tensorrt", tensor_io=True)
+    assert not any("defect" in line for line in report.warnings)

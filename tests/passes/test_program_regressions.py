@@ -45,6 +45,20 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "a Loop whose second map is read by what nothing reads",
+        """g (int64[3] x, int64 n) => (int64[K] total) {
+             go = Constant <value = bool {1}> () none = SequenceEmpty <dtype = 7> ()
+             total, parts = Loop (n, go, x, none) <body = one (int64 i, bool c, int64[3] sum,
+               seq(int64[L]) have) => (bool d, int64[M] next, seq(int64[L]) all) {
+               d = Identity (c) k = Constant <value = int64 {1}> () next = Add (sum, k)
+               p = Concat <axis = -1> (sum, x) all = SequenceInsert (have, p) }>
+             zero = Constant <value = int64 {0}> ()
+             unread = Loop (n, go, zero) <body = two (int64 i2, bool c2, int64 sum2)
+               => (bool d2, int64 next2) {
+               d2 = Identity (c2) l = SequenceLength (parts) next2 = Add (sum2, i2) }> }""",
+        ({"x": np.arange(3), "n": np.array(2)}, {"x": np.arange(3), "n": np.array(0)}),
+    ),
+    Case(
         "slices of lengths to be asked for, which a Loop appends to what it carries",
         """g (float[T,4] x, int64[B] first, int64[B] last, float[B,4,4] w) => (float[N,4] out) {
              count = Size (first) go = Constant <value = bool {1}> ()

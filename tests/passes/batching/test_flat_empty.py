@@ -111,3 +111,31 @@ def test_samples_beside_an_axis_whose_one_size_is_not_known(sizes: str, axis: in
     feeds = {"xs": images([s[::-1] if axis else s for s in shapes]), "to": np.array([4])}
     wanted = rewriter.run(rewriter.optimize(model, strategy="expand"), feeds)["out"]
     np.testing.assert_array_equal(rewriter.run(after, feeds)["out"], wanted)
+
+
+SHORTENED = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[B,2,N] x, int64[B] n) => (float[R,C] out) {{
+  xs = SplitToSequence <keepdims = 0> (x) ns = SplitToSequence <keepdims = 0> (n)
+  ys = SequenceMap (xs, ns) <body = one (float[2,N] a, int64 m) => (float[2,L] y) {{
+    z = Constant <value_ints = [0]> () k = Constant <value_ints = [-1]> ()
+    e = Unsqueeze (m, z) y = Slice (a, z, e, k) }}>
+  out = ConcatFromSequence <axis = {axis}> (ys) }}"""
+
+
+@pytest.mark.parametrize("lengths", [(2, 2, 2), (0, 0, 0), (1,), (1, 2)], ids=str)
+@pytest.mark.parametrize("axis", [0, -2, 1, -1])
+def test_samples_joined_beside_the_axis_along_which_they_differ(
+    axis: int, lengths: tuple[int, ...]
+) -> None:
+    model = onnx.parser.parse_model(SHORTENED.format(axis=axis))
+    after = rewriter.optimize(model, strategy="fuse", verify=False)
+    assert not any(node.op_type in ("Loop", "SequenceMap") for node in after.graph.node)
+    x = np.arange(len(lengths) * 8, dtype=np.float32).reshape(-1, 2, 4)
+    feeds = {"x": x, "n": np.array(lengths)}
+    parts = [sample[:, :n] for sample, n in zip(x, lengths, strict=True)]
+    if axis in (1, -1) or len(set(lengths)) == 1:
+        found = rewriter.run(after, feeds)["out"]
+        np.testing.assert_array_equal(found, np.concatenate(parts, axis), strict=True)
+    else:
+        with pytest.raises(rewriter.BackendError):
+            rewriter.run(after, feeds)

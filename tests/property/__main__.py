@@ -151,7 +151,8 @@ def _show(outcome: Outcome, *, smaller: bool) -> None:
 def _summary(strategy: str, count: Counter[str]) -> str:
     total = sum(count[v] for v in VERDICTS)
     verdicts = ", ".join(f"{count[v]} {v}" for v in VERDICTS)
-    forms = ", ".join(f"{count[f] / total:.0%} {f}" for f in ("loop-free", "partly", "loop"))
+    shares = ((f, count[f] / max(total, 1)) for f in ("loop-free", "partly", "loop"))
+    forms = ", ".join(f"{share:.0%} {form}" for form, share in shares)
     return f"{strategy}: {total} programs: {verdicts}; {forms}"
 
 

@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.fuse import FuseSequenceMapPass
 from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
@@ -179,3 +180,19 @@ def test_a_sequence_is_cut_along_the_same_axis() -> None:
     x, w = np.ones((3, 5), np.float32), np.eye(3, dtype=np.float32)
     y, _ = run_model(proto, {"x": x, "w": w, "n": np.array([2, 0, 3], np.int64)})
     assert [a.shape for a in y] == [(3, 2), (3, 0), (3, 3)]
+
+
+PLACES = """<ir_version: 10, opset_import: ["" : 22]>
+g (seq(float[A,C]) xs) => (seq(int64[2,L]) ys) {
+  ys = SequenceMap (xs) <body = b (float[A,C] x) => (int64[2,L] y) {
+    s = Shape (x) k = Constant <value_ints = [0]> ()
+    t = Unsqueeze (s, k) e = Expand (t, s) y = NonZero (e) }> }"""
+
+
+def test_places_in_what_a_loop_collects_leave_as_rows_and_sizes() -> None:
+    model = onnx.parser.parse_model(PLACES)
+    after = rewriter.optimize(model, strategy="fuse", target="openvino", tensor_io=True)
+    assert not any(value.type.HasField("sequence_type") for value in after.graph.output)
+    xs = [np.ones((2, 2), np.float32), np.ones((1, 2), np.float32), np.ones((3, 2), np.float32)]
+    check = rewriter.validate(model, after, inputs={"xs": xs})
+    assert check.ok, check

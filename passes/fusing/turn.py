@@ -88,11 +88,11 @@ class Turn:
             original = original_of(node)
             if original is None and read_view(node.outputs[0]) is not None:
                 continue  # it says how the elements lie, and goes with the last map that reads it
-            if node.graph is None:  # only a map that is gone has read it
+            if _is_gone(node):
                 if original is not None:
                     forget(original)
             elif original is not None and _is_in_parts(original):
-                several = [one for one in _maps_of(original) if one.graph is not None]
+                several = [one for one in _maps_of(original) if not _is_gone(one)]
                 if node is several[-1]:
                     self._fuse_parts(several, original)
             elif original is not None and self._fuse_chain(node):
@@ -120,7 +120,7 @@ class Turn:
                     break
                 plans.append(found)
             for plan in plans[::-1] if kept is None else ():
-                if plan.site.node.graph is None:  # only a Map that is gone has read it
+                if _is_gone(plan.site.node):
                     continue
                 decision = apply_fusion(plan, self._facts, Draft())
                 if decision is not plan.decision and plan is plans[-1]:
@@ -279,6 +279,11 @@ class Turn:
 
 _MOST_TRIED = 8
 """So many nodes of a body are found one by one to stay in its Loop."""
+
+
+def _is_gone(node: ir.Node) -> bool:
+    """Whether only a map that is gone has read a map, or it stood in the body of one."""
+    return node.graph is None or None in node.inputs
 
 
 def _is_in_parts(original: Original) -> bool:

@@ -313,3 +313,25 @@ def test_what_tensor_io_writes_is_valid(text: str, opset: int, unreached: str) -
     report = explain(model, target="openvino", tensor_io=True)
     assert unreached in " ".join(map(str, report.unreached))
     assert bool(report.unreached) is bool(unreached)
+
+
+UNREAD = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+g (seq(float[N,4]) xs, seq(float[4]) zs, int64 n) => (seq(float[4]) ys) {
+  us = SequenceMap (xs) <body = a (float[N,4] x) => (float[?,N,4] u) {
+    go = Constant <value = bool {1}> ()
+    u = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[N,4] o) { d = Identity (c) o = Neg (x) }> }>
+  ys = local.f (us, zs)
+}
+<domain: "local", opset_import: ["" : 18]>
+f (p, q) => (r) {
+  r = SequenceMap (q) <body = e (float[4] z) => (float[4] s) {
+    z2 = Identity(z) k = Constant <value_ints = [0]> ()
+    s = Scan <num_scan_inputs = 1, body = h (float[] w) => (float[] t) { m = SequenceLength (p) t = Neg (w) }> (z2) }>
+}
+"""
+
+
+def test_a_loop_in_the_body_of_a_map_that_is_not_read_any_more() -> None:
+    """No warning, which is an error here; what read the map stood in a Scan and is read by none."""
+    result = rewrite(onnx.parser.parse_model(UNREAD))
+    assert {d.verdict for d in result.report.decisions} == {"fused"}

@@ -26,7 +26,7 @@ from passes.loops.escape import escape
 from passes.loops.forms import Form, Held
 from passes.site import MapResult
 
-__all__ = ["can_give", "is_in_place", "write_result"]
+__all__ = ["can_give", "is_in_place", "prepare_result", "write_result"]
 
 
 def write_result(
@@ -50,11 +50,10 @@ def write_result(
         count: Number of samples, if known.
     """
     ops = Operators(builder, options.opset)
-    # No sequence may be left of a result then, so that none is built for onnxruntime.
-    ends_as_tensor = "SequenceInsert" in options.asked.lacks
+    ends_as_tensor = _ends_as_tensor(options)
     if x.flat is not None:
         x = _of_flat(ops, x, result, ends_as_tensor=ends_as_tensor)
-    elif ends_as_tensor and result.kind == "sequence" and _lies_across(x, options.opset):
+    elif _becomes_flat(result, x, options):
         x = packed_laid_out(ops, x)
     if x.is_flat and result.kind == "sequence":
         return _write_flat(builder, x, options.opset)
@@ -62,10 +61,34 @@ def write_result(
     return escape(builder, result, whole, rank, dtype, count, splits_all=ends_as_tensor)
 
 
-def _lies_across(x: Batched, opset: int) -> bool:
-    """Whether packed samples that differ along another axis than the first may become flat."""
-    is_packed = x.is_packed and x.beside is None and x.type.dims is not None
-    return is_packed and x.axis % x.rank > 0 and x.dtype is not None and opset >= LEAST_OPSET
+def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
+    """Record, where lengths and sizes are, what a result needs of them.
+
+    Args:
+        result: What is wanted.
+        x: The samples.
+        options: The surroundings of the walk.
+    """
+    if x.lengths is not None and result.kind == "stacked":
+        assert x.lengths.longest
+    if x.lengths is not None and _becomes_flat(result, x, options):
+        assert x.lengths.count
+    if x.flat is not None:
+        x.flat.grid.prepare()
+
+
+def _ends_as_tensor(options: WalkOptions) -> bool:
+    """Whether no sequence may be left of a result, so that none is built for onnxruntime."""
+    return "SequenceInsert" in options.asked.lacks
+
+
+def _becomes_flat(result: MapResult, x: Batched, options: WalkOptions) -> bool:
+    """Whether packed samples that differ along another axis than the first leave as flat ones."""
+    if result.kind != "sequence" or not _ends_as_tensor(options) or not x.is_packed:
+        return False
+    if x.beside is not None or x.type.dims is None or x.dtype is None:
+        return False
+    return x.axis % x.rank > 0 and options.opset >= LEAST_OPSET
 
 
 def _of_flat(ops: Operators, x: Batched, result: MapResult, *, ends_as_tensor: bool) -> Batched:
@@ -78,9 +101,11 @@ def _of_flat(ops: Operators, x: Batched, result: MapResult, *, ends_as_tensor: b
         value = as_stacked(ops, x)
         return dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None)
     axis = x.flat.ragged_axis
-    if axis is None or result.kind == "stacked":
-        return x
-    return as_packed(ops, x) if not axis or result.kind != "sequence" or not ends_as_tensor else x
+    if result.kind == "concatenated":
+        leaves_packed = result.axis % len(x.flat.order) == axis
+    else:
+        leaves_packed = result.kind == "sequence" and not (axis and ends_as_tensor)
+    return as_packed(ops, x) if axis is not None and leaves_packed else x
 
 
 def _whole(ops: Operators, x: Batched, result: MapResult, batch: ir.Value) -> Held:

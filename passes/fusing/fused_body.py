@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
 from passes.batching.walk import Walk
-from passes.fusing.batched_results import is_in_place, write_result
+from passes.fusing.batched_results import is_in_place, prepare_result, write_result
 from passes.graph.builder import Builder
 from passes.graph.graphs import reads_of
 from passes.loops.escape import escape
@@ -66,7 +66,7 @@ class FusedBody:
 
     def write(self, builder: Builder, typings: Typings) -> list[ir.Value]:
         """Record all of it in order and return the value of each result of the site."""
-        self._ask_longest()
+        self._prepare_results()
         builder.nodes.extend(self.prelude.nodes)
         wanted = self.wanted_from_loops(typings)
         held: dict[int, Held] = {}
@@ -78,14 +78,10 @@ class FusedBody:
         count = len(self.site.results)
         return [self._result(builder, i, held, typings) for i in range(count)]
 
-    def _ask_longest(self) -> None:
-        """Record, where lengths and sizes are, what results need of them."""
+    def _prepare_results(self) -> None:
         for result in self.site.results:
             x = self.walk.read(self.site.body.outputs[result.output])
-            if result.kind == "stacked" and x.lengths is not None:
-                assert x.lengths.longest
-            if x.flat is not None:
-                x.flat.grid.prepare()
+            prepare_result(result, x, self.walk.options)
 
     def wanted_from_loops(self, typings: Typings) -> dict[int, OutputPlan]:
         """Return how each body output that no stage has is collected by its loop."""

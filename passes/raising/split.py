@@ -55,6 +55,8 @@ def write_parts(
     rounding = find_rounding(parts.moved, written.opset)
     if rounding is not None and written.options.exact:
         raise NotAMapError(Code.EXACT, "it would round otherwise", rounding)
+    for value in parts.rows:
+        _check_one_shape(value, typings)
     rows = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rows}
     left = {value: ir.Value(name=f"{value.name}.rows") for value in parts.rest}
     types = {tensor: value for value, tensor in (rows | left).items()}

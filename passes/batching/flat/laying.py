@@ -48,8 +48,7 @@ def packed_laid_out(ops: Operators, x: Batched) -> Batched:
         raise Decline(Code.RAGGED, "its samples differ in length along two axes")
     memory = [x.axis, *(axis for axis in range(x.rank) if axis != x.axis)]
     value = x.value if not x.axis else ops.op("Transpose", [x.value], {"perm": memory})
-    count = ops.op("Shape", [x.lengths.value])
-    grid = Grid.of_sides(ops.builder, [x.lengths], count)
+    grid = Grid.of_sides(ops.builder, [x.lengths], x.lengths.count)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     flat = FlatSamples(grid, order, (None,))
     return dataclasses.replace(x, layout=Layout.FLAT, value=value, lengths=None, axis=0, flat=flat)

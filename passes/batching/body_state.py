@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Collection, Mapping
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched, Layout
@@ -122,6 +123,23 @@ class BodyState(abc.ABC):
         self.bind(value, Batched(Layout.PER_SAMPLE, value, UNKNOWN))
         if differs:
             self._differing.add(value)
+
+    def share_constant(self, value: ir.Value, builder: Builder) -> None:
+        """Hold a vector of integers as shared where it is a constant for all samples.
+
+        Of rows ``[n, 12]`` the last entry of Shape is 12, however many rows a sample has.
+        """
+        x = self.env[value]
+        dims = x.type.dims
+        if not x.is_stacked or x.dtype != ir.DataType.INT64 or dims is None or len(dims) > 1:
+            return
+        numbers = self.numbers.of(value) or ()
+        known = [n.number for n in numbers if n.number is not None]
+        if not known or len(known) < len(numbers):
+            return
+        array = np.array(known, np.int64).reshape(-1 if dims else ())
+        constant = builder.constant(array)
+        self.env[value] = Batched(Layout.SHARED, constant, x.type, x.stage)
 
     def read(self, value: ir.Value) -> Batched:
         """Return a value of the body; one that it does not compute itself is shared."""

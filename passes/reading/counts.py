@@ -13,7 +13,7 @@ from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import (
     TRIP,
     Linear,
-    Parts,
+    Quotient,
     Scalar,
     greatest,
     is_nonnegative,
@@ -143,7 +143,7 @@ def _further_iterations(condition: Linear, facts: LoopFacts) -> tuple[Linear, Li
         number = Linear(-(rest.number // step))
         return number, number + 1
     before = rest - step
-    return Linear.of(Parts(before, -step)) - 1, before
+    return Linear.of(Quotient(before, -step)) - 1, before
 
 
 def _early_exit(facts: LoopFacts) -> NotAMapError:

@@ -17,7 +17,7 @@ __all__ = [
     "Least",
     "Length",
     "Linear",
-    "Parts",
+    "Quotient",
     "Scalar",
     "StateSymbol",
     "Trip",
@@ -92,7 +92,7 @@ class Greatest:
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class Quotient:
     """How many parts a number has, the last of which may be shorter; 0 or less if it is.
 
     Attributes:
@@ -104,7 +104,7 @@ class Parts:
     step: int
 
 
-Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest | Parts
+Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest | Quotient
 TRIP = Trip()
 
 
@@ -171,7 +171,7 @@ class Linear:
                     yield from member.atoms()
             elif isinstance(atom, Entry):
                 yield from atom.position.atoms()
-            elif isinstance(atom, Parts):
+            elif isinstance(atom, Quotient):
                 yield from atom.number.atoms()
 
 
@@ -221,7 +221,7 @@ def _atom_is_nonnegative(atom: Atom, known: _Known) -> bool:
         return all(_is_nonnegative(m, 0, known) for m in atom.members)
     if isinstance(atom, Greatest):
         return any(_is_nonnegative(m, 0, known) for m in atom.members)
-    if isinstance(atom, Parts):
+    if isinstance(atom, Quotient):
         return _is_nonnegative(atom.number, 0, known)
     return isinstance(atom, Trip | Dim | Length)
 
@@ -233,7 +233,7 @@ def not_more(number: Linear) -> Linear:
     """
     total = Linear(number.constant)
     for atom, count in number.terms:
-        if isinstance(atom, Parts) and count < 0 and count % atom.step == 0:
+        if isinstance(atom, Quotient) and count < 0 and count % atom.step == 0:
             total += (atom.number + (atom.step - 1)) * (count // atom.step)
         else:
             total += Linear.of(atom) * count

@@ -22,8 +22,9 @@ __all__ = ["check_steps", "doubled"]
 _MOST_STEPS = 12
 """The steps of a known number of iterations; each reads and writes all rows."""
 
-_SOME_STEPS, _ALL_STEPS = 14, 40
-"""Of an unknown number: the steps of up to 16,384 rows, and of as many as no memory holds."""
+_STAGES = (0, 3, 6, 10, 14, 40)
+"""Of an unknown number: the steps of up to 8 rows, those of up to 64, and so on to as many as no
+memory holds. Each stage runs where the ones before it do not reach."""
 
 Step = Callable[[Builder, Sequence[ir.Value], ir.Value, int], list[ir.Value]]
 
@@ -53,8 +54,8 @@ def doubled(joined: Joined, values: Sequence[ir.Value], step: Step) -> list[ir.V
     if count is not None:
         return _steps(builder, values, step, 0, count.bit_length())
     if not joined.branches:
-        return _steps(builder, values, step, 0, _ALL_STEPS)
-    return _others(builder, _steps(builder, values, step, 0, _SOME_STEPS), step)
+        return _steps(builder, values, step, _STAGES[0], _STAGES[-1])
+    return _staged(builder, values, step, _STAGES)
 
 
 def _steps(
@@ -69,20 +70,24 @@ def _steps(
     return found
 
 
-def _others(builder: Builder, values: Sequence[ir.Value], step: Step) -> list[ir.Value]:
-    """Record the other steps, which run where there are more rows than those before reach."""
+def _staged(
+    builder: Builder, values: Sequence[ir.Value], step: Step, stages: Sequence[int]
+) -> list[ir.Value]:
+    """Record the steps of a stage, and those of the others in a branch."""
+    first, last, *rest = stages
+    found = _steps(builder, values, step, first, last)
+    if not rest:
+        return found
     number = _number(builder, values[0])
-    is_longer = builder.op("Greater", [number, builder.ints(1 << _SOME_STEPS)])
+    is_longer = builder.op("Greater", [number, builder.ints(1 << last)])
     condition = builder.op("Squeeze", [is_longer, builder.ints(0)])
     graphs = {
-        "then_branch": builder.subgraph(
-            "then", [], lambda b: _steps(b, values, step, _SOME_STEPS, _ALL_STEPS)
-        ),
+        "then_branch": builder.subgraph("then", [], lambda b: _staged(b, found, step, stages[1:])),
         "else_branch": builder.subgraph(
-            "else", [], lambda b: [b.op("Identity", [value]) for value in values]
+            "else", [], lambda b: [b.op("Identity", [value]) for value in found]
         ),
     }
-    return list(builder.node("If", [condition], graphs, outputs=len(values)).outputs)
+    return list(builder.node("If", [condition], graphs, outputs=len(found)).outputs)
 
 
 def _number(builder: Builder, rows: ir.Value) -> ir.Value:

@@ -214,7 +214,7 @@ def _checked_lengths(
     differs = ctx.op("Not", [ctx.op("Equal", [given, needed])])
     counts = ctx.op("GreaterOrEqual", [given, ctx.builder.scalar(int(copies))])
     flag = ctx.op("And", [differs, counts])
-    return lengths.checked(failing_where(ctx, lengths.value, [flag]))
+    return lengths.checked(ctx.builder, failing_where(ctx, lengths.value, [flag]))
 
 
 def product(dims: Sequence[int | str | None]) -> int | None:

@@ -54,7 +54,9 @@ class CountedNumbers(Evaluator):
         if not times or self._count is None:
             return number if not times else None
         span, step = self._span(self._count)
-        if span is None or times < 0 or times % step:
+        if times % step:
+            span, step = self._of_some(self._count), 1
+        if span is None or times < 0:
             return None
         return number.without(TRIP) + (span - 1) * (times // step)
 
@@ -89,7 +91,17 @@ class CountedNumbers(Evaluator):
                 made = maker(atom.value)
                 if made is not None and made.op_type == "Ceil":
                     return self._rounded_up(made)
+                if made is not None and made.op_type == "Div":
+                    return self._divided(made)
         return number, 1
+
+    def _divided(self, node: ir.Node) -> tuple[Linear | None, int]:
+        """Return the same of ``(span + step - 1) / step`` in integers."""
+        whole, by = (self.number(v) for v in node.inputs[:2])
+        if self._proven.dtype(node.outputs[0]) not in INTEGERS or whole is None or by is None:
+            return None, 1
+        step = by.number
+        return (whole - (step - 1), step) if step is not None and step > 0 else (None, 1)
 
     def _of_some(self, count: ir.Value) -> Linear | None:
         """Return a number of samples if there are some: then there are not less than none."""

@@ -88,15 +88,14 @@ class Lengths:
             self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
         return self._multiples[factor]
 
-    def checked(self, value: ir.Value) -> Lengths:
+    def checked(self, builder: Builder, value: ir.Value) -> Lengths:
         """Return the same lengths, read behind a check.
 
         Args:
+            builder: Has recorded the check; these lengths may be known long before it.
             value: The lengths, an error at run time if the check fails.
         """
-        return Lengths(
-            self._builder, value, self.most, size=self.size, held_padded=self.held_padded
-        )
+        return Lengths(builder, value, self.most, size=self.size, held_padded=self.held_padded)
 
     def kept(self, builder: Builder, flags: ir.Value) -> Lengths:
         """Return the lengths of what is left of the samples.

@@ -201,6 +201,7 @@ class Walk(BodyState):
                     new.beside,
                     new.flat,
                 )
+                self.share_constant(old, builder)
 
     def _evened(
         self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]

@@ -12,6 +12,7 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.filled import begun, filled, rows_of
 from passes.carried.hits import Hits
 from passes.carried.pattern import (
     FLOATS,
@@ -93,6 +94,17 @@ class Chosen(Pattern):
         if self.weighs:
             return weigh_losers(joined, found, whole, position, len(dims))
         return found
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Whether the values of all iterations are rows up to the last one that counted."""
+        is_last = self.hits.extreme is None and not self.hits.takes_first
+        return is_last and not self.weighs
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values of all iterations."""
+        is_whole, last = self.hits.is_whole, len(self.terms) - 1
+        given = begun(joined, self.carried, 0, last, is_whole=is_whole)
+        return rows_of(joined.builder, filled(joined.builder, given), is_after=is_after)
 
     def _row_at(
         self, builder: Builder, whole: ir.Value, position: ir.Value, *, is_scalar: bool

@@ -148,9 +148,10 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
     row, axis, is_reversed = found
     if mask is None and not is_reversed and node.op_type != "SequenceInsert":
         return None
-    (row,), nodes, speculated = hoist([row], graphs[1:])
+    inner = row
+    (row,), nodes, speculated = hoist([inner], graphs[1:])
     terms = [Term(row, "stacked", axis)]
-    none = _no_rows(carried, row, axis, typing) if may_fail_apart(speculated, typing) else []
+    none = _no_rows(carried, inner, axis, typing) if may_fail_apart(speculated, typing) else []
     if mask is not None and none:
         axes = _constant(np.array([axis], np.int64))
         grown = added("Unsqueeze", [row, axes.outputs[0]])

@@ -14,6 +14,7 @@ from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
 from passes.carried.reductions import find_reduction
+from passes.carried.resets import find_resets
 from passes.carried.selections import find_selection
 from passes.carried.writes import find_write
 from passes.reading.facts import Kind, LoopFacts, State
@@ -55,7 +56,8 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
         if _is_open(state, typing):
             chosen = find_first(state.carried, facts, typing)
             chosen = chosen or find_chosen(state.carried, iteration, best)
-            states[at] = dataclasses.replace(state, pattern=chosen)
+            anew = chosen or find_resets(state.carried, iteration, typing)
+            states[at] = dataclasses.replace(state, pattern=anew)
     return states
 
 

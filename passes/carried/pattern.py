@@ -176,12 +176,13 @@ def operator(value: ir.Value, body: ir.Graph) -> ir.Node | None:
     return node if node is not None and node.graph is body and is_default_domain(node) else None
 
 
-def dependent_values(body: ir.Graph, start: ir.Value) -> set[ir.Value]:
-    """Return the values of a body that depend on one of its inputs, that one included.
+def dependent_values(body: ir.Graph, *start: ir.Value) -> set[ir.Value]:
+    """Return the values of a body that depend on some of its inputs, these included.
 
-    What depends on its shape only is left out.
+    What depends on their shape only is left out. Of a branch ``start`` is also what it reads
+    from around it.
     """
-    found = {start}
+    found = set(start)
     for node in body:
         if node.op_type in ASK_SHAPE and is_default_domain(node):
             continue

@@ -19,15 +19,15 @@ from passes.carried.pattern import (
 )
 from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection
-from passes.carried.totals import reduce_rows, truth_of
+from passes.carried.totals import reduce_rows, rounds_in_order, truth_of
 from passes.carried.weighed import weigh_totals
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
-__all__ = ["Reduction", "find_reduction"]
+__all__ = ["FAMILIES", "TYPES", "Reduction", "find_reduction"]
 
-_FAMILIES = {
+FAMILIES = {
     "Add": ("Add", "sum"),
     "Sum": ("Add", "sum"),
     "Sub": ("Add", "sum"),
@@ -49,7 +49,7 @@ _SIGNED = {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.I
 _UNSIGNED = {ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64}
 _BITS = _SIGNED | _UNSIGNED
 _LARGE = frozenset({ir.DataType.UINT32, ir.DataType.UINT64})
-_TYPES = {
+TYPES = {
     "Add": _NUMBERS,
     "Mul": _NUMBERS,
     "Max": _NUMBERS | _LARGE | {ir.DataType.INT8, ir.DataType.UINT8},
@@ -95,7 +95,7 @@ class Reduction(Pattern):
     @property
     def rounds(self) -> bool:  # type: ignore[override]
         """Whether the order of the operations changes the result."""
-        return self.dtype in FLOATS and self.family in ("Add", "Mul")
+        return rounds_in_order(self.family, self.dtype)
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the reductions over all iterations, joined to the initial value."""
@@ -169,13 +169,13 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         return None
     graphs = [iteration.body, *(mask.branches if mask is not None else ())]
     for graph in graphs[1:]:
-        dependent |= dependent_values(graph, carried.inner)
+        dependent |= dependent_values(graph, *dependent)
     ends = [(value, False)] if mask is None else changed_sides(mask, carried.inner)
     last = _operator(ends[0][0], graphs) if ends else None
-    if dtype is None or last is None or last.op_type not in _FAMILIES:
+    if dtype is None or last is None or last.op_type not in FAMILIES:
         return None
-    family, name = _FAMILIES[last.op_type]
-    if dtype not in _TYPES[family]:
+    family, name = FAMILIES[last.op_type]
+    if dtype not in TYPES[family]:
         return None
     if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
         return None
@@ -216,7 +216,7 @@ def _chain(
     found: list[tuple[ir.Value, int]] = []
     while value is not inner:
         node = _operator(value, graphs)
-        if node is None or _FAMILIES.get(node.op_type, ("",))[0] != family:
+        if node is None or FAMILIES.get(node.op_type, ("",))[0] != family:
             return None
         path = path_through(node, dependent)
         if path is None or (node.op_type == "Sub" and path[0] != 0):

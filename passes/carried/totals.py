@@ -9,7 +9,12 @@ from passes.carried.masks import neutral_of
 from passes.carried.pattern import FLOATS, Joined
 from passes.graph.builder import Builder
 
-__all__ = ["reduce_rows", "truth_of"]
+__all__ = ["reduce_rows", "rounds_in_order", "truth_of"]
+
+
+def rounds_in_order(family: str, dtype: ir.DataType) -> bool:
+    """Whether totals of an operator depend on the order of what is joined."""
+    return dtype in FLOATS and family in ("Add", "Mul")
 
 
 def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:

@@ -10,7 +10,16 @@ from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
-from passes.reading.integers import TRIP, Linear, Scalar, greatest, is_nonnegative, least
+from passes.reading.integers import (
+    TRIP,
+    Linear,
+    Quotient,
+    Scalar,
+    greatest,
+    is_nonnegative,
+    least,
+    not_more,
+)
 from passes.reading.iterations import Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips
@@ -72,7 +81,7 @@ def check_range(facts: LoopFacts, trips: Trips) -> None:
     first, last = Linear(), trips.bound - 1
     for position, size in facts.evaluator.in_range:
         farthest = last if position.coefficient(TRIP) > 0 else first
-        if not is_nonnegative(size - 1 - position.replace({TRIP: farthest})):
+        if not is_nonnegative(not_more(size - 1 - position.replace({TRIP: farthest}))):
             raise NotAMapError(Code.NOT_A_MAP, "it may read behind the end of a vector")
 
 
@@ -88,24 +97,25 @@ def _given_bounds(iteration: Iteration, outside: Evaluator) -> list[Linear]:
 def _conditional(
     iteration: Iteration,
     bounds: Sequence[Linear],
-    after: Sequence[Linear],
+    after: Sequence[tuple[Linear, Linear]],
     first: list[Linear] | None,
 ) -> Trips:
     """Count where each condition lets ``after`` further iterations run behind the first.
 
-    If the condition outside is what the one inside would have been one iteration earlier, the
-    count is the least of ``after + 1`` and needs no test.
+    The second number of each is positive exactly if one more than the first one is. If the
+    condition outside is what the one inside would have been one iteration earlier, the count is
+    the least of ``after + 1`` and needs no test.
     """
-    total = least([*bounds, *(number + 1 for number in after)])
+    total = least([*bounds, *(number + 1 for number, _ in after)])
     implied = first is not None and all(
-        any(is_nonnegative(number + 1 - f) for f in first) for number in after
+        any(is_nonnegative(sign - f) for f in first) for _, sign in after
     )
     decides = first is not None and all(
-        any(is_nonnegative(f - number - 1) for number in after) for f in first
+        any(is_nonnegative(f - sign) for _, sign in after) for f in first
     )
     if first and implied and decides:
         return _gated(iteration, [], total, True)
-    some = [greatest([number, Linear()]) + 1 for number in after]
+    some = [greatest([number, Linear()]) + 1 for number, _ in after]
     return _gated(iteration, first, least([*bounds, *some]), True)
 
 
@@ -118,20 +128,22 @@ def _gated(
     return Trips(number, total, gate, by_condition)
 
 
-def _further_iterations(condition: Linear, facts: LoopFacts) -> Linear:
+def _further_iterations(condition: Linear, facts: LoopFacts) -> tuple[Linear, Linear]:
     """Return how many iterations in a row a condition ``b + p * trip > 0`` holds for.
 
-    It is 0 or less if it never does.
+    It is 0 or less if it never does. The second number is positive exactly if one more is.
     """
     step = condition.coefficient(TRIP)
     rest = condition.without(TRIP)
     if step >= 0 or any(isinstance(atom, type(TRIP)) for atom in rest.atoms()):
         raise _early_exit(facts)
     if step == -1:
-        return rest
-    if rest.number is None:
-        raise _early_exit(facts)
-    return Linear(-(rest.number // step))
+        return rest, rest + 1
+    if rest.number is not None:
+        number = Linear(-(rest.number // step))
+        return number, number + 1
+    before = rest - step
+    return Linear.of(Quotient(before, -step)) - 1, before
 
 
 def _early_exit(facts: LoopFacts) -> NotAMapError:

@@ -17,12 +17,14 @@ __all__ = [
     "Least",
     "Length",
     "Linear",
+    "Quotient",
     "Scalar",
     "StateSymbol",
     "Trip",
     "greatest",
     "is_nonnegative",
     "least",
+    "not_more",
 ]
 
 
@@ -89,7 +91,20 @@ class Greatest:
     members: frozenset[Linear]
 
 
-Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest
+@dataclasses.dataclass(frozen=True)
+class Quotient:
+    """How many parts a number has, the last of which may be shorter; 0 or less if it is.
+
+    Attributes:
+        number: The number.
+        step: The size of a part, 2 or more.
+    """
+
+    number: Linear
+    step: int
+
+
+Atom: TypeAlias = Trip | Dim | Length | Scalar | StateSymbol | Entry | Least | Greatest | Quotient
 TRIP = Trip()
 
 
@@ -156,6 +171,8 @@ class Linear:
                     yield from member.atoms()
             elif isinstance(atom, Entry):
                 yield from atom.position.atoms()
+            elif isinstance(atom, Quotient):
+                yield from atom.number.atoms()
 
 
 _DEEPEST = 3
@@ -204,7 +221,23 @@ def _atom_is_nonnegative(atom: Atom, known: _Known) -> bool:
         return all(_is_nonnegative(m, 0, known) for m in atom.members)
     if isinstance(atom, Greatest):
         return any(_is_nonnegative(m, 0, known) for m in atom.members)
+    if isinstance(atom, Quotient):
+        return _is_nonnegative(atom.number, 0, known)
     return isinstance(atom, Trip | Dim | Length)
+
+
+def not_more(number: Linear) -> Linear:
+    """Return a number that is not greater, if there are parts wherever parts are counted.
+
+    The parts of a number, 3 each, are together at most 2 longer than it.
+    """
+    total = Linear(number.constant)
+    for atom, count in number.terms:
+        if isinstance(atom, Quotient) and count < 0 and count % atom.step == 0:
+            total += (atom.number + (atom.step - 1)) * (count // atom.step)
+        else:
+            total += Linear.of(atom) * count
+    return total
 
 
 def least(numbers: Iterable[Linear]) -> Linear:

@@ -192,7 +192,7 @@ class Needs:
         if value in self.stage.given:
             return False
         if state is not None:
-            patterns = [one.pattern for one in self.behind if one.collects is None]
+            patterns = [one.pattern for one in self.behind]
             return state.pattern is not None and state.pattern in patterns
         node = value.producer()
         if node is None or value not in self.facts.inside or node.op_type not in _PASS_SHAPE:

@@ -15,7 +15,7 @@ from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
@@ -150,7 +150,7 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     if dim is None or first is None or size is None or first < 0 or step <= 0:
         return None
     last = (reads.bound - 1) * step + first + size
-    if not is_nonnegative(dim - last):
+    if not is_nonnegative(not_more(dim - last)):
         return None
     window = Window(tensor, axis.number, first, step, size, is_far=jump.number > 1)
     return _even(window, dim, reads) or window

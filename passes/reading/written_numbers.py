@@ -13,6 +13,7 @@ from passes.reading.integers import (
     Least,
     Length,
     Linear,
+    Quotient,
     Scalar,
     StateSymbol,
     Trip,
@@ -60,6 +61,9 @@ def _write_atom(builder: Builder, atom: Atom) -> ir.Value:
             op_type = "Min" if isinstance(atom, Least) else "Max"
             ordered = sorted(members, key=describe)
             return builder.op(op_type, [write_number(builder, m) for m in ordered])
+        case Quotient(number, step):
+            whole = write_number(builder, number + (step - 1))
+            return builder.op("Div", [whole, builder.ints(step)])
         case Trip() | StateSymbol():
             raise ValueError(f"{describe(atom)} differs from iteration to iteration")
 
@@ -78,5 +82,7 @@ def describe(item: Atom | Linear) -> str:
             return f"{vector.name}[{describe(position)}]"
         case Least(members) | Greatest(members):
             return f"{type(item).__name__} of {', '.join(sorted(map(describe, members)))}"
+        case Quotient(number, step):
+            return f"parts of {step} of {describe(number)}"
         case Trip():
             return "iteration"

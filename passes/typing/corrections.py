@@ -102,8 +102,9 @@ def axes_of_cut(node: ir.Node) -> np.ndarray | None:
     """
     if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 4:
         return None
-    starts, ends, axes = (constant_value(node.inputs[at]) for at in (1, 2, 3))
-    if axes is None or not axes.size or (starts is not None and ends is not None):
+    axes = _constant(node.inputs[3])
+    is_inferred = all(constant_value(node.inputs[at]) is not None for at in (1, 2, 3))
+    if axes is None or not axes.size or is_inferred:
         return None
     return axes.reshape(-1)
 

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(22)
+_PATTERNS = range(24)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -24,6 +24,7 @@ class _Loop:
             "ke = Gather <axis = 0> (k, i)",
             "pe = Gather <axis = 0> (p, i)",
             "we = Gather <axis = 0> (w, i)",
+            "fe = Greater (ke, c)",
         ]
         self.states: list[tuple[str, str]] = []
         self.collected: list[tuple[str, str]] = []
@@ -131,6 +132,16 @@ class _Loop:
                 one, other = (f"{rng.choice(kinds)} ({{s}}, {v})" for v in ("{row}", row))
                 form = self.in_branch(one, "float[4]", row)
                 self.carry("float[4]", "b", form.replace("Identity ({s})", other))
+
+            case 22:
+                join, row, new = rng.choice(["Add", "Sub", "Max", "Mul"]), self.row(), self.row()
+                total = self.add(f"{join} ({name}, {row})")
+                pair = rng.choice([f"{new}, {total}", f"{total}, {new}"])
+                self.carry("float[4]", "b", f"Where (pe, {pair})")
+            case 23:
+                kept = self.add(f"Where (fe, {rng.choice(['ke', 'c'])}, {name})")
+                added = self.add(f"Add ({kept}, {rng.choice(['ke', 'one'])})")
+                self.carry("int64[4]", "c", f"Where (pe, ke, {rng.choice([kept, added])})")
 
     def carry_weighed(self, flag: str, state: str, initial: str, value: str) -> None:
         """Add a value that is taken where a flag is set, by products with 0 and 1."""

@@ -33,6 +33,7 @@ WRONG_AT_FIRST = (
     (311434, "fuse"),
     (533009, "exact"),
     (901420, "promised"),
+    (835192, "promised"),  # a check of lengths that were known before what it reads
     *((seed, "exact") for seed in (313751, 402149, 505793, 514523, 515681, 531281)),
 )
 CHUNK = 8

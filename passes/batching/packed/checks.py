@@ -23,7 +23,7 @@ def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Bat
     if not others:
         return list(operands)
     flags = [ops.op("Not", [ops.op("Equal", [found[0].value, x.value])]) for x in others]
-    checked = found[0].checked(failing_where(ops, found[0].value, flags))
+    checked = found[0].checked(ops.builder, failing_where(ops, found[0].value, flags))
     return [
         x if x is None or x.lengths is None else dataclasses.replace(x, lengths=checked)
         for x in operands

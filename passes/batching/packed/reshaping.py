@@ -7,6 +7,7 @@ number that is the same for all samples.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.regridding import reshape_to_several
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import failing_where
 from passes.batching.packed.row_by_row import packed_data, same_rows
 from passes.decisions import Code, Decline
 
@@ -50,6 +52,10 @@ def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         dims = _resolved([int(n) for n in known], data, keeps_zero=keeps_zero)
     else:
         dims = _counted(ctx, node, data) or _named(ctx, ctx.type_of(node.outputs[0]).dims, data)
+        if dims is None:
+            made = _checked(ctx, node, data, target)
+            if made is not None:
+                return [made]
     if dims is not None and dims.count(_OPEN) == 1:
         with contextlib.suppress(Decline):
             return [_reshaped(ctx, data, dims)]
@@ -67,22 +73,27 @@ def flattened(ctx: Context, data: Batched) -> Output:
     return _reshaped(ctx, data, [_OPEN])
 
 
-def _reshaped(ctx: Context, data: Batched, dims: Sequence[int]) -> Output:
+def _reshaped(
+    ctx: Context, data: Batched, dims: Sequence[int], total: ir.Value | None = None
+) -> Output:
     """Return packed samples with other dimensions.
 
     Args:
         ctx: The context.
         data: The samples ``[*before, n, *rest]``.
         dims: Their new dimensions, one of them open.
+        total: The number of all rows, where that is checked; None if it is read off the data.
     """
     axis = dims.index(_OPEN)
-    if list(dims) == [_OPEN if i == data.axis else d for i, d in enumerate(data.dims)]:
+    if total is None and list(dims) == [
+        _OPEN if i == data.axis else d for i, d in enumerate(data.dims)
+    ]:
         return ctx.packed(data.value, _lengths(data), axis)
     before, rest = product(data.dims[: data.axis]), product(data.dims[data.axis + 1 :])
     other = math.prod(dims[axis + 1 :])
     if before is None or rest is None or math.prod(dims[:axis]) != before:
         raise Decline(Code.RAGGED, "nothing tells that it keeps the axis that differs in length")
-    lengths, size = _lengths(data), ctx.shape(data.value, data.axis, data.axis + 1)
+    lengths, size = _lengths(data), total or ctx.shape(data.value, data.axis, data.axis + 1)
     if rest != other:
         if other == 0 or rest % other:
             raise Decline(Code.RAGGED, "nothing tells that it fits the length of each sample")
@@ -159,6 +170,51 @@ def _counted(ctx: Context, node: ir.Node, data: Batched) -> list[int] | None:
         return [left if n == _OPEN and i not in apart else n for i, n in enumerate(dims)]
     fits = rest % most == 0 and size * (rest // most) == numbers[apart[0]]
     return dims if fits else None
+
+
+def _checked(ctx: Context, node: ir.Node, data: Batched, target: Batched) -> Output | None:
+    """Return samples of which one dimension is a number of the sample, behind a check.
+
+    A sample cut to ``n`` rows ``[l, 24]`` takes the shape ``[n, 3, 8]`` only if it has that many.
+    The rows are counted by lengths that are an error if one does not.
+    """
+    numbers = ctx.numbers.of(node.inputs[1]) or ()
+    apart = [i for i, n in enumerate(numbers) if n.number is None]
+    others = [n.number for n in numbers if n.number is not None]
+    rest = product([d for i, d in enumerate(data.dims) if i != data.axis])
+    keeps_zero = bool(ctx.attribute(node, "allowzero", 0))
+    if len(apart) != 1 or not (keeps_zero or apart[0] == data.axis):
+        return None
+    if rest is None or min(others, default=1) < 1 or rest % math.prod(others):
+        return None
+    times = rest // math.prod(others)
+    copies = times == 1 and not keeps_zero
+    lengths = _checked_lengths(ctx, _lengths(data), _entry(ctx, target, apart[0]), times, copies)
+    dims = [_OPEN if n.number is None else n.number for n in numbers]
+    with contextlib.suppress(Decline):
+        return _reshaped(ctx, dataclasses.replace(data, lengths=lengths), dims, lengths.total)
+    return None
+
+
+def _entry(ctx: Context, target: Batched, position: int) -> ir.Value:
+    """Return one dimension of a target, of each sample or of all."""
+    if target.is_stacked:
+        return ctx.op("Gather", [target.value, ctx.builder.scalar(position)], {"axis": 1})
+    return ctx.op("Gather", [target.value, ctx.ints(position)], {"axis": 0})
+
+
+def _checked_lengths(
+    ctx: Context, lengths: Lengths, given: ir.Value, times: int, copies: bool
+) -> Lengths:
+    """Return lengths that are an error if a given number is not so many times the length.
+
+    What is less than 0 stands for the number that fits, and 0 too if it copies the length.
+    """
+    needed = ctx.op("Mul", [lengths.value, ctx.builder.scalar(times)])
+    differs = ctx.op("Not", [ctx.op("Equal", [given, needed])])
+    counts = ctx.op("GreaterOrEqual", [given, ctx.builder.scalar(int(copies))])
+    flag = ctx.op("And", [differs, counts])
+    return lengths.checked(ctx.builder, failing_where(ctx, lengths.value, [flag]))
 
 
 def product(dims: Sequence[int | str | None]) -> int | None:

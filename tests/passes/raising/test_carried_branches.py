@@ -72,6 +72,9 @@ CASES |= {
         "p = ReduceSum <keepdims = 0> (e) "
         + either("v = Add (s, p)", "h = Mul (p, z) w = Sub (s, h)", "float"),
     ),
+    "sum_or_anew": loop(
+        "float", "Identity (z)", either("v = Add (s, z)", "w = Identity (z)", "float")
+    ),
     "mean_or_two": loop(
         "float[4]",
         "Identity (first)",
@@ -95,7 +98,6 @@ CASES |= {
 }
 STAY = {
     "sum_or_product": either("v = Add (s, z)", "w = Mul (s, z)", "float"),
-    "sum_or_anew": either("v = Add (s, z)", "w = Identity (z)", "float"),
     "from_the_other_side": either("v = Add (s, z)", "w = Sub (z, s)", "float"),
     "by_the_state": "low = Less (s, z) a1 = Add (s, z) b1 = Sub (s, z) s2 = Where (low, a1, b1)",
 }

@@ -1,0 +1,94 @@
+"""What rows hold of all rows before them, in steps of twice as many rows each.
+
+In the step of one row each row is joined to the one before it, in the next to the one two before,
+and so on, until row ``i`` holds all rows from 0 to ``i``. A step of more rows than there are
+changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from passes.carried.pattern import Joined
+from passes.decisions import Code
+from passes.graph.builder import Builder
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+
+__all__ = ["check_steps", "doubled"]
+
+_MOST_STEPS = 12
+"""The steps of a known number of iterations; each reads and writes all rows."""
+
+_STAGES = (0, 3, 6, 10, 14, 40)
+"""Of an unknown number: the steps of up to 8 rows, those of up to 64, and so on to as many as no
+memory holds. Each stage runs where the ones before it do not reach."""
+
+Step = Callable[[Builder, Sequence[ir.Value], ir.Value, int], list[ir.Value]]
+
+
+def check_steps(joined: Joined, carried: Carried) -> None:
+    """Check that there are not too many steps.
+
+    Raises:
+        NotAMapError: The number of iterations is known, and too large.
+    """
+    count = joined.trips.exact
+    if count is not None and count.bit_length() > _MOST_STEPS:
+        detail = f"'{carried.inner.name}' needs running totals of more than 4,095 iterations"
+        raise NotAMapError(Code.RECURRENCE, detail, carried.next.producer())
+
+
+def doubled(joined: Joined, values: Sequence[ir.Value], step: Step) -> list[ir.Value]:
+    """Record all steps.
+
+    Args:
+        joined: Writes the graph.
+        values: Tensors of as many rows each, one more than there are iterations.
+        step: Records one step: given such tensors, the numbers of their rows, and how many rows
+            before each the one stands that it is joined to.
+    """
+    builder, count = joined.builder, joined.trips.exact
+    if count is not None:
+        return _steps(builder, values, step, 0, count.bit_length())
+    if not joined.branches:
+        return _steps(builder, values, step, _STAGES[0], _STAGES[-1])
+    return _staged(builder, values, step, _STAGES)
+
+
+def _steps(
+    builder: Builder, values: Sequence[ir.Value], step: Step, first: int, last: int
+) -> list[ir.Value]:
+    """Record the steps of ``2 ** first`` rows to half of ``2 ** last``."""
+    count = builder.op("Squeeze", [_number(builder, values[0]), builder.ints(0)])
+    places = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+    found = list(values)
+    for exponent in range(first, last):
+        found = step(builder, found, places, 1 << exponent)
+    return found
+
+
+def _staged(
+    builder: Builder, values: Sequence[ir.Value], step: Step, stages: Sequence[int]
+) -> list[ir.Value]:
+    """Record the steps of a stage, and those of the others in a branch."""
+    first, last, *rest = stages
+    found = _steps(builder, values, step, first, last)
+    if not rest:
+        return found
+    number = _number(builder, values[0])
+    is_longer = builder.op("Greater", [number, builder.ints(1 << last)])
+    condition = builder.op("Squeeze", [is_longer, builder.ints(0)])
+    graphs = {
+        "then_branch": builder.subgraph("then", [], lambda b: _staged(b, found, step, stages[1:])),
+        "else_branch": builder.subgraph(
+            "else", [], lambda b: [b.op("Identity", [value]) for value in found]
+        ),
+    }
+    return list(builder.node("If", [condition], graphs, outputs=len(found)).outputs)
+
+
+def _number(builder: Builder, rows: ir.Value) -> ir.Value:
+    return builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])

@@ -1,0 +1,158 @@
+"""Rows that go on until a flag begins anew: the last value, or the total since then.
+
+For the flags ``[1, 0, 1, 0]`` the rows ``[5, 6, 7, 8]`` become ``[5, 5, 7, 7]``, and as totals
+``[5, 11, 7, 15]``. No row behind a flag depends on one before it, whatever that holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.doubling import check_steps, doubled
+from passes.carried.pattern import Joined
+from passes.graph.builder import Builder
+from passes.reading.iterations import Carried
+
+__all__ = ["Begun", "begun", "filled", "rows_of", "totals"]
+
+_NUMBERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
+
+
+class Begun:
+    """The rows and flags of all iterations behind the initial value, the flag of which is true.
+
+    Attributes:
+        rows: ``[1 + n, *s]``.
+        flags: ``[1 + n]``, or as the rows where each element has a flag of its own.
+        rank: The number of axes of one row.
+        is_whole: Whether there is one flag for each row.
+    """
+
+    def __init__(self, rows: ir.Value, flags: ir.Value, rank: int, *, is_whole: bool) -> None:
+        self.rows = rows
+        self.flags = flags
+        self.rank = rank
+        self.is_whole = is_whole
+
+
+def begun(
+    joined: Joined, carried: Carried, flags: int, rows: int, *, is_whole: bool = False
+) -> Begun:
+    """Record rows and flags behind the initial value.
+
+    Args:
+        joined: Writes the graph.
+        carried: The carried value.
+        flags: Which term holds the flags.
+        rows: Which term holds the rows.
+        is_whole: Whether a flag has one element, of any rank.
+
+    Raises:
+        NotAMapError: The shape of the carried value is not proven to stay as it is.
+    """
+    builder, initial = joined.builder, carried.initial
+    is_whole = is_whole or joined.types[flags].dims == ()
+    if not is_whole:
+        joined.needs_shape(flags, carried, always=True)
+    joined.needs_shape(rows, carried, always=True)
+    rank = joined.typing.rank(initial)
+    assert rank is not None
+    first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+    whole = builder.op("Concat", [first, _expanded(joined, carried, rows, rank)], {"axis": 0})
+    yes = builder.constant(np.array([True]))
+    if is_whole:
+        marks = builder.op("Reshape", [joined.values[flags], builder.ints(-1)])
+        marks = builder.op("Concat", [yes, marks], {"axis": 0})
+    else:
+        given = builder.op("Expand", [yes, builder.op("Shape", [first])])
+        marks = builder.op("Concat", [given, _expanded(joined, carried, flags, rank)], {"axis": 0})
+    return Begun(whole, marks, rank, is_whole=is_whole)
+
+
+def _expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
+    """Record a term of all iterations in the shape of the carried value."""
+    builder, rows, dims = joined.builder, joined.values[at], joined.types[at].dims
+    assert dims is not None
+    if len(dims) < rank:
+        rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + rank - len(dims)))])
+    number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
+    return builder.op("Expand", [rows, shape])
+
+
+def rows_of(builder: Builder, whole: ir.Value, *, is_after: bool) -> ir.Value:
+    """Record what holds at the end of each iteration, or at its start."""
+    ends = (1, int(np.iinfo(np.int64).max)) if is_after else (0, -1)
+    return builder.op("Slice", [whole, *(builder.ints(n) for n in ends), builder.ints(0)])
+
+
+def filled(builder: Builder, given: Begun) -> ir.Value:
+    """Record for each row the last one up to it of which the flag is true.
+
+    The rows that count are taken out; how many flags there were so far is the place among them.
+    Elements with flags of their own are laid out one behind the other, the iterations of the
+    first element, then those of the second: all begin with a flag that is true.
+    """
+    rows, flags = given.rows, given.flags
+    if given.is_whole or given.rank == 0:
+        return _taken(builder, rows, flags)
+    last = [*range(1, given.rank + 1), 0]
+    turned = builder.op("Transpose", [rows], {"perm": last})
+    marks = builder.op("Transpose", [flags], {"perm": last})
+    flat = [builder.op("Reshape", [value, builder.ints(-1)]) for value in (turned, marks)]
+    found = builder.op("Reshape", [_taken(builder, *flat), builder.op("Shape", [turned])])
+    return builder.op("Transpose", [found], {"perm": [given.rank, *range(given.rank)]})
+
+
+def _taken(builder: Builder, rows: ir.Value, flags: ir.Value) -> ir.Value:
+    kept = builder.op("Compress", [rows, flags], {"axis": 0})
+    numbers = builder.op("Cast", [flags], {"to": int(ir.DataType.INT64)})
+    count = builder.op("CumSum", [numbers, builder.scalar(0)])
+    return builder.op("Gather", [kept, builder.op("Sub", [count, builder.scalar(1)])], {"axis": 0})
+
+
+def totals(
+    joined: Joined, carried: Carried, given: Begun, family: str, dtype: ir.DataType
+) -> ir.Value:
+    """Record for each row the total of all since the last one of which the flag is true.
+
+    Integers are summed at once, and what was summed up to the flag is taken off, which is exact
+    even where sums overflow. What else is joined in steps of twice as many rows each.
+
+    Args:
+        joined: Writes the graph.
+        carried: The carried value.
+        given: The rows and flags.
+        family: The operator that joins two rows.
+        dtype: Its element type.
+
+    Raises:
+        NotAMapError: The number of iterations is known, and too large.
+    """
+    builder = joined.builder
+    if family == "Add" and dtype in _NUMBERS:
+        sums = builder.op("CumSum", [given.rows, builder.scalar(0)])
+        ahead = builder.op("Sub", [given.rows, sums])
+        own = Begun(ahead, given.flags, given.rank, is_whole=given.is_whole)
+        return builder.op("Add", [filled(builder, own), sums])
+    check_steps(joined, carried)
+    flags = given.flags
+    if given.is_whole and given.rank:
+        flags = builder.op("Unsqueeze", [flags, builder.ints(*range(1, given.rank + 1))])
+
+    def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
+        read = b.op("Max", [b.op("Sub", [places, b.scalar(by)]), b.scalar(0)])
+        before, since = (b.op("Gather", [value, read], {"axis": 0}) for value in values)
+        rows, marks = values
+        total = b.op(family, [before, rows])
+        if dtype == ir.DataType.BOOL:  # of which onnxruntime has no Where
+            left = b.op("And", [b.op("Not", [marks]), total])
+            total = b.op("Or", [b.op("And", [marks, rows]), left])
+        else:
+            total = b.op("Where", [marks, rows, total])
+        return [total, b.op("Or", [marks, since])]
+
+    return doubled(joined, [given.rows, flags], step)[0]

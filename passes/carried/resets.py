@@ -1,0 +1,215 @@
+"""Carried values that begin anew where a condition holds: ``s = a_i if c_i else s + b_i``.
+
+Between two such places they keep what they have, or are a running total. The conditions and the
+values that they take do not depend on them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.carried.filled import begun, filled, rows_of, totals
+from passes.carried.masks import flag_of
+from passes.carried.pattern import (
+    Joined,
+    Pattern,
+    Term,
+    added,
+    dependent_values,
+    operator,
+    path_through,
+)
+from passes.carried.reductions import FAMILIES, TYPES
+from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.totals import rounds_in_order
+from passes.reading.facts import skip_identities
+from passes.reading.iterations import Carried, Iteration
+from passes.typing.value_types import Typing
+
+__all__ = ["Resets", "find_resets"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Resets(Pattern):
+    """A carried value that begins anew where a condition holds.
+
+    Attributes:
+        carried: Where it stands.
+        terms: The condition; what the value is where it holds, or what is joined where it does
+            not.
+        family: The operator that joins two totals; empty where the value stays as it is.
+        name: What the report calls it.
+        dtype: Its element type.
+        nodes: What computes the terms beside the body.
+        speculated: The nodes of branches that the map runs in all iterations.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    family: str
+    name: str
+    dtype: ir.DataType
+    nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+
+    @property
+    def rounds(self) -> bool:  # type: ignore[override]
+        """Whether the order of the operations changes the result."""
+        return rounds_in_order(self.family, self.dtype)
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the value behind the last iteration."""
+        builder = joined.builder
+        return builder.op("Gather", [self._whole(joined), builder.scalar(-1)], {"axis": 0})
+
+    def check_shape(self, joined: Joined) -> None:
+        """Check that no term is larger than the carried value."""
+        for at in range(len(self.terms)):
+            joined.needs_shape(at, self.carried, always=True)
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """The values of all iterations are computed at once."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values of all iterations."""
+        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
+
+    def _whole(self, joined: Joined) -> ir.Value:
+        given = begun(joined, self.carried, 0, 1)
+        if not self.family:
+            return filled(joined.builder, given)
+        return totals(joined, self.carried, given, self.family, self.dtype)
+
+
+def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Resets | None:
+    """Return where a carried value begins anew, None if it does not, or is more than that."""
+    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    if dtype is None:
+        return None
+    reader = _Reader(carried.inner, iteration.body, dtype)
+    part = reader.read(carried.next)
+    if part is None or part.flag is None or part.fixed is None:
+        return None
+    family = reader.family or ""
+    if family and (part.term is None or dtype not in TYPES[family]):
+        return None
+    row = part.fixed
+    if part.term is not None:
+        row = reader.chosen(part.flag, part.fixed, part.term)
+    name = "last value where a condition holds"
+    if family:
+        name = f"carried {reader.name} that begins anew"
+    terms, nodes = (Term(part.flag), Term(row)), tuple(reader.nodes)
+    return Resets(carried, terms, family, name, dtype, nodes, tuple(reader.speculated))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """What a value of the body is: ``fixed`` where the flag holds, else the old one and a term."""
+
+    flag: ir.Value | None = None
+    fixed: ir.Value | None = None
+    term: ir.Value | None = None
+
+
+class _Reader:
+    """Reads what a value of the body is of a carried one, and makes the nodes that say it."""
+
+    def __init__(self, inner: ir.Value, body: ir.Graph, dtype: ir.DataType) -> None:
+        self.family: str | None = None
+        self.name = ""
+        self.nodes: list[ir.Node] = []
+        self.speculated: list[tuple[ir.Node, ir.Node]] = []
+        self._dtype = dtype
+        self._inner = inner
+        self._graphs = [body]
+        self._dependent = dependent_values(body, inner)
+
+    def read(self, value: ir.Value) -> _Part | None:
+        """Return what a value is, None if it is anything else."""
+        value = skip_identities(value)
+        if value is self._inner:
+            return _Part()
+        if value not in self._dependent:
+            return None
+        graph = next((g for g in self._graphs if operator(value, g) is not None), None)
+        if graph is None:
+            return None
+        selection = find_selection(value, graph)
+        return self._joined(value, graph) if selection is None else self._chosen(selection)
+
+    def made(self, op_type: str, inputs: Sequence[ir.Value]) -> ir.Value:
+        """Make a node and return its output."""
+        self.nodes.append(added(op_type, inputs))
+        return self.nodes[-1].outputs[0]
+
+    def chosen(self, flag: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
+        """Make a choice; onnxruntime has no Where of booleans."""
+        if self._dtype != ir.DataType.BOOL:
+            return self.made("Where", [flag, one, other])
+        left = self.made("And", [self.made("Not", [flag]), other])
+        return self.made("Or", [self.made("And", [flag, one]), left])
+
+    def _chosen(self, selection: Selection) -> _Part | None:
+        """Return what a choice is of which one side does not depend on the carried value."""
+        if selection.condition in self._dependent:
+            return None
+        for graph in selection.branches:
+            self._graphs.append(graph)
+            self._dependent |= dependent_values(graph, *self._dependent)
+        sides = [selection.chosen, selection.other]
+        on_path = [side in self._dependent for side in sides]
+        if on_path.count(True) != 1:
+            return None
+        own, (new,) = sides[on_path.index(True)], self._outside([sides[on_path.index(False)]])
+        part = self.read(own)
+        if part is None:
+            return None
+        condition = selection.condition
+        if selection.is_whole:
+            condition, beside = flag_of(condition)
+            self.nodes += beside
+        flag = condition if on_path[1] else self.made("Not", [condition])
+        if part.flag is None or part.fixed is None:
+            return _Part(flag, new, part.term)
+        fixed = self.chosen(flag, new, part.fixed)
+        return _Part(self.made("Or", [flag, part.flag]), fixed, part.term)
+
+    def _joined(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
+        """Return what a value is that is joined to others."""
+        node = operator(value, graph)
+        family, name = FAMILIES.get("" if node is None else node.op_type, ("", ""))
+        path = None if node is None or not family else path_through(node, self._dependent)
+        if node is None or path is None or self.family not in (None, family):
+            return None
+        self.family, self.name = family, name
+        at, others = path
+        operand = node.inputs[at]
+        if operand is None or not others or (node.op_type == "Sub" and at != 0):
+            return None
+        part = self.read(operand)
+        if part is None:
+            return None
+        for term in self._outside(others):
+            part = self._with(part, node.op_type, term)
+        return part
+
+    def _with(self, part: _Part, op_type: str, term: ir.Value) -> _Part:
+        assert self.family is not None
+        join = op_type if op_type == "Sub" else self.family
+        fixed = None if part.fixed is None else self.made(join, [part.fixed, term])
+        if part.term is not None:
+            return _Part(part.flag, fixed, self.made(join, [part.term, term]))
+        own = self.made("Neg", [term]) if op_type == "Sub" else term
+        return _Part(part.flag, fixed, own)
+
+    def _outside(self, values: Sequence[ir.Value]) -> list[ir.Value]:
+        """Return values of branches as they are known outside of them."""
+        found, nodes, pairs = hoist(values, self._graphs[1:])
+        self.nodes += nodes
+        self.speculated += pairs
+        return found

@@ -1,0 +1,180 @@
+"""Carried values that begin anew where a condition holds: last values and totals since then."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from passes.decisions import Verdict
+from tests.passes.loops import model, prove, read, same
+from tests.passes.raising.carried import DIALECTS, LENGTHS, feeds, nested, nested_feeds
+from tests.passes.raising.test_carried import FLAGS, INTS, ROW, Case
+
+LAST = "last value where a condition holds"
+ANY = "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)"
+NEGATIVE = "h2 = ReduceMin <axes = [0], keepdims = 0> (e)  l2 = Less (h2, z)"
+
+
+def _totals(op_type: str, state: str, row: str, begin: str, name: str, opset: int = 17) -> Case:
+    body = f"u = {op_type} (s, {row})  s2 = Where (pe, {row}, u)  y = Identity (s2)"
+    return Case(state, body, begin, f"carried {name} that begins anew", state, opset=opset)
+
+
+CASES = {
+    "forward_fill": Case(ROW, "s2 = Where (pe, e, s)  y = Identity (s2)", "b", LAST, ROW),
+    "forward_fill_before": Case(ROW, "s2 = Where (pe, e, s)  y = Identity (s)", "b", LAST, ROW),
+    "forward_fill_of_rows": Case(
+        ROW, f"{ANY}  s2 = Where (l, e, s)  y = Identity (s2)", "b", LAST, ROW
+    ),
+    "forward_fill_of_numbers": Case(
+        "int64",
+        f"{ANY}  s2 = Where (l, i, s)  y = Identity (s2)",
+        "Neg (one)",
+        LAST,
+        "int64",
+        scans=False,
+    ),
+    "forward_fill_of_flags": Case(
+        FLAGS,
+        f"{ANY}  s2 = If (l) <then_branch = yes () => (bool[4] v) {{ v = Not (pe) }},"
+        "else_branch = no () => (bool[4] v2) { v2 = Identity (s) }>  y = Identity (s2)",
+        "f",
+        LAST,
+        FLAGS,
+    ),
+    "two_thresholds": Case(
+        ROW,
+        f"{ANY}  {NEGATIVE}  u = Where (l2, b, s)  s2 = Where (l, e, u)  y = Tanh (s)",
+        "b",
+        LAST,
+        ROW,
+    ),
+    "two_thresholds_unread": Case(
+        INTS, f"{ANY}  u = Where (pe, s, c)  s2 = Where (l, ke, u)", "c", LAST
+    ),
+    "since_an_event": Case(
+        "int64",
+        f"{ANY}  m = Shape (s)  q = ConstantOfShape (m)  q7 = Cast <to = 7> (q)  u = Add (s, one)"
+        "  s2 = Where (l, q7, u)  y = Identity (s2)",
+        "one",
+        "carried sum that begins anew",
+        "int64",
+    ),
+    "sums": _totals("Add", ROW, "e", "b", "sum"),
+    "sums_of_integers": _totals("Add", INTS, "ke", "c", "sum"),
+    "sums_unread": Case(
+        INTS, "u = Add (s, ke)  s2 = Where (pe, c, u)", "c", "carried sum that begins anew"
+    ),
+    "differences": _totals("Sub", INTS, "ke", "c", "sum"),
+    "products": _totals("Mul", ROW, "e", "b", "product"),
+    "largest": _totals("Max", ROW, "e", "b", "maximum"),
+    "smallest": _totals("Min", INTS, "ke", "c", "minimum"),
+    "bits": _totals("BitwiseXor", INTS, "ke", "c", "bitwise xor", 18),
+    "reset_before_it_adds": Case(
+        ROW,
+        "d = Sub (z, z)  u = Where (pe, d, s)  s2 = Add (u, e)  y = Identity (s2)",
+        "b",
+        "carried sum that begins anew",
+        ROW,
+    ),
+    "reset_of_whole_rows": Case(
+        ROW,
+        f"{ANY}  u = Sub (s, e)  v = Add (h, u)  s2 = Where (l, e, v)  y = Identity (s)",
+        "b",
+        "carried sum that begins anew",
+        ROW,
+    ),
+    "reset_in_a_branch": Case(
+        ROW,
+        f"""{ANY}  s2 = If (l) <
+            then_branch = yes () => (float[4] v) {{ v = Mul (e, b) }},
+            else_branch = no () => (float[4] v2) {{ d = Tanh (e)  v2 = Add (s, d) }}>
+            y = Identity (s2)""",
+        "b",
+        "carried sum that begins anew",
+        ROW,
+    ),
+    "any_since": Case(
+        FLAGS,
+        f"""{ANY}  s2 = If (l) <
+            then_branch = yes () => (bool[4] v) {{ v = Identity (pe) }},
+            else_branch = no () => (bool[4] v2) {{ v2 = Or (s, pe) }}>  y = Identity (s2)""",
+        "f",
+        "carried disjunction that begins anew",
+        FLAGS,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [(n, d) for n, c in CASES.items() for d in DIALECTS if c.scans or d != "scan"],
+)
+def test_it_ends_without_a_loop(name: str, dialect: str) -> None:
+    case = CASES[name]
+    lengths = [n for n in LENGTHS if n or dialect != "scan"]
+    found = prove(case.text(dialect), *map(feeds, lengths), opset=case.opset)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FUSED
+    assert any(note.startswith(case.name) for note in decision.notes), decision.notes
+
+
+@pytest.mark.parametrize("name", ["forward_fill", "sums", "largest", "reset_before_it_adds"])
+def test_a_nan_or_an_infinity_ends_where_it_begins_anew(name: str) -> None:
+    rng = np.random.default_rng(3)
+    many = []
+    for length in (1, 2, 7, 40) * 4:
+        one = dict(feeds(length, len(many)))
+        for key in ("x", "b"):
+            spoilt = rng.choice([np.nan, np.inf, -np.inf], one[key].shape)
+            is_spoilt = rng.random(one[key].shape) < 0.2
+            one[key] = np.where(is_spoilt, spoilt, one[key]).astype(np.float32)
+        many.append(one)
+    prove(CASES[name].text("counted"), *many)
+
+
+def test_sums_of_integers_that_overflow_are_those_of_the_loop() -> None:
+    rng, many = np.random.default_rng(4), []
+    for length in (1, 7, 64):
+        one = dict(feeds(length))
+        one["k"] = rng.integers(-(1 << 62), 1 << 62, (length, 4))
+        many.append(one)
+    prove(CASES["sums_of_integers"].text("counted"), *many)
+
+
+@pytest.mark.parametrize("name", ["since_an_event", "sums_unread", "two_thresholds_unread"])
+def test_it_ends_without_a_loop_inside_of_another(name: str) -> None:
+    case = CASES[name]
+    text = nested(Case(case.state, case.body.split("  y =")[0], case.begin, "").text("counted"))
+    pairs = [(0, 3), (2, 0), (3, 1), (2, 7)]
+    prove(text, *(nested_feeds(*pair) for pair in pairs))
+
+
+@pytest.mark.parametrize("name", ["sums", "products", "largest", "since_an_event", "forward_fill"])
+def test_exact_keeps_what_would_round_in_another_order(name: str) -> None:
+    found = read(model(CASES[name].text("counted")), exact=True)
+    assert bool(found.loops) == (name in ("sums", "products"))
+
+
+MISSES = {
+    "condition_that_reads_it": "l = Greater (s, e)  s2 = Where (l, b, s)  y = Identity (s2)",
+    "reset_to_what_it_was": "u = Neg (s)  d = Add (s, e)  s2 = Where (pe, u, d)",
+    "two_ways_to_go_on": "u = Add (s, e)  d = Mul (s, e)  s2 = Where (pe, u, d)",
+    "sum_and_product": "u = Add (s, e)  v = Mul (u, e)  s2 = Where (pe, e, v)",
+    "weighed_by_a_flag": "q = Cast <to = 1> (pe)  u = Mul (s, q)  s2 = Add (u, e)",
+    "what_it_was_in_a_branch": """d = Tanh (s)
+        h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)  s2 = If (l) <
+            then_branch = yes () => (float[4] v) { v = Mul (e, b) },
+            else_branch = no () => (float[4] v2) { d2 = Neg (d)  v2 = Add (s, d2) }>""",
+}
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_what_is_close_to_it_stays_a_loop(name: str) -> None:
+    body = MISSES[name]
+    case = Case(ROW, body, "b", "", collected=ROW if " y = " in body else "")
+    before = model(case.text("counted"))
+    found = read(before)
+    assert found.loops == 1
+    assert set(found.codes) == {"recurrence"}, found.details
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)

@@ -153,8 +153,8 @@ def _sizes(site: MapSite, walk: Walk) -> str:
     """Return the height and width that are known, or else supposed, of the largest sample."""
     types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
     supposed = max((_supposed(type_) for type_ in types), key=math.prod, default=SIZES)
-    first, second = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
-    return f"{supposed[first]} x {supposed[second]}"
+    largest = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
+    return " x ".join(str(supposed[axis]) for axis in largest)
 
 
 def _rate(node: ir.Node) -> _Rate:
@@ -183,7 +183,7 @@ def _count(type_: ValueType) -> int:
 
 def _supposed(type_: ValueType) -> tuple[int, ...]:
     """Return the dimensions of a sample, supposed ones where they are not known."""
-    dims = type_.dims or ()
+    dims = (None,) * (len(SIZES) + 1) if type_.dims is None else type_.dims
     known = [d for d in dims if isinstance(d, int) and d > REST]
     sizes = [*SIZES[len(known) :], *[REST] * len(dims)] if len(known) < len(SIZES) else []
     sizes += [REST] * len(dims)

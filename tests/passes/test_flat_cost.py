@@ -67,3 +67,20 @@ def test_a_number_of_samples_that_is_known_is_not_supposed() -> None:
     report = rewriter.explain(onnx.parser.parse_model(BOXES), target="portable")
     (note,) = (n for d in report.decisions for n in d.notes if n.startswith("flat: about"))
     assert "at 16 images of 400 x 500" in note
+
+
+OLD = """<ir_version: 8, opset_import: ["" : 16]>
+g (seq(float[3,H,W]) xs) => (seq(float[3,h,w]) ys) {
+  n = SequenceLength (xs) on = Constant <value = bool {1}> () none = SequenceEmpty ()
+  ys = Loop (n, on, none) <body = one (int64 i, bool go, seq(float[3,h,w]) acc)
+      => (bool still, seq(float[3,h,w]) more) {
+    still = Identity (go) x = SequenceAt (xs, i)
+    s = Constant <value_floats = [1.0, 2.0, 2.0]> () y = Resize <mode = "linear"> (x,,s)
+    more = SequenceInsert (acc, y) }> }"""
+
+
+def test_images_whose_rank_no_operator_tells_are_supposed() -> None:
+    """An opset without SequenceMap does not type what stands for a list of images."""
+    report = rewriter.explain(onnx.parser.parse_model(OLD), target="portable", tensor_io=True)
+    assert not report.warnings
+    assert not any(d.code == "repaired" for one in report.decisions for d in one.reasons)

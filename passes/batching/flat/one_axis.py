@@ -15,8 +15,17 @@ from passes.decisions import Code, Decline
 __all__ = ["with_axis_beside"]
 
 _REGION = "tf_crop_and_resize"
-_PARTNERS = {2: {0: (1,), 1: (0,)}, 3: {0: (1, 2), 1: (0, 2), 2: (1, 0)}}
-_OF_FOUR = {1: (2,), 2: (3,), 3: (2,)}
+_BESIDE = {
+    (2, 0): (1,),
+    (2, 1): (0,),
+    (3, 0): (1, 2),
+    (3, 1): (0, 2),
+    (3, 2): (1, 0),
+    (4, 1): (2,),
+    (4, 2): (3,),
+    (4, 3): (2,),
+}
+"""By rank and axis: which axes are summed, too; of several any will do."""
 
 
 def with_axis_beside(
@@ -43,8 +52,7 @@ def with_axis_beside(
         raise Decline(Code.NO_RULE, "it keeps the aspect of one axis")
     if ctx.attribute(node, "coordinate_transformation_mode", "half_pixel") == _REGION:
         raise Decline(Code.NO_RULE, "it resizes a region along one axis")
-    partners = _OF_FOUR if rank == 4 else _PARTNERS.get(rank, {})
-    beside = [flat.order[a] for a in partners.get(axis, ())]
+    beside = [flat.order[a] for a in _BESIDE.get((rank, axis), ())]
     # Antialiased, each axis is summed alone: any other that stays will do.
     if mode == "antialias" and rank == 4 and beside and beside[0] >= flat.grid.rank:
         beside = [flat.order[1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -66,6 +67,8 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     tables, axes = list(x.flat.tables), _axes(ctx, node, x.flat, changes)
     if sampler is not None and sampler.mode == "whole":
         sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
+    if sampler is not None and sampler.halves is not None:
+        sampler = dataclasses.replace(sampler, copied=_keep_sizes(axes))
     for change, axis in zip(changes, axes, strict=True):
         if region is not None:
             axis = dataclasses.replace(axis, region=_ends(ctx, node, region, change))
@@ -226,6 +229,12 @@ def _keeps_rows(axes: Sequence[ResizedAxis], sampler: Sampler) -> ir.Value:
     """Return which samples keep their rows, ``[B, 1]``."""
     (rows,) = (axis for axis in axes if axis.at == sampler.axes[0])
     return rows.scale.compare("Equal", 1.0).value
+
+
+def _keep_sizes(axes: Sequence[ResizedAxis]) -> ir.Value:
+    """Return which samples keep their size, ``[B, 1]`` or ``[1, 1]``."""
+    kept = [axis.before.compare("Equal", axis.after) for axis in axes]
+    return functools.reduce(Formula.both, kept).value
 
 
 def _sampler(

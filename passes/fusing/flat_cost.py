@@ -126,7 +126,10 @@ def flat_estimates(
     time, alone, most = 0.0, STEP, 0.0
     nodes = _flat_nodes(site, walk)
     for node, value in nodes:
-        rate, work = _rate(node), _work(walk.type_of(value), walk.type_of(node.outputs[0]))
+        before, after = walk.type_of(value), walk.type_of(node.outputs[0])
+        if node.op_type in _MOVES:
+            after = _filled(after, before)
+        rate, work = _rate(node), _work(before, after)
         time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
     if not nodes:
@@ -174,6 +177,14 @@ def _work(before: ValueType, after: ValueType) -> _Work:
     rest = min((d for d in after.dims or () if isinstance(d, int) and d), default=1)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
     return _Work(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
+
+
+def _filled(type_: ValueType, other: ValueType) -> ValueType:
+    """Return a type whose unknown dimensions are those of another of the same rank."""
+    if type_.dims is None or other.dims is None or len(type_.dims) != len(other.dims):
+        return type_
+    pairs = zip(type_.dims, other.dims, strict=True)
+    return ValueType(type_.type, tuple(b if d is None else d for d, b in pairs))
 
 
 def _count(type_: ValueType) -> int:

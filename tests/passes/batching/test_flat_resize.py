@@ -87,6 +87,10 @@ CASES = [
         resized(f'{CUBIC}, coordinate_transformation_mode = "{one}"', "float[1,3,H,W]")
         for one in ("half_pixel", "align_corners", "asymmetric")
     ),
+    resized(
+        f'{NEAREST}, nearest_mode = "floor", '
+        'coordinate_transformation_mode = "tf_half_pixel_for_nn"'
+    ),
     resized(f"{CUBIC}, exclude_outside = 1, cubic_coeff_a = -0.5", "float[H,W]"),
     *(
         resized(

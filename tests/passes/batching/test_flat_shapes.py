@@ -207,6 +207,39 @@ def test_an_image_of_which_nothing_is_left() -> None:
 
 
 TO = numbers("t", 9, 11)
+MISSING = (
+    numbers("t", 26)
+    + SIZES
+    + ("zero = Constant <value_ints = [0]> () down = Sub (t, h) right = Sub (t, w) ")
+)
+"""What is missing to 26 rows and columns of images ``[3, h, w]``."""
+PADDED = [
+    FlatCase(
+        "pads that are zero by sum",
+        MISSING + "p = Concat <axis = 0> (zero, zero, zero, zero, down, right) "
+        "q = Pad (x, p) y = Squeeze (q, zero)",
+        "float[1,H,W]",
+        "float[26,26]",
+        stacked=True,
+    ),
+    FlatCase(
+        "pads that were taken apart",
+        MISSING + "u = Constant <value_int = 0> () p = Concat <axis = 0> "
+        "(zero, down, right, zero, zero, zero) a, b, c, d, e, f = Split <num_outputs = 6> (p) "
+        "r = Concat <axis = 0> (d, e, f, a, b, c) q = Pad (x, r) "
+        "y = Gather <axis = 0> (q, u)",
+        "float[3,H,W]",
+        "float[26,26]",
+        stacked=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", PADDED, ids=str)
+def test_pads_of_each_image(case: FlatCase) -> None:
+    prove_flat(case)
+
+
 PROMISED = {
     "nearest": TO + "y = Resize <axes = [0, 1]> (x,,,t)",
     "linear": TO + 'y = Resize <axes = [0, 1], mode = "linear"> (x,,,t)',

@@ -240,6 +240,27 @@ def test_pads_of_each_image(case: FlatCase) -> None:
     prove_flat(case)
 
 
+BOUNDS = "a = ReduceMin <keepdims = 0> (x) m = ReduceMax <keepdims = 0> (x) " + (
+    "f = Constant <value_float = 0.5> () b = Mul (m, f) "
+)
+CLIPPED = {
+    "both bounds": "y = Clip (x, a, b)",
+    "the lower one": "y = Clip (x, b)",
+    "the upper one": "y = Clip (x, , b)",
+    "what is read anew": numbers("t", 9, 11)
+    + "c = CenterCropPad <axes = [0, 1]> (x, t) y = Clip (c, b, m)",
+    "what is summed": numbers("t", 9, 11)
+    + 'c = Resize <axes = [0, 1], mode = "linear"> (x,,,t) y = Clip (c, a, b)',
+}
+
+
+@pytest.mark.parametrize("name", CLIPPED)
+def test_bounds_of_each_image(name: str) -> None:
+    case = FlatCase(name, BOUNDS + CLIPPED[name], result="float[h,w,3]")
+    prove_flat(case)
+    prove_nothing(case)
+
+
 PROMISED = {
     "nearest": TO + "y = Resize <axes = [0, 1]> (x,,,t)",
     "linear": TO + 'y = Resize <axes = [0, 1], mode = "linear"> (x,,,t)',

@@ -10,6 +10,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.decisions import Code, Decline
 
 __all__ = [
+    "WITHOUT_MAX",
     "broadcasting",
     "cast_like",
     "clip",
@@ -19,7 +20,7 @@ __all__ = [
     "same_shape",
 ]
 
-_WITHOUT_MAX = frozenset(
+WITHOUT_MAX = frozenset(
     {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.UINT8, ir.DataType.UINT16}
 )
 """Element types that onnxruntime's Clip has and its Max and Min have not."""
@@ -82,7 +83,7 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     data, bounds = ctx.operand(operands, 0, "input"), operands[1:3]
     if all(x is None or x.is_shared for x in bounds):
         return ctx.same(node, [data.value, *(None if x is None else x.value for x in bounds)])
-    widens = data.dtype in _WITHOUT_MAX
+    widens = data.dtype in WITHOUT_MAX
     y = data.value
     for op_type, x in zip(("Max", "Min"), bounds, strict=False):
         if x is None:

@@ -126,7 +126,10 @@ def flat_estimates(
     time, alone, most = 0.0, STEP, 0.0
     nodes = _flat_nodes(site, walk)
     for node, value in nodes:
-        rate, work = _rate(node), _work(walk.type_of(value), walk.type_of(node.outputs[0]))
+        before, after = walk.type_of(value), walk.type_of(node.outputs[0])
+        if node.op_type in _MOVES:
+            after = _filled(after, before)
+        rate, work = _rate(node), _work(before, after)
         time, alone = time + rate.time(work), alone + rate.alone(work)
         most = max(most, rate.bytes(work))
     if not nodes:
@@ -177,6 +180,14 @@ def _work(before: ValueType, after: ValueType) -> _Work:
     return _Work(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
 
 
+def _filled(type_: ValueType, other: ValueType) -> ValueType:
+    """Return a type whose unknown dimensions are those of another of the same rank."""
+    if type_.dims is None or other.dims is None or len(type_.dims) != len(other.dims):
+        return type_
+    pairs = zip(type_.dims, other.dims, strict=True)
+    return ValueType(type_.type, tuple(b if d is None else d for d, b in pairs))
+
+
 def _count(type_: ValueType) -> int:
     """Return how many numbers a sample has, of the supposed size where it is not known."""
     return math.prod(_supposed(type_))
@@ -184,7 +195,7 @@ def _count(type_: ValueType) -> int:
 
 def _supposed(type_: ValueType) -> tuple[int, ...]:
     """Return the dimensions of a sample, supposed ones where they are not known."""
-    dims = type_.dims or ()
+    dims = (None,) * (len(SIZES) + 1) if type_.dims is None else type_.dims
     known = [d for d in dims if isinstance(d, int) and d > REST]
     sizes = [*SIZES[len(known) :], *[REST] * len(dims)] if len(known) < len(SIZES) else []
     sizes += [REST] * len(dims)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping
 
@@ -68,6 +69,8 @@ class Evaluator:
                     self.known[output] = None
             if len(node.outputs) == 1:
                 self.known[node.outputs[0]] = self._compute(node)
+            elif node.op_type == "Split" and is_default_domain(node):
+                self.known |= self._parts(node)
         if value not in self.known:
             self.known[value] = self._leaf(value)
         return self.known[value]
@@ -104,12 +107,23 @@ class Evaluator:
 
     def _compute(self, node: ir.Node) -> Numbers | None:
         result = None
-        if _is_followed(node):
+        if is_default_domain(node) and node.op_type in RULES:
             result = RULES[node.op_type](self, node)
         output = node.outputs[0]
         if result is not None and self._fits(result, output):
             return result
         return self._leaf(output)
+
+    def _parts(self, node: ir.Node) -> dict[ir.Value, Numbers]:
+        """Return the numbers of the parts that a vector of known numbers is split into."""
+        numbers = self.of(node.inputs[0])
+        sizes = [self._typing.dims(part) for part in node.outputs]
+        counts = [d[0] for d in sizes if d is not None and len(d) == 1 and isinstance(d[0], int)]
+        if numbers is None or len(counts) < len(sizes) or sum(counts) != len(numbers):
+            return {}
+        ends = itertools.accumulate(counts)
+        found = zip(node.outputs, counts, ends, strict=True)
+        return {part: numbers[end - count : end] for part, count, end in found}
 
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
         """Whether so many numbers are all that a value of rank 0, 1 or 2 holds."""
@@ -214,4 +228,4 @@ def _sides(dims: tuple[int | str | None, ...] | None, count: int) -> tuple[int, 
 
 
 def _is_followed(node: ir.Node) -> bool:
-    return is_default_domain(node) and node.op_type in RULES
+    return is_default_domain(node) and (node.op_type in RULES or node.op_type == "Split")

@@ -62,6 +62,8 @@ def _transformed(axis: ResizedAxis, mode: str) -> Formula:
         case "pytorch_half_pixel":
             many = after.compare("Greater", 1.0)
             return many.where((places + 0.5) / scale - 0.5, 0.0)
+        case "tf_half_pixel_for_nn":
+            return (places + 0.5) / scale
         case "asymmetric":
             return places / scale
         case "align_corners":

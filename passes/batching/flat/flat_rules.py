@@ -25,7 +25,7 @@ from passes.batching.table import register_flat
 
 register_flat(UNARY, row_by_row.rows)
 register_flat(BROADCASTING, row_by_row.broadcasting)
-register_flat("Clip", row_by_row.broadcasting, since=11)
+register_flat("Clip", row_by_row.clip, since=11)
 register_flat("MatMul", products.product)
 register_flat("Einsum", products.einsum)
 register_flat("PRelu", row_by_row.broadcasting)

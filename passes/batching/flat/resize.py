@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_p
 from passes.batching.flat.formula import Formula, integers, reals
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
+from passes.batching.flat.one_axis import with_axis_beside
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.flat.size_changes import (
     SizeChange,
@@ -58,11 +60,15 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if one_place_each(x.flat):
         x = with_changed_axes_in_grid(ctx, node, operands, x)
     assert x.flat is not None
-    changes = size_changes(ctx, node, operands, x, x.flat)
-    sampler = None if is_nearest else _sampler(x, x.flat, changes, mode)
+    changes, beside = size_changes(ctx, node, operands, x, x.flat), None
+    if len(changes) == 1 and not is_nearest:
+        changes, beside = with_axis_beside(ctx, node, x.flat, changes[0], mode)
+    sampler = None if is_nearest else _sampler(x, x.flat, changes, mode, beside)
     tables, axes = list(x.flat.tables), _axes(ctx, node, x.flat, changes)
     if sampler is not None and sampler.mode == "whole":
         sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
+    if sampler is not None and sampler.halves is not None:
+        sampler = dataclasses.replace(sampler, copied=_keep_sizes(axes))
     for change, axis in zip(changes, axes, strict=True):
         if region is not None:
             axis = dataclasses.replace(axis, region=_ends(ctx, node, region, change))
@@ -225,7 +231,15 @@ def _keeps_rows(axes: Sequence[ResizedAxis], sampler: Sampler) -> ir.Value:
     return rows.scale.compare("Equal", 1.0).value
 
 
-def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode: str) -> Sampler:
+def _keep_sizes(axes: Sequence[ResizedAxis]) -> ir.Value:
+    """Return which samples keep their size, ``[B, 1]`` or ``[1, 1]``."""
+    kept = [axis.before.compare("Equal", axis.after) for axis in axes]
+    return functools.reduce(Formula.both, kept).value
+
+
+def _sampler(
+    x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode: str, beside: int | None
+) -> Sampler:
     """Return how the places are summed, by the rank that onnxruntime sees."""
     allowed = {"antialias": _ANTIALIASED, "linear": _SUMMED, "cubic": {_FLOAT}}.get(mode, _SUMMED)
     if x.dtype not in allowed:
@@ -234,6 +248,8 @@ def _sampler(x: Batched, flat: FlatSamples, changes: Sequence[SizeChange], mode:
         )
     rank = len(flat.order)
     axes = sorted(flat.order.index(change.at) for change in changes)
+    if beside is not None:
+        return Sampler(mode, (changes[0].at, beside), beside)
     if len(axes) != 2:
         raise Decline(Code.NO_RULE, f"it resizes {len(axes)} axes of samples of several sizes")
     if (rank, axes) not in (

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.elementwise import WITHOUT_MAX
 from passes.batching.failing import is_total
 from passes.batching.flat.beside import with_last_axis_last
 from passes.batching.flat.moves import has_fill, restacked, rows_again
@@ -19,7 +20,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike
 from passes.decisions import Code, Decline
 
-__all__ = ["are_alike", "broadcasting", "matrix_rows", "on_one_grid", "rows"]
+__all__ = ["are_alike", "broadcasting", "clip", "matrix_rows", "on_one_grid", "rows"]
 
 
 def rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -36,6 +37,23 @@ def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     inputs = [None if x is None else aligned(ctx, x, flat) for x in given]
     new = ctx.same(node, inputs)
     return [ctx.flat(out.value, flat) for out in new]
+
+
+def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Clip; by bounds of each sample as the greater, then the lesser: it takes scalars alone."""
+    x = ctx.operand(operands, 0, "input")
+    if x.flat is None or all(bound is None or bound.is_shared for bound in operands[1:]):
+        return broadcasting(ctx, node, operands)
+    if x.flat.has_one_shape:
+        return restacked(ctx, node, operands)
+    if x.dtype in WITHOUT_MAX:
+        raise Decline(Code.NO_RULE, f"bounds of each sample have no form for {x.dtype}")
+    found: Sequence[Output] = []
+    for op_type, bound in zip(("Max", "Min"), operands[1:], strict=False):
+        if bound is not None:
+            found = broadcasting(ctx, ir.node(op_type, []), [x, bound])
+            x = dataclasses.replace(x, value=found[0].value, flat=found[0].flat)
+    return found
 
 
 def _have_one_shape(operands: Sequence[Operand]) -> bool:

@@ -23,7 +23,7 @@ class SizeChange:
     """What happens to one axis of a sample.
 
     Attributes:
-        position: Where sizes or scales have it.
+        position: Where sizes or scales have it; -1 where they do not, as it stays.
         at: The axis of the grid.
         axes: How many axes sizes, scales and regions have.
         amount: Its new size, int64 ``[1]`` or ``[B]``, or its scale, float likewise.
@@ -165,6 +165,6 @@ def least_size(
     """Return a number that no size of the result along an axis is less than."""
     policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
     known = ctx.constant(ctx.optional(operands, 3))
-    if known is None or policy == "not_larger":
+    if known is None or policy == "not_larger" or change.position < 0:
         return 0
     return int(known.reshape(-1)[change.position])

@@ -235,4 +235,8 @@ def halves_of(
     )
     first = is_last.where(half, one_)
     second = is_last.where(half, none)
+    assert flat.sampler is not None
+    if flat.sampler.copied is not None:
+        copied = Formula(ops, flat.sampler.copied, ir.DataType.BOOL)
+        first, second = copied.where(one_, first), copied.where(none, second)
     return [Tap(None, _aligned(ops, w.value, at, rank)) for w in (first, second)]

@@ -2,7 +2,8 @@
 
 What lies behind a sample is set to what the operator pads with, so that each sample sees exactly
 its own padding. The sizes of the results follow from its own formula. Where the padding before a
-sample hangs on its size, the samples stay apart.
+sample hangs on its size, the samples stay apart. A sample that no window fits into is an error, as
+it is alone.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from passes.batching.flat.places import along
 from passes.batching.flat.reading import as_stacked
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 
 __all__ = ["convolution", "pool", "transposed"]
+
+_CLIPPED = frozenset({"MaxPool", "LpPool"})
+"""Operators to which what a window has beside a sample makes no difference."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +131,13 @@ def _windowed(
         raise Decline(Code.RAGGED, "images differ in number, or in their channels")
     window = _window(ctx, node, kernel)
     sizes = lengths_of(ctx, x)
-    images = _padded(ctx, x, sizes, window, fill)
+    checked = {axis: size.value for axis, size in sizes.items()}
+    if node.op_type not in _CLIPPED:
+        checked = {
+            axis: failing_where(ctx, size, [_is_narrow(ctx, size, window, axis - 2)])
+            for axis, size in checked.items()
+        }
+    images = _padded(ctx, x, checked, window, fill)
     merged = ctx.merged(images, x.dims)
     others = [None if o is None else o.value for o in operands[1:]]
     (new,) = ctx.same(node, [merged, *others])
@@ -165,14 +176,14 @@ def _window(ctx: Context, node: ir.Node, kernel: Sequence[int | str | None]) -> 
 
 
 def _padded(
-    ctx: Context, x: Batched, sizes: dict[int, Lengths], window: _Window, fill: float
+    ctx: Context, x: Batched, sizes: dict[int, ir.Value], window: _Window, fill: float
 ) -> ir.Value:
     """Return images padded behind to the largest, ``[B, N, C, *S]``."""
     value, rank = as_stacked(ctx, x), x.rank
     inside: ir.Value | None = None
     for axis, size in sizes.items():
         width = ctx.shape(value, axis + 1, axis + 2)
-        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size.value, [1])])
+        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size, [1])])
         one = along(ctx, one, axis, rank)
         inside = one if inside is None else ctx.op("And", [inside, one])
     assert inside is not None and x.dtype is not None
@@ -193,13 +204,26 @@ def _padded(
 
 
 def _left(ctx: Context, lengths: Lengths, window: _Window, i: int) -> Lengths:
-    """Return the sizes of results along an axis: one object for windows that go alike."""
-    step = window.steps[i]
-    spare = window.pads[i] + window.pads[len(window.reach) + i] - window.reach[i]
+    """Return the sizes of results along an axis: one object for windows that go alike.
+
+    It is an error at run time if such a size were less than none.
+    """
+    step, spare = window.steps[i], _spare(window, i)
 
     def make() -> Lengths:
-        left = ((integers(ctx, lengths.value) + spare) / step + 1).max(0)
+        left = (integers(ctx, lengths.value) + spare) / step + 1
+        checked = failing_where(ctx, left.value, [left.compare("Less", 0).value])
         size = lengths.size + (spare + 1) if step == 1 else None
-        return Lengths(ctx.builder, left.value, size=size)
+        return Lengths(ctx.builder, checked, size=size)
 
     return ctx.lengths_by((lengths.size + spare, Linear(step), Linear(-1)), make)
+
+
+def _spare(window: _Window, i: int) -> int:
+    """Return how many places there are beside one window, more than the sample has itself."""
+    return window.pads[i] + window.pads[len(window.reach) + i] - window.reach[i]
+
+
+def _is_narrow(ctx: Context, size: ir.Value, window: _Window, i: int) -> ir.Value:
+    """Return which samples are smaller than a window along an axis, bool ``[B]``."""
+    return (integers(ctx, size) + _spare(window, i)).compare("Less", 0).value

@@ -158,10 +158,10 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
         at, behind = flat.order[axis], position + len(axes)
         if known is not None and known[position] == known[behind] == 0:
             continue
-        if at >= flat.grid.rank:
-            if sums is None or not sums[position] == sums[behind] == Linear():
-                raise Decline(Code.NO_RULE, "it may pad an axis beside the ragged ones")
+        if sums is not None and sums[position] == sums[behind] == Linear():
             continue
+        if at >= flat.grid.rank:
+            raise Decline(Code.NO_RULE, "it may pad an axis beside the ragged ones")
         begin, end = (integers(ctx, entry(ctx, pads, n)) for n in (position, behind))
         size = flat.dimension(axis)
         total = None

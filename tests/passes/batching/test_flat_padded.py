@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+from rewriter import backends
+from rewriter.errors import BackendError
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
 
 IMAGE, IMAGES = "float[3,H,W]", "float[1,3,H,W]"
 
@@ -190,3 +193,29 @@ def test_images_of_any_size(one: FlatCase) -> None:
 @pytest.mark.parametrize("one", CASES[::3], ids=str)
 def test_no_image(one: FlatCase) -> None:
     prove_nothing(one)
+
+
+TOO_SMALL = {
+    "Conv": weights("w", 2, 3, 3, 3) + "y = Conv <strides = [3, 3]> (x, w)",
+    "Conv without a step": weights("w", 2, 3, 3, 3) + "y = Conv (x, w)",
+    "AveragePool": "y = AveragePool <kernel_shape = [3, 3], strides = [3, 3]> (x)",
+    "MaxPool": "y = MaxPool <kernel_shape = [3, 3]> (x)",
+}
+
+
+@pytest.mark.parametrize("name", TOO_SMALL)
+def test_an_image_that_no_window_fits_into_is_an_error(name: str) -> None:
+    one = case(name, TOO_SMALL[name], "float[1,c,h,w]")
+    session = backends.open_session(reached(one), "onnxruntime")
+    rng = np.random.default_rng(0)
+    shapes = [(1, 3, 7, 9), (1, 3, 5, 2 if "Conv" in name or name == "AveragePool" else 1)]
+    images = [rng.random(shape, np.float32) for shape in shapes]
+    session.run({"xs": images[:1]})
+    with pytest.raises(BackendError):
+        session.run({"xs": images})
+
+
+def test_a_window_that_is_wider_than_an_image_has_the_greatest_of_it() -> None:
+    one = case("", "y = MaxPool <kernel_shape = [3, 3], strides = [2, 2]> (x)", "float[1,3,h,w]")
+    rng = np.random.default_rng(0)
+    prove_flat(one, feeds=[[rng.random((1, 3, 2, n), np.float32) for n in (2, 7, 3)]])

@@ -87,6 +87,10 @@ CASES = [
         resized(f'{CUBIC}, coordinate_transformation_mode = "{one}"', "float[1,3,H,W]")
         for one in ("half_pixel", "align_corners", "asymmetric")
     ),
+    resized(
+        f'{NEAREST}, nearest_mode = "floor", '
+        'coordinate_transformation_mode = "tf_half_pixel_for_nn"'
+    ),
     resized(f"{CUBIC}, exclude_outside = 1, cubic_coeff_a = -0.5", "float[H,W]"),
     *(
         resized(
@@ -238,3 +242,15 @@ def test_bytes_that_keep_their_rows_are_summed_in_floats(element: str, coordinat
             ]
         ],
     )
+
+
+COPIED = [(mode, element) for mode in (LINEAR, ANTIALIAS) for element in RANKS]
+COPIED += [(CUBIC, "float[H,W]"), (CUBIC, "float[1,3,H,W]")]
+
+
+@pytest.mark.parametrize(("mode", "element"), COPIED)
+def test_images_of_that_size_are_copied(mode: str, element: str) -> None:
+    shape = [{"H": 9, "W": 11}.get(dim) or int(dim) for dim in element[6:-1].split(",")]
+    rng = np.random.default_rng(0)
+    images = [rng.uniform(0, 255, shape).astype(np.float32) for _ in range(9)]
+    prove_flat(resized(mode, element), feeds=[images])

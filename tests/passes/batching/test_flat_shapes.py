@@ -207,6 +207,60 @@ def test_an_image_of_which_nothing_is_left() -> None:
 
 
 TO = numbers("t", 9, 11)
+MISSING = (
+    numbers("t", 26)
+    + SIZES
+    + ("zero = Constant <value_ints = [0]> () down = Sub (t, h) right = Sub (t, w) ")
+)
+"""What is missing to 26 rows and columns of images ``[3, h, w]``."""
+PADDED = [
+    FlatCase(
+        "pads that are zero by sum",
+        MISSING + "p = Concat <axis = 0> (zero, zero, zero, zero, down, right) "
+        "q = Pad (x, p) y = Squeeze (q, zero)",
+        "float[1,H,W]",
+        "float[26,26]",
+        stacked=True,
+    ),
+    FlatCase(
+        "pads that were taken apart",
+        MISSING + "u = Constant <value_int = 0> () p = Concat <axis = 0> "
+        "(zero, down, right, zero, zero, zero) a, b, c, d, e, f = Split <num_outputs = 6> (p) "
+        "r = Concat <axis = 0> (d, e, f, a, b, c) q = Pad (x, r) "
+        "y = Gather <axis = 0> (q, u)",
+        "float[3,H,W]",
+        "float[26,26]",
+        stacked=True,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", PADDED, ids=str)
+def test_pads_of_each_image(case: FlatCase) -> None:
+    prove_flat(case)
+
+
+BOUNDS = "a = ReduceMin <keepdims = 0> (x) m = ReduceMax <keepdims = 0> (x) " + (
+    "f = Constant <value_float = 0.5> () b = Mul (m, f) "
+)
+CLIPPED = {
+    "both bounds": "y = Clip (x, a, b)",
+    "the lower one": "y = Clip (x, b)",
+    "the upper one": "y = Clip (x, , b)",
+    "what is read anew": numbers("t", 9, 11)
+    + "c = CenterCropPad <axes = [0, 1]> (x, t) y = Clip (c, b, m)",
+    "what is summed": numbers("t", 9, 11)
+    + 'c = Resize <axes = [0, 1], mode = "linear"> (x,,,t) y = Clip (c, a, b)',
+}
+
+
+@pytest.mark.parametrize("name", CLIPPED)
+def test_bounds_of_each_image(name: str) -> None:
+    case = FlatCase(name, BOUNDS + CLIPPED[name], result="float[h,w,3]")
+    prove_flat(case)
+    prove_nothing(case)
+
+
 PROMISED = {
     "nearest": TO + "y = Resize <axes = [0, 1]> (x,,,t)",
     "linear": TO + 'y = Resize <axes = [0, 1], mode = "linear"> (x,,,t)',

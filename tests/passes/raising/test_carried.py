@@ -999,7 +999,9 @@ RESIZED = """
             a = ArgMax <axis = 0, keepdims = 1> (e)  m = Add (a, one1)
             d = Constant <value = int64[2] {0, 1}> ()  h = Unsqueeze (e, d)
             o = Constant <value = int64[2] {1, 1}> ()  l = Concat <axis = 0> (o, m)
-            g = Resize <mode = "linear"> (h, , , l)  q = ReduceMax <keepdims = 0> (g)
+            part = Constant <value_floats = [0.0, 0.0, 0.0, 1.0, 1.0, 0.7]> ()
+            g = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize">
+                (h, part, , l)  q = ReduceMax <keepdims = 0> (g)
             u = Mul (e, q)  v = Unsqueeze (u, zero1)  s2 = Concat <axis = 0> (s, v)"""
 
 

@@ -169,6 +169,7 @@ class TestUsage:
             ("polish", "invalid choice: 'polish'"),
             ("optimze in.onnx", "did you mean 'optimize'?"),
             ("explain in.onnx --target openvin", "did you mean 'openvino'?"),
+            ("explain in.onnx --target ortt", "did you mean 'ort'?"),
             ("explain in.onnx --unifrom x", "did you mean '--uniform'?"),
             ("optimize in.onnx", "OUT"),
             ("optimize in.onnx out.onnx --strategy best", "invalid choice: 'best'"),

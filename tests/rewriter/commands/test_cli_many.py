@@ -226,6 +226,13 @@ class TestTerminal:
             "        /a/path/that/is/longer/than/the/whole/line/itself",
         ]
 
+    def test_a_long_word_stands_where_its_line_began(self) -> None:
+        line = "      /a/path/that/is/longer/than/the/whole/line is why"
+        assert terminal.wrapped(line, 40).splitlines() == [
+            "      /a/path/that/is/longer/than/the/whole/line",
+            "        is why",
+        ]
+
     def test_a_terminal_gets_wrapped_lines(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:

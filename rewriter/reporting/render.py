@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rewriter.model_files.model_facts import bytes_text
+from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
 from rewriter.reporting.render_placement import placement_lines
@@ -21,6 +22,7 @@ __all__ = [
     "Block",
     "Item",
     "codes_of",
+    "environment_rows",
     "later_blocks",
     "operator_rows",
     "to_markdown",
@@ -77,10 +79,11 @@ def to_text(record: Record, *, verbose: bool = True) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.rjust if is_number else str.ljust for is_number in number_columns(rows)]
     lines = []
-    for first, *rest in rows:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
+    for row in rows:
+        cells = [side(cell, n) for side, cell, n in zip(sides, row, widths, strict=True)]
+        lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
 
 
@@ -95,7 +98,8 @@ def to_markdown(record: Record) -> str:
         for number, row in enumerate(block.rows):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
             if number == 0:
-                lines.append("| --- " + "| ---: " * (len(row) - 1) + "|")
+                sides = ("---:" if one else "---" for one in number_columns(block.rows))
+                lines.append(f"| {' | '.join(sides)} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -144,7 +148,14 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
         blocks.append(Block("verification", items, feed_rows(proof)).printable())
     if verbose and (bench := record["bench"]):
         blocks.append(Block("timings", rows=_bench_rows(bench)))
+    if verbose:
+        blocks.append(Block("environment", rows=environment_rows(record)))
     return blocks
+
+
+def environment_rows(record: Record) -> list[Sequence[str]]:
+    """Return the versions that the report was made with, titles first."""
+    return [("package", "version"), *record["environment"].items()]
 
 
 def codes_of(record: Record) -> list[str]:

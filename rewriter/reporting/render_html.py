@@ -14,10 +14,17 @@ from rewriter.model_files.model_facts import bytes_text
 from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.code_pages import page_text
 from rewriter.reporting.headline import told_counts
+from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.pictures import Picture
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
-from rewriter.reporting.render import Block, codes_of, later_blocks, operator_rows
+from rewriter.reporting.render import (
+    Block,
+    codes_of,
+    environment_rows,
+    later_blocks,
+    operator_rows,
+)
 from rewriter.reporting.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html"]
@@ -66,6 +73,7 @@ def to_html(
         _timings(bench),
         _operators(record),
         _codes(record),
+        _environment(record),
     ]
     body = "\n".join(filter(None, parts))
     data = json.dumps([picture.to_dict() for picture in pictures]).replace("<", "\\u003c")
@@ -207,7 +215,7 @@ def _panes(number: int, path: str) -> str:
 def _legend() -> str:
     kinds = {"loop": "a loop or map", "sequence": "makes or reads a sequence", "branch": "an If"}
     told_kinds = ", ".join(
-        f'<span style="background:var(--{kind});padding:0 .4em">{what}</span>'
+        f'<span class="key" style="background:var(--{kind})">{what}</span>'
         for kind, what in kinds.items()
     )
     return f'<p class="meta">{told_kinds}; pale: beside the map; dashed: what a node holds</p>'
@@ -221,7 +229,10 @@ def _block(block: Block) -> str:
         for one in block.items
     )
     listed = f"<ul>{items}</ul>" if items else ""
-    return f"<section>\n<h2>{_text(block.heading)}</h2>\n{listed}{_table(block.rows)}\n</section>"
+    title, colon, answer = block.heading.partition(": ")
+    answered = f'<b>{colon}</b><span class="answered">{_text(answer)}</span>' if answer else ""
+    heading = f"<h2>{_text(title)}{answered}</h2>"
+    return f"<section>\n{heading}\n{listed}{_table(block.rows)}\n</section>"
 
 
 def _shapes(record: Record) -> str:
@@ -238,6 +249,8 @@ def _shapes(record: Record) -> str:
             form = f" ({passed[name]['form']})" if name in passed else ""
             rows.append((f"{title} {name}", before.get(name, ""), vouched, after.get(name, "")))
             rows[-1] = (*rows[-1][:3], rows[-1][3] + form)
+    if not any(row[2] for row in rows[1:]):
+        rows = [(name, declared, new) for name, declared, _, new in rows]
     return _section("shapes", [_table(rows)] if len(rows) > 1 else [])
 
 
@@ -262,7 +275,8 @@ def _operators(record: Record) -> str:
     head, *rows = operator_rows(record["operators"])
     changed = [row for row in rows if row[1] != row[2]]
     inner = f"<details><summary>all operators</summary>{_table([head, *rows])}</details>"
-    return _section("operators", [_table([head, *changed]), inner])
+    told_rows = _table([head, *changed]) if changed else "<p>as many of each as before</p>"
+    return _section("operators", [told_rows, inner])
 
 
 def _codes(record: Record) -> str:
@@ -275,10 +289,23 @@ def _codes(record: Record) -> str:
     return _section("what the codes mean", parts)
 
 
+def _environment(record: Record) -> str:
+    table = _table(environment_rows(record))
+    return _section("environment", [f"<details><summary>versions</summary>{table}</details>"])
+
+
 def _table(rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
     head, *others = rows
-    lines = [f"<tr>{''.join(f'<th scope=col>{_text(cell)}</th>' for cell in head)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in others]
+    kinds = [" class=number" if is_number else "" for is_number in number_columns(rows)]
+    lines = [f"<tr>{_cells('th scope=col', head, kinds)}</tr>"]
+    lines += [f"<tr>{_cells('td', row, kinds)}</tr>" for row in others]
     return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+
+
+def _cells(tag: str, row: Sequence[str], kinds: Sequence[str]) -> str:
+    name = tag.split()[0]
+    return "".join(
+        f"<{tag}{kind}>{_text(cell)}</{name}>" for cell, kind in zip(row, kinds, strict=True)
+    )

@@ -71,7 +71,7 @@
       picture(pane, region);
       const rest = document.createElement("p");
       rest.className = "meta";
-      rest.textContent = region.hidden > 0 ? `… ${region.hidden} more nodes, constants included` : "";
+      rest.textContent = region.hidden > 0 ? `… ${region.hidden} more node${region.hidden > 1 ? "s" : ""}, constants included` : "";
       pane.parentElement.appendChild(rest);
       const zoom = document.createElement("button");
       zoom.type = "button";

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import platform
 from typing import Any
 
 import onnx_ir as ir
@@ -119,20 +120,22 @@ def test_text_has_the_answer_then_a_line_for_each_map_and_its_reasons_below() ->
 def test_verbose_text_has_assumptions_sizes_and_operators() -> None:
     facts = ModelFacts("g", "me 1", 18, 8, 2_400_000_000, {"xs": "seq(float[N])"}, {"y": "float"})
     report = dataclasses.replace(decided(), given=facts, new=ModelFacts())
-    assert report.to_text(verbose=True) == (
+    text, _, environment = report.to_text(verbose=True).partition("environment:\n")
+    assert f"  python             {platform.python_version()}\n" in environment
+    assert text == (
         HEADLINE + MAPS + CODES + PROMISES + "assumptions:\n"
         "  a|b <c>\n"
         "  elements of xs have 3 channels\n"
         "warnings:\n"
         "  opset 27 is new\n"
         "model:\n"
-        "  model              before  after\n"
-        "  nodes                   2      4\n"
-        "  weights            2.4 GB    0 B\n"
-        "  opset                  18      0\n"
-        "  IR version              8      0\n"
-        "  IN xs       seq(float[N])       \n"
-        "  OUT y               float       \n"
+        "  model       before         after\n"
+        "  nodes       2              4\n"
+        "  weights     2.4 GB         0 B\n"
+        "  opset       18             0\n"
+        "  IR version  8              0\n"
+        "  IN xs       seq(float[N])\n"
+        "  OUT y       float\n"
         "operators:\n"
         "  operator            before  after\n"
         "  Loop                     1      2\n"

@@ -21,6 +21,7 @@ from rewriter.reporting.render_proof import feed_rows, proof_lines
 __all__ = [
     "Block",
     "Item",
+    "boundary_rows",
     "codes_of",
     "environment_rows",
     "later_blocks",
@@ -138,6 +139,8 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
     blocks += [block for block in later if verbose or block.heading != "assumptions"]
     if verbose:
         blocks.append(Block("model", rows=_model_rows(record)).printable())
+        if rows := boundary_rows(record):
+            blocks.append(Block("shapes at the maps", rows=rows).printable())
         blocks.append(Block("operators", rows=operator_rows(record["operators"])).printable())
     loading = record["loading"]
     is_plain = loading is None or (loading["outcome"] == "loaded" and not loading["reason"])
@@ -156,6 +159,16 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
 def environment_rows(record: Record) -> list[Sequence[str]]:
     """Return the versions that the report was made with, titles first."""
     return [("package", "version"), *record["environment"].items()]
+
+
+def boundary_rows(record: Record) -> list[Sequence[str]]:
+    """Return what goes into each batched map and comes out of it, titles first if there is any."""
+    rows: list[Sequence[str]] = [
+        (entry["path"], f"{one['role']} {one['name']}", one["sample"], " or ".join(one["layouts"]))
+        for entry in record["maps"]
+        for one in entry["boundary"]
+    ]
+    return [("map", "value", "one sample", "held"), *rows] if rows else []
 
 
 def codes_of(record: Record) -> list[str]:

@@ -20,6 +20,7 @@ from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
 from rewriter.reporting.render import (
     Block,
+    boundary_rows,
     codes_of,
     environment_rows,
     later_blocks,
@@ -251,7 +252,10 @@ def _shapes(record: Record) -> str:
             rows[-1] = (*rows[-1][:3], rows[-1][3] + form)
     if not any(row[2] for row in rows[1:]):
         rows = [(name, declared, new) for name, declared, _, new in rows]
-    return _section("shapes", [_table(rows)] if len(rows) > 1 else [])
+    tables = [_table(rows)] if len(rows) > 1 else []
+    if held := boundary_rows(record):
+        tables.append(f"<h3>at the maps</h3>{_table(held)}")
+    return _section("shapes", tables)
 
 
 def _verification(proof: Record | None) -> str:

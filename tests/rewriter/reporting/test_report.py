@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.promises import Promises
 from rewriter.model_files.model_facts import (
@@ -224,6 +225,13 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
         (
             {
                 "after": OperatorCounts({"Loop": 2}),
+                "decisions": [dataclasses.replace(made(Verdict.GUARDED), few=11)],
+            },
+            "rewritten: batched from 12 samples of fitting shapes on, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
                 "decisions": [made(Verdict.FUSED), made(Verdict.KEPT), made(Verdict.FUSED)],
             },
             "rewritten: 2 batched, 1 kept as given; not",
@@ -311,3 +319,38 @@ def test_equal_reports_render_equally(form: str) -> None:
 def test_nothing_to_do(report: Report, *, expected: bool) -> None:
     assert report.nothing_to_do is expected
     assert ("; nothing to do; " in report.to_text()) is expected
+
+
+RAGGED = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (seq(float[T,4]) clips, float[4,3] w) => (seq(float[T,3]) scores)
+{
+  scores = SequenceMap (clips, w) <body = b (float[T,4] x, float[4,3] v) => (float[T,3] y) {
+    t = MatMul (x, v)
+    y = Softmax <axis = -1> (t)
+  }>
+}
+"""
+
+
+def test_a_report_tells_how_values_are_held_at_a_map() -> None:
+    report = rewriter.explain(ir.from_onnx_text(RAGGED))
+    (entry,) = report.to_dict()["maps"]
+    held = {one["name"]: (one["sample"], one["layouts"]) for one in entry["boundary"]}
+    assert held == {
+        "x": ("float[T,4]", ["packed"]),
+        "v": ("float[4,3]", ["shared"]),
+        "scores": ("float[T,3]", ["packed"]),
+    }
+    told = "reads x        float[T,4]  packed\n"
+    assert told in report.to_text(verbose=True)
+    assert told not in report.to_text()
+    assert "<td>packed</td>" in report.to_html()
+
+
+def test_what_may_flip_is_told_in_one_note() -> None:
+    text = RAGGED.replace("Softmax <axis = -1> (t)", "Floor (t)")
+    both = text.replace("y = Floor (t)", "r = Ceil (t)\n y = Floor (r)")
+    (decision,) = rewriter.explain(ir.from_onnx_text(both)).decisions
+    (note,) = [note for note in decision.notes if "may flip" in note]
+    assert note.startswith("SequenceMap_0/body/Ceil_1 (Ceil)")

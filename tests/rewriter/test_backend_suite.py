@@ -117,10 +117,6 @@ def passes_on_onnxruntime(case: SuiteCase) -> bool:
         return False
 
 
-_PARTS = 3
-"""Into how many tests the nodes with sequences and control flow are divided."""
-
-
 def difference(case: SuiteCase, expected: list[Any], actual: Any) -> str:
     names = [output.name for output in case.model.graph.output]
     return compare(
@@ -141,11 +137,10 @@ def lost(cases: list[SuiteCase]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("part", range(_PARTS))
-def test_nothing_is_lost_among_sequences_and_control_flow(part):
+def test_nothing_is_lost_among_sequences_and_control_flow():
     cases = [case for case in node_cases() if case.is_structured]
     assert len(cases) > 50
-    assert lost(cases[part::_PARTS]) == {}
+    assert lost(cases) == {}
 
 
 def test_nothing_is_lost_among_a_tenth_of_the_operators():

@@ -170,6 +170,8 @@ class _Drawing:
         boxes = [self._box(name, graph) for name, graph in graphs]
         if len(boxes) == 1:
             inner = {"nodes": boxes[0]["nodes"], "edges": boxes[0]["edges"]}
+            if not inner["nodes"]:
+                inner["label"] = f"{record['label']}, {boxes[0]['label']}"
         else:
             inner = {"nodes": boxes, "edges": []}
         return record | inner

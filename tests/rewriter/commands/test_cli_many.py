@@ -277,7 +277,7 @@ class TestItself:
 
     def test_doctor_sees_two_wheels_of_one_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         known = {"onnxruntime": "1", "onnxruntime-gpu": "1"}
-        monkeypatch.setattr(doctor, "_version", lambda name: known.get(name, ""))
+        monkeypatch.setattr(doctor, "version_of", lambda name: known.get(name, ""))
         (problem,) = doctor.find_problems()
         assert problem.startswith("onnxruntime and onnxruntime-gpu are wheels of one module")
 

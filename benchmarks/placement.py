@@ -16,11 +16,11 @@ import rewriter
 from rewriter.model_files.protos import from_proto
 from rewriter.placement.placing import place
 from rewriter.placement.predict import PredictedPlacement
-from rewriter.target_table import find_target
+from rewriter.target_table import TargetName, find_target
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS = pathlib.Path(__file__).with_name("PLACEMENT.md")
-TARGETS = ("onnxruntime-cuda", "onnxruntime-webgpu")
+TARGETS: tuple[TargetName, ...] = ("onnxruntime-cuda", "onnxruntime-webgpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PlacementRow:
     tensors: PredictedPlacement | None
 
 
-def measure(target: str) -> Iterator[PlacementRow]:
+def measure(target: TargetName) -> Iterator[PlacementRow]:
     """Yield a row for each model of the zoo."""
     for path in sorted((ROOT / "models").glob("*/*.onnx*")):
         try:
@@ -58,7 +58,7 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _rewritten(
-    model: onnx.ModelProto, target: str, *, tensor_io: bool
+    model: onnx.ModelProto, target: TargetName, *, tensor_io: bool
 ) -> PredictedPlacement | None:
     try:
         report = rewriter.rewrite(model, target=target, tensor_io=tensor_io).report

@@ -6,6 +6,7 @@ It needs chromium and pillow.
 from __future__ import annotations
 
 import io
+import os
 import pathlib
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ from rewriter.running.timing import bench
 __all__ = [
     "BENCHED_PICTURE",
     "BROWSERS",
+    "ELSEWHERE",
     "FOLDER",
     "SHOWN",
     "cropped",
@@ -38,6 +40,10 @@ SHOWN = {
     "report-maskrcnn": "pipelines/ts_maskrcnn.onnx",
 }
 """The reports that are shown, by the name of the picture."""
+ELSEWHERE = "report-silero-vad"
+"""The report on Silero VAD, mapped over a sequence of clips, which is not in this repository."""
+_ELSEWHERE_PATH = "SILERO_VAD"
+"""The environment variable that names its file; where it is not set the picture stays."""
 _VERIFIED = ("report-hstack", "report-embedding-bag")
 """The reports that show their verification too."""
 BENCHED = "exported/seqmap_mlp_ragged_rows.onnx"
@@ -64,6 +70,10 @@ def write_screenshots() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, model in SHOWN.items():
         _write(name, _report(name, ROOT / "models" / model))
+    if path := os.environ.get(_ELSEWHERE_PATH):
+        report = rewriter.explain(path, input_shapes={"input_seq": [1, 512]})
+        command = "seqmap explain silero_vad.onnx --input-shape input_seq=1,512"
+        _write(ELSEWHERE, report.to_html(title="silero_vad.onnx", command=command))
     table = bench(ROOT / "models" / BENCHED, sizes=_SIZES)
     _write(BENCHED_PICTURE, f"<!DOCTYPE html><body>{table.to_svg()}</body>")
 

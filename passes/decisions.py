@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
-__all__ = ["Code", "Decision", "Decline", "Reason", "Verdict"]
+__all__ = ["BoundaryValue", "Code", "Decision", "Decline", "Reason", "Verdict"]
 
 
 class Verdict(enum.StrEnum):
@@ -195,6 +195,24 @@ class Decline(Exception):
         self.detail = detail
 
 
+@dataclasses.dataclass(frozen=True)
+class BoundaryValue:
+    """What goes into a map or comes out of it, and how the batched forms hold it.
+
+    Attributes:
+        name: The input of the body, or the value that holds the result.
+        role: ``reads`` or ``yields``.
+        sample: Element type and dimensions of one sample, as the model declares them.
+        layouts: Its layout in each form: ``shared``, ``stacked``, ``packed``, ``flat``,
+            ``per-sample``; each once.
+    """
+
+    name: str
+    role: str
+    sample: str
+    layouts: tuple[str, ...]
+
+
 @dataclasses.dataclass
 class Decision:
     """What was done with one map, and what decided it.
@@ -208,6 +226,8 @@ class Decision:
         assumptions: What the rewrite relied on without proof in the graph.
         notes: Further facts for the reader, e.g. of the cost model.
         in_loops: How many nodes of a body that is batched in part run sample by sample.
+        boundary: What goes in and comes out of a map that is batched, and how it is held.
+        few: Up to how many samples the batched form is left out, since a loop is faster.
     """
 
     path: str
@@ -218,3 +238,5 @@ class Decision:
     assumptions: list[str] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
     in_loops: int = 0
+    boundary: list[BoundaryValue] = dataclasses.field(default_factory=list)
+    few: int = 0

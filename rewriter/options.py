@@ -25,7 +25,14 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.promises import Promises
-from rewriter.target_table import REQUIREMENTS, TARGETS, Target, find_target
+from rewriter.target_table import (
+    REQUIREMENTS,
+    TARGETS,
+    Requirement,
+    Target,
+    TargetName,
+    find_target,
+)
 
 __all__ = [
     "LARGEST_DIM",
@@ -66,13 +73,13 @@ class RewriteOptions(TypedDict, total=False):
     """
 
     strategy: Strategy
-    target: str
+    target: TargetName
     uniform: str | Iterable[str]
     input_shapes: Mapping[str, Dims] | None
     trust_types: bool
     tensor_io: bool
     exact: bool
-    require: str | Iterable[str]
+    require: Requirement | Iterable[Requirement]
     opset: int | None
     padded: str | Iterable[str]
 

@@ -112,7 +112,7 @@ def run_passes(
         counts, counted = counted, count_operators(model) if modified else counted
         if logger.isEnabledFor(level):
             changed = _changed(counts, counted) if modified else "nothing changed"
-            logger.log(level, "%s: %.4f s, %s", name, seconds, changed)
+            logger.log(level, "%s: %.3f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
     clear_ceilings(model)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, Literal, get_args
 
 from passes.errors import RewriteError
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
-__all__ = ["ALIASES", "REQUIREMENTS", "TARGETS", "Target", "Unreached", "find_target"]
+__all__ = [
+    "ALIASES",
+    "REQUIREMENTS",
+    "TARGETS",
+    "Requirement",
+    "Target",
+    "TargetName",
+    "Unreached",
+    "find_target",
+]
 
-REQUIREMENTS = ("sequence-free", "loop-free", "on-device")
+Requirement = Literal["sequence-free", "loop-free", "on-device"]
+REQUIREMENTS: tuple[str, ...] = get_args(Requirement)
 """What ``require`` may ask for beyond a target."""
 
 
@@ -169,6 +179,41 @@ ALIASES = {
     "torch": "onnx2torch",
 }
 """Short names of targets, and what they stand for."""
+
+
+TargetName = Literal[
+    "onnxruntime",
+    "onnxruntime-cuda",
+    "onnxruntime-webgpu",
+    "onnxruntime-dml",
+    "onnxruntime-web",
+    "tensorrt",
+    "tensorrt-8.5",
+    "tensorrt-8.6",
+    "tensorrt-9.3",
+    "migraphx",
+    "openvino",
+    "tract",
+    "coreml",
+    "iree",
+    "jaxonnxruntime",
+    "ncnn",
+    "onnx2torch",
+    "tinygrad",
+    "tvm",
+    "portable",
+    "ort",
+    "cpu",
+    "cuda",
+    "webgpu",
+    "dml",
+    "web",
+    "trt",
+    "ov",
+    "jax",
+    "torch",
+]
+"""The names of targets, short ones too, for type checkers."""
 
 
 @dataclasses.dataclass(frozen=True)

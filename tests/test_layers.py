@@ -34,6 +34,7 @@ ALONE = {
     },
     "PIL": {"rewriter/apply/rows.py"},
     "ray": {"rewriter/apply/workers.py"},
+    "onnxscript.rewriter": {"rewriter/integrations/rule_set.py"},
     "olive": {"rewriter/integrations/olive_pass.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",

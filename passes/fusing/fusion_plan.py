@@ -113,6 +113,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if choice.few:
         where = "by copies of the body" if choice.is_copied else "in one loop"
         decision.notes.append(f"up to {choice.few} samples run {where}, which is faster")
+        decision.few = choice.few
     plan = FusionPlan(
         site,
         fused,

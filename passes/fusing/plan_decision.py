@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.walk import Walk
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.boundary_values import boundary_values
 from passes.fusing.flat_cost import flat_note
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
@@ -39,11 +40,7 @@ def plan_decision(
         form = f"{form + ', ' if form else ''}{kept_form(walk)}"
     if rest is not None:
         form = f"{form}, else {kept_form(rest.walk)}"
-    notes = [
-        f"{facts.paths.get(node, node.op_type)} ({node.op_type}) may flip at a tie: what feeds "
-        "it rounds differently when batched; --exact keeps it per-sample"
-        for node in walk.flips
-    ]
+    notes = _flip_notes(walk, facts)
     if any(batched.is_flat for batched in walk.env.values()):
         note = flat_note(site, walk, site.elements[0][1].number(facts.typings.proven))
         notes += [] if note is None else [note]
@@ -67,7 +64,23 @@ def plan_decision(
         reasons.append(Reason(Code.SURPLUS_IGNORED))
     notes.extend(dict.fromkeys(walk.limits.values()))
     count = sum(map(len, walk.loops))
-    return Decision(site.path, site.op_type, verdict, form, reasons, assumptions, notes, count)
+    walks = [one.walk for one in [*fused.values(), *([rest] if rest else [])]]
+    boundary = boundary_values(site, walks, facts.typings.declared)
+    return Decision(
+        site.path, site.op_type, verdict, form, reasons, assumptions, notes, count, boundary
+    )
+
+
+def _flip_notes(walk: Walk, facts: FusionFacts) -> list[str]:
+    """Return the note on discrete operators that rounding may sway: one for all of them."""
+    nodes = [f"{facts.paths.get(node, node.op_type)} ({node.op_type})" for node in walk.flips]
+    if not nodes:
+        return []
+    them = "it" if len(nodes) == 1 else "them"
+    return [
+        f"{', '.join(nodes)} may flip at a tie: what feeds {them} rounds differently when "
+        f"batched; --exact keeps {them} per-sample"
+    ]
 
 
 def kept_form(walk: Walk) -> str:
@@ -88,6 +101,7 @@ def joined_decision(decisions: Sequence[Decision], rest: Rest | None) -> Decisio
         reasons=all_of("reasons"),
         assumptions=all_of("assumptions"),
         notes=all_of("notes"),
+        boundary=all_of("boundary"),
     )
     if rest is None:
         return joined

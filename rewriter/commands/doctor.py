@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import os
-import platform
 import tempfile
 from pathlib import Path
 
@@ -13,11 +11,11 @@ from rewriter import backends
 from rewriter.commands.console import Console
 from rewriter.commands.many import aligned
 from rewriter.commands.shadowing import find_shadows
+from rewriter.reporting.environment import environment, version_of
 
 __all__ = ["USAGE", "add_options", "execute"]
 
 USAGE = ""
-_PACKAGES = ("seqmap", "onnx", "onnx-ir", "onnxscript", "onnx-graphsurgeon", "numpy", "protobuf")
 _ONE_MODULE = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-directml")
 
 
@@ -31,8 +29,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     Returns:
         1 where something is wrong, otherwise 0.
     """
-    versions = {"python": platform.python_version(), "platform": platform.platform()}
-    versions |= {name: _version(name) or "not installed" for name in _PACKAGES}
+    versions = environment()
     runtimes = {}
     for one in backends.BACKENDS.values():
         reason = one.missing()
@@ -49,7 +46,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
 def find_problems() -> list[str]:
     """Return what is wrong with the installation, each with what to do about it."""
     problems = find_shadows()
-    wheels = [name for name in _ONE_MODULE if _version(name)]
+    wheels = [name for name in _ONE_MODULE if version_of(name)]
     if len(wheels) > 1:
         problems.append(
             f"{' and '.join(wheels)} are wheels of one module and overwrite each other: uninstall "
@@ -61,10 +58,3 @@ def find_problems() -> list[str]:
         if not os.access(folder, os.W_OK)
     ]
     return problems
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""

@@ -253,3 +253,4 @@ def _check_place(output: Path, *, is_folder: bool = False) -> None:
         raise RewriteError(
             f"cannot write {output}: no permission in {folder}; choose another place"
         )
+    files.require_place(output)

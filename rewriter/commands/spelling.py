@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 
+from rewriter.target_table import ALIASES
+
 __all__ = ["join_tensor_io", "suggestion", "with_suggestion"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
@@ -28,7 +30,8 @@ def with_suggestion(message: str, options: Iterable[str]) -> str:
     """
     if found := _CHOICE.search(message):
         known = [name.strip(" '") for name in found[2].split(",")]
-        return message + suggestion(found[1], known)
+        shorts = [name for name, whole in ALIASES.items() if whole in known]
+        return message + suggestion(found[1], [*known, *shorts])
     if found := _UNKNOWN.search(message):
         return message + suggestion(found[1], options)
     return message

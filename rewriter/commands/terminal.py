@@ -51,11 +51,13 @@ def wrapped(text: str, width: int) -> str:
         return text
     lines: list[str] = []
     for line in text.split("\n"):
-        indent = line[: len(line) - len(line.lstrip())] + "  "
+        words = line.lstrip()
+        indent = line[: len(line) - len(words)]
         inner = textwrap.wrap(
-            line,
+            words,
             width,
-            subsequent_indent=indent,
+            initial_indent=indent,
+            subsequent_indent=indent + "  ",
             break_long_words=False,
             break_on_hyphens=False,
             drop_whitespace=True,

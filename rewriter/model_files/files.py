@@ -17,10 +17,19 @@ from rewriter.errors import ModelError
 from rewriter.model_files.protos import one_line
 from rewriter.model_files.text import parse, to_text
 
-__all__ = ["copy_file", "decode", "encode", "read", "refuse_link", "require_folder", "write"]
+__all__ = [
+    "copy_file",
+    "decode",
+    "encode",
+    "read",
+    "refuse_link",
+    "require_folder",
+    "require_place",
+    "write",
+]
 
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
-_URL = re.compile(r"(https?|s3|gs|hf|file):/")
+_URL = re.compile(r"(https?|s3|gs|hf|file):/+")
 _LFS = b"version https://git-lfs"
 
 
@@ -39,7 +48,9 @@ def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
     if not os.fspath(path):
         raise ModelError("the name of the model file is empty")
     if _URL.match(os.fspath(path)):
-        raise ModelError(f"{os.fspath(path)} is an address: download the model, and name the file")
+        # A path has lost one of the two slashes.
+        address = _URL.sub(r"\1://", os.fspath(path), count=1)
+        raise ModelError(f"{address} is an address: download the model, and name the file")
     path = Path(path)
     if path.is_dir():
         raise ModelError(f"{path} is a folder: name the model file in it")
@@ -142,6 +153,20 @@ def require_folder(path: Path) -> None:
         raise ModelError(f"cannot write {path}: there is no folder {path.parent}; make it first")
 
 
+def require_place(path: Path) -> None:
+    """Refuse a folder in which no file can be made; what is made to find out is removed.
+
+    Raises:
+        ModelError: No file can be made there.
+    """
+    part = _part(path)
+    try:
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise ModelError(f"cannot write {path}: {_reason(error)}; choose another place") from error
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file into its place in one step, as :func:`write` does."""
     _place(target, lambda part: shutil.copy2(source, part))
@@ -153,8 +178,7 @@ def _place(path: Path, fill: Callable[[Path], object]) -> None:
         raise ModelError(f"cannot write {path}: it is a folder")
     if path.exists() and not path.is_file():
         raise ModelError(f"cannot write {path}: it is not a regular file")
-    # The system's own temporary folder may lie on another disk, where a rename is a copy.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = _part(path)
     try:
         fill(part)
         if path.is_file():
@@ -165,6 +189,14 @@ def _place(path: Path, fill: Callable[[Path], object]) -> None:
     finally:
         with contextlib.suppress(OSError):
             part.unlink()
+
+
+def _part(path: Path) -> Path:
+    """Return a name for a file on its way to its place.
+
+    The system's own temporary folder may lie on another disk, where a rename is a copy.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
 
 
 def _decode(data: bytes, name: str) -> onnx.ModelProto:

@@ -86,7 +86,7 @@ class Bench:
                     return None
                 share = -math.log(speed) / (math.log(following[1]) - math.log(speed))
                 low, high = math.log(max(size, 1)), math.log(max(following[0], 1))
-                return round(math.exp(low + share * (high - low)))
+                return max(size + 1, round(math.exp(low + share * (high - low))))
             found = size
         return found
 
@@ -177,8 +177,15 @@ def _cells(row: BenchRow) -> tuple[str, str, str, str]:
     if speed is None:
         return f"{row.size:,}", given, _time(row.after_ms), ""
     bar = "#" * min(40, round(_BAR * math.log2(speed))) if speed > 1 else "slower" * (speed < 1)
-    told = f"{speed:.1f}x" if speed < 10 else f"{speed:.0f}x"
+    told = f"{speed:{_digits(speed)}}x"
     return f"{row.size:,}", given, _time(row.after_ms), f"{told:6} {bar}"
+
+
+def _digits(speed: float) -> str:
+    """Return the format of a speed, in which what is slower never reads as 1.0."""
+    if speed < 1:
+        return ".2g"
+    return ".1f" if speed < 10 else ".0f"
 
 
 def _time(milliseconds: float) -> str:

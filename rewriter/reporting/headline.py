@@ -49,14 +49,21 @@ def _is(record: Record) -> str:
 def _became(record: Record) -> str:
     """Return what the maps became; where no loop is left, what is left of sequences."""
     left = told_counts(record["operators"]["after"])
-    counts = collections.Counter(entry["verdict"] for entry in record["maps"])
-    if not record["operators"]["after"]["loops"] or not counts:
+    maps = record["maps"]
+    if not record["operators"]["after"]["loops"] or not maps:
         return left
-    if len(record["maps"]) == 1:
-        told = _FORMS[next(iter(counts))]
-    else:
-        told = ", ".join(f"{count} {_FORMS[verdict]}" for verdict, count in counts.items())
-    return told if counts.keys() - _LOOP_FREE else f"{told}, {left}"
+    counts = collections.Counter(map(_form, maps))
+    told = next(iter(counts))
+    if len(maps) > 1:
+        told = ", ".join(f"{count} {form}" for form, count in counts.items())
+    return told if {one["verdict"] for one in maps} - _LOOP_FREE else f"{told}, {left}"
+
+
+def _form(entry: Record) -> str:
+    """Say what became of one map; behind a guard, from how many samples on it is batched."""
+    if entry["verdict"] == "guarded" and entry["few"]:
+        return f"batched from {entry['few'] + 1} samples of fitting shapes on, else a loop"
+    return _FORMS[entry["verdict"]]
 
 
 _FORMS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -34,11 +34,13 @@ class Region:
             and for a box ``nodes`` and ``edges`` of its own.
         edges: Pairs of ids, and the value between them.
         hidden: How many nodes of the model are not drawn, constants included.
+        ends: The values that it reads from outside, and those that leave it.
     """
 
     nodes: Sequence[Mapping[str, Any]] = ()
     edges: Sequence[tuple[int, int, str]] = ()
     hidden: int = 0
+    ends: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the region as plain values, fit for JSON."""
@@ -88,7 +90,9 @@ def pictures(
         inner = {one for node in core for one in walk_nodes([node]) if one is not node}
         tops = [node for node in core if node not in inner]
         tops.sort(key=list(paths).index)
-        found.append(Picture(decision.path, before, _Drawing(len(paths)).region(tops)))
+        drawing = _Drawing(len(paths))
+        after = drawing.region(tops) if tops else drawing.between(model.graph, before.ends)
+        found.append(Picture(decision.path, before, after))
     return tuple(found)
 
 
@@ -103,7 +107,18 @@ class _Drawing:
     def region(self, core: Sequence[ir.Node]) -> Region:
         """Return nodes of one or more graphs and what stands one step around them."""
         near = _around(core)
-        nodes, edges = self._level([*near, *core], near=set(near), inputs=True)
+        every = [*near, *core]
+        nodes, edges = self._level(every, near=set(near), inputs=set(core))
+        return Region(nodes, edges, self._count - self._drawn, _ends(every))
+
+    def between(self, graph: ir.Graph, ends: Collection[str]) -> Region:
+        """Return the nodes of a graph that now join the ends of a region nothing is left of."""
+        inner = [
+            node
+            for node in graph
+            if any(value.name in ends for value in [*_read(node), *node.outputs])
+        ]
+        nodes, edges = self._level(inner, near=set(inner), inputs=set(inner))
         return Region(nodes, edges, self._count - self._drawn)
 
     def _level(
@@ -111,9 +126,15 @@ class _Drawing:
         every: Sequence[ir.Node],
         *,
         near: set[ir.Node],
-        inputs: bool,
+        inputs: Collection[ir.Node] = (),
     ) -> tuple[list[dict[str, Any]], list[tuple[int, int, str]]]:
-        """Draw nodes that stand beside each other, and the edges between them."""
+        """Draw nodes that stand beside each other, and the edges between them.
+
+        Args:
+            every: The nodes.
+            near: Those that stand beside the map.
+            inputs: Those whose inputs are drawn where nothing computes them.
+        """
         drawn: list[dict[str, Any]] = []
         shown = [node for node in every if node.op_type != "Constant"]
         shown = shown[:_MOST_NODES]
@@ -122,8 +143,7 @@ class _Drawing:
             self._ids[node] = len(self._ids)
         # The nodes of a level come before what they hold, for there is room for some only.
         drawn += [self._node(node, node in near) for node in shown]
-        if inputs:
-            drawn += self._inputs(shown, near)
+        drawn += self._inputs([node for node in shown if node in inputs])
         edges: dict[tuple[int, int], str] = {}
         inside = {one["id"] for one in drawn}
         for node in shown:
@@ -150,6 +170,8 @@ class _Drawing:
         boxes = [self._box(name, graph) for name, graph in graphs]
         if len(boxes) == 1:
             inner = {"nodes": boxes[0]["nodes"], "edges": boxes[0]["edges"]}
+            if not inner["nodes"]:
+                inner["label"] = f"{record['label']}, {boxes[0]['label']}"
         else:
             inner = {"nodes": boxes, "edges": []}
         return record | inner
@@ -163,7 +185,7 @@ class _Drawing:
             label = f"{name}: {sum(1 for _ in walk_nodes(graph))} nodes"
             return record | {"label": label, "nodes": [], "edges": []}
         inputs = [self._value(value) for value in graph.inputs]
-        nodes, edges = self._level(level, near=set(), inputs=False)
+        nodes, edges = self._level(level, near=set())
         ids = {one["id"] for one in inputs}
         for node in graph:
             for value in _read(node):
@@ -172,12 +194,12 @@ class _Drawing:
                     edges.append((source, self._ids[node], _title(value)))
         return record | {"nodes": [*inputs, *nodes], "edges": list(dict.fromkeys(edges))}
 
-    def _inputs(self, shown: Sequence[ir.Node], near: set[ir.Node]) -> list[dict[str, Any]]:
-        """Draw the inputs of the graph that the map itself reads."""
+    def _inputs(self, shown: Sequence[ir.Node]) -> list[dict[str, Any]]:
+        """Draw the inputs of the graph that nodes read."""
         values = dict.fromkeys(
             value
             for node in shown
-            if node not in near and node in self._ids
+            if node in self._ids
             for value in _read(node)
             if value.producer() is None and value.const_value is None and value.name
         )
@@ -206,6 +228,15 @@ def _around(core: Sequence[ir.Node]) -> list[ir.Node]:
         for output in node.outputs:
             near |= dict.fromkeys(output.consumers())
     return [node for node in near if node not in core and node.graph in graphs]
+
+
+def _ends(nodes: Sequence[ir.Node]) -> tuple[str, ...]:
+    """Return the names of what nodes read of others, and of what others read of them."""
+    inner = set(nodes)
+    read = [v for node in nodes for v in _read(node) if v.producer() not in inner]
+    made = [v for node in nodes for v in node.outputs]
+    made = [v for v in made if v.is_graph_output() or not inner.issuperset(v.consumers())]
+    return tuple(dict.fromkeys(v.name for v in [*read, *made] if v.name))
 
 
 def _read(node: ir.Node) -> list[ir.Value]:

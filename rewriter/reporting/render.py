@@ -11,18 +11,24 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rewriter.model_files.model_facts import bytes_text
+from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
 from rewriter.reporting.render_placement import placement_lines
 from rewriter.reporting.render_proof import feed_rows, proof_lines
+from rewriter.reporting.report_tables import (
+    bench_rows,
+    boundary_rows,
+    environment_rows,
+    model_rows,
+    operator_rows,
+)
 
 __all__ = [
     "Block",
     "Item",
     "codes_of",
     "later_blocks",
-    "operator_rows",
     "to_markdown",
     "to_text",
 ]
@@ -77,10 +83,11 @@ def to_text(record: Record, *, verbose: bool = True) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [str.rjust if is_number else str.ljust for is_number in number_columns(rows)]
     lines = []
-    for first, *rest in rows:
-        cells = [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
-        lines.append("  " + "  ".join([first.ljust(widths[0]), *cells]))
+    for row in rows:
+        cells = [side(cell, n) for side, cell, n in zip(sides, row, widths, strict=True)]
+        lines.append(("  " + "  ".join(cells)).rstrip())
     return lines
 
 
@@ -95,7 +102,8 @@ def to_markdown(record: Record) -> str:
         for number, row in enumerate(block.rows):
             lines.append("| " + " | ".join(_markdown(cell) for cell in row) + " |")
             if number == 0:
-                lines.append("| --- " + "| ---: " * (len(row) - 1) + "|")
+                sides = ("---:" if one else "---" for one in number_columns(block.rows))
+                lines.append(f"| {' | '.join(sides)} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -133,7 +141,9 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
     *later, target = later_blocks(record)
     blocks += [block for block in later if verbose or block.heading != "assumptions"]
     if verbose:
-        blocks.append(Block("model", rows=_model_rows(record)).printable())
+        blocks.append(Block("model", rows=model_rows(record)).printable())
+        if rows := boundary_rows(record):
+            blocks.append(Block("shapes at the maps", rows=rows).printable())
         blocks.append(Block("operators", rows=operator_rows(record["operators"])).printable())
     loading = record["loading"]
     is_plain = loading is None or (loading["outcome"] == "loaded" and not loading["reason"])
@@ -143,7 +153,9 @@ def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
         items = [Item(line) for line in proof_lines(proof)]
         blocks.append(Block("verification", items, feed_rows(proof)).printable())
     if verbose and (bench := record["bench"]):
-        blocks.append(Block("timings", rows=_bench_rows(bench)))
+        blocks.append(Block("timings", rows=bench_rows(bench)))
+    if verbose:
+        blocks.append(Block("environment", rows=environment_rows(record)))
     return blocks
 
 
@@ -151,15 +163,6 @@ def codes_of(record: Record) -> list[str]:
     """Return the codes in a report, each once."""
     reasons = (reason for entry in record["maps"] for reason in entry["reasons"])
     return list(dict.fromkeys(reason["code"] for reason in reasons))
-
-
-def _bench_rows(bench: Record) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = [(bench["axis"], "as given, ms", "rewritten, ms", "faster by")]
-    for row in bench["rows"]:
-        given = "refused" if row["before_ms"] is None else f"{row['before_ms']:.3g}"
-        speed = "" if row["speedup"] is None else f"{row['speedup']:.1f}x"
-        rows.append((str(row["size"]), given, f"{row['after_ms']:.3g}", speed))
-    return rows
 
 
 def _maps_heading(record: Record) -> str:
@@ -215,35 +218,6 @@ def _tensor_items(tensor_io: Record) -> list[Item]:
             beside = "".join(f", {kind} in {passed[kind]}" for kind in kinds)
             items.append(Item(f"{side} {name}: {passed['form']} [{shape}]{beside}"))
     return items
-
-
-def _model_rows(record: Record) -> list[Sequence[str]]:
-    """Return the label of the model before and after, and its inputs and outputs."""
-    before, after = record["given"], record["new"]
-    rows: list[Sequence[str]] = [("model", "before", "after")]
-    counts = record["operators"]
-    rows.append(("nodes", *(str(counts[side]["total"]) for side in ("before", "after"))))
-    rows.append(("weights", *(bytes_text(side["weight_bytes"]) for side in (before, after))))
-    for title, key in {"opset": "opset", "IR version": "ir_version"}.items():
-        rows.append((title, str(before[key]), str(after[key])))
-    for title, key in {"IN": "inputs", "OUT": "outputs"}.items():
-        for name in {**before[key], **after[key]}:
-            types = (side[key].get(name, "") for side in (before, after))
-            rows.append((f"{title} {name}", *types))
-    return rows
-
-
-def operator_rows(operators: Record) -> list[Sequence[str]]:
-    """Return how often each operator occurs before and after, titles first and sums last."""
-    before, after = operators["before"], operators["after"]
-    rows: list[Sequence[str]] = [("operator", "before", "after")]
-    for op_type in sorted(before["by_type"].keys() | after["by_type"].keys()):
-        counts = [str(side["by_type"].get(op_type, 0)) for side in (before, after)]
-        rows.append((op_type, *counts))
-    totals = {"all": "total", "sequence operators": "sequences", "loops and maps": "loops"}
-    for title, key in totals.items():
-        rows.append((title, str(before[key]), str(after[key])))
-    return rows
 
 
 def _target_block(record: Record) -> Block:

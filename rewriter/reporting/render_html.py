@@ -6,7 +6,7 @@ import functools
 import html
 import importlib.resources
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from passes.decisions import Code
@@ -14,10 +14,18 @@ from rewriter.model_files.model_facts import bytes_text
 from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.code_pages import page_text
 from rewriter.reporting.headline import told_counts
+from rewriter.reporting.html_sections import (
+    environment_section,
+    html_table,
+    operators_section,
+    safe,
+    section,
+    shapes_section,
+)
 from rewriter.reporting.pictures import Picture
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
-from rewriter.reporting.render import Block, codes_of, later_blocks, operator_rows
+from rewriter.reporting.render import Block, codes_of, later_blocks
 from rewriter.reporting.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html"]
@@ -58,14 +66,15 @@ def to_html(
     parts = [
         _head(name, record, version, command, date),
         _tiles(record, bench),
-        _section("maps", (_card(one, by_path, record) for one in record["maps"])),
+        section("maps", (_card(one, by_path, record) for one in record["maps"])),
         _legend() if pictures else "",
         *(_block(block) for block in later_blocks(record)),
-        _shapes(record),
+        shapes_section(record),
         _verification(record["verification"]),
         _timings(bench),
-        _operators(record),
+        operators_section(record),
         _codes(record),
+        environment_section(record),
     ]
     body = "\n".join(filter(None, parts))
     data = json.dumps([picture.to_dict() for picture in pictures]).replace("<", "\\u003c")
@@ -81,7 +90,7 @@ def to_html(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>seqmap: {_text(name)}</title>\n<style>\n{_part('page.css')}</style>\n</head>\n"
+        f"<title>seqmap: {safe(name)}</title>\n<style>\n{_part('page.css')}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{scripts}\n</body>\n</html>\n"
     )
 
@@ -89,10 +98,6 @@ def to_html(
 @functools.cache
 def _part(name: str) -> str:
     return (importlib.resources.files("rewriter") / "reporting" / "page" / name).read_text("utf-8")
-
-
-def _text(text: object) -> str:
-    return html.escape(printable(str(text)))
 
 
 def _head(name: str, record: Record, version: str, command: str, date: str) -> str:
@@ -109,10 +114,10 @@ def _head(name: str, record: Record, version: str, command: str, date: str) -> s
         date,
     ]
     lines = [
-        f"<header><h1>{_text(name)}</h1>",
-        f'<p class="meta">{_text(" · ".join(filter(None, facts)))}</p>',
-        f'<p class="meta"><code>{_text(command)}</code></p>' if command else "",
-        f'<p class="answer{"" if record["reached"] else " bad"}">{_text(record["headline"])}</p>',
+        f"<header><h1>{safe(name)}</h1>",
+        f'<p class="meta">{safe(" · ".join(filter(None, facts)))}</p>',
+        f'<p class="meta"><code>{safe(command)}</code></p>' if command else "",
+        f'<p class="answer{"" if record["reached"] else " bad"}">{safe(record["headline"])}</p>',
         "</header>",
     ]
     return "\n".join(filter(None, lines))
@@ -134,7 +139,7 @@ def _tiles(record: Record, bench: Bench | None) -> str:
         when = "at all sizes" if always else f"from {bench.crossover:,} {bench.axis} on"
         tiles[3] = ("faster", when)
     inner = "".join(
-        f'<div class="tile"><b>{_text(value)}</b><span>{_text(name)}</span></div>'
+        f'<div class="tile"><b>{safe(value)}</b><span>{safe(name)}</span></div>'
         for name, value in tiles
     )
     return f'<div class="tiles">{inner}</div>'
@@ -146,49 +151,44 @@ def _runtime(record: Record) -> str:
     return " → ".join(words) or "not asked"
 
 
-def _section(title: str, parts: Iterable[str]) -> str:
-    inner = "\n".join(filter(None, parts))
-    return f"<section>\n<h2>{_text(title)}</h2>\n{inner}\n</section>" if inner else ""
-
-
 def _card(entry: Record, by_path: Mapping[str, int], record: Record) -> str:
-    form = f" {_text(entry['form'])}" if entry["form"] else ""
+    form = f" {safe(entry['form'])}" if entry["form"] else ""
     lines = [_reason(one, tried=record["remedies_tried"]) for one in entry["reasons"]]
     shown, folded = lines[:_FOLDED], lines[_FOLDED:]
     if folded:
         count = f"{len(folded)} more reasons"
         shown.append(f"<details><summary>{count}</summary>{''.join(folded)}</details>")
-    notes = [f"<p>{_text(note)}</p>" for note in entry["notes"]]
+    notes = [f"<p>{safe(note)}</p>" for note in entry["notes"]]
     remedies = [_remedy(one) for one in entry["remedies"]]
     number = by_path.get(entry["path"])
     picture = "" if number is None else _panes(number, entry["path"])
     return (
-        f'<details open class="card {entry["verdict"]}"><summary>{_text(entry["path"])} '
-        f'({_text(entry["op_type"])}) <span class="verdict">{entry["verdict"]}</span>{form}'
+        f'<details open class="card {entry["verdict"]}"><summary>{safe(entry["path"])} '
+        f'({safe(entry["op_type"])}) <span class="verdict">{entry["verdict"]}</span>{form}'
         f"</summary>\n{''.join([*shown, *notes, *remedies, picture])}\n</details>"
     )
 
 
 def _reason(reason: Record, *, tried: bool) -> str:
-    node = f"{_text(reason['node'])} ({_text(reason['op_type'])}): " if reason["node"] else ""
+    node = f"{safe(reason['node'])} ({safe(reason['op_type'])}): " if reason["node"] else ""
     after = told(reason["remedy"], tried=tried)
     dependents = reason["dependents"]
-    inner = "".join(f"<li>{_text(one)}</li>" for one in dependents)
+    inner = "".join(f"<li>{safe(one)}</li>" for one in dependents)
     is_one = len(dependents) == 1
     nodes = "1 node that depends on it" if is_one else f"{len(dependents)} nodes that depend on it"
     if dependents:
         inner = f"<details><summary>{nodes}</summary><ul>{inner}</ul></details>"
-    more = f"; {_text(after)}" if after else ""
+    more = f"; {safe(after)}" if after else ""
     code = reason["code"]
-    what = f'<a href="#code-{code}"><code>{code}</code></a>: {_text(reason["detail"])}'
+    what = f'<a href="#code-{code}"><code>{code}</code></a>: {safe(reason["detail"])}'
     return f"<p>{node}{what}{more}</p>{inner}"
 
 
 def _remedy(remedy: Record) -> str:
-    option = _text(remedy["option"])
+    option = safe(remedy["option"])
     return (
-        f'<div class="remedy"><span>remedy: <code>{_text(remedy["text"])}</code> '
-        f"(tried: {_text(remedy['effect'])})</span>"
+        f'<div class="remedy"><span>remedy: <code>{safe(remedy["text"])}</code> '
+        f"(tried: {safe(remedy['effect'])})</span>"
         f'<button type="button" data-copy="{option}" aria-label="copy {option}">copy</button>'
         "</div>"
     )
@@ -197,7 +197,7 @@ def _remedy(remedy: Record) -> str:
 def _panes(number: int, path: str) -> str:
     figures = [
         f'<figure><figcaption>{side}</figcaption><div class="pane" tabindex="0" role="group" '
-        f'data-map="{number}" data-side="{side}" aria-label="{_text(path)} {side} the rewrite">'
+        f'data-map="{number}" data-side="{side}" aria-label="{safe(path)} {side} the rewrite">'
         "<noscript>the picture needs JavaScript</noscript></div></figure>"
         for side in ("before", "after")
     ]
@@ -207,7 +207,7 @@ def _panes(number: int, path: str) -> str:
 def _legend() -> str:
     kinds = {"loop": "a loop or map", "sequence": "makes or reads a sequence", "branch": "an If"}
     told_kinds = ", ".join(
-        f'<span style="background:var(--{kind});padding:0 .4em">{what}</span>'
+        f'<span class="key" style="background:var(--{kind})">{what}</span>'
         for kind, what in kinds.items()
     )
     return f'<p class="meta">{told_kinds}; pale: beside the map; dashed: what a node holds</p>'
@@ -215,54 +215,33 @@ def _legend() -> str:
 
 def _block(block: Block) -> str:
     items = "".join(
-        f"<li>{_text(one.line)}"
-        + (f"<ul>{''.join(f'<li>{_text(d)}</li>' for d in one.details)}</ul>" * bool(one.details))
+        f"<li>{safe(one.line)}"
+        + (f"<ul>{''.join(f'<li>{safe(d)}</li>' for d in one.details)}</ul>" * bool(one.details))
         + "</li>"
         for one in block.items
     )
     listed = f"<ul>{items}</ul>" if items else ""
-    return f"<section>\n<h2>{_text(block.heading)}</h2>\n{listed}{_table(block.rows)}\n</section>"
-
-
-def _shapes(record: Record) -> str:
-    promised = record["promises"]["input_shapes"]
-    uniform = record["promises"]["uniform"]
-    rows: list[Sequence[str]] = [("value", "declared", "promised", "in the new model")]
-    for title, key in (("input", "inputs"), ("output", "outputs")):
-        before, after = record["given"][key], record["new"][key]
-        passed = record["tensor_io"][key]
-        for name in {**before, **after}:
-            vouched = "one shape" if name in uniform else ""
-            if name in promised:
-                vouched = str(["?" if dim is None else dim for dim in promised[name]])
-            form = f" ({passed[name]['form']})" if name in passed else ""
-            rows.append((f"{title} {name}", before.get(name, ""), vouched, after.get(name, "")))
-            rows[-1] = (*rows[-1][:3], rows[-1][3] + form)
-    return _section("shapes", [_table(rows)] if len(rows) > 1 else [])
+    title, colon, answer = block.heading.partition(": ")
+    answered = f'<b>{colon}</b><span class="answered">{safe(answer)}</span>' if answer else ""
+    heading = f"<h2>{safe(title)}{answered}</h2>"
+    return f"<section>\n{heading}\n{listed}{html_table(block.rows)}\n</section>"
 
 
 def _verification(proof: Record | None) -> str:
     if proof is None:
         return ""
-    lines = "".join(f"<p>{_text(line)}</p>" for line in proof_lines(proof))
-    return _section("verification", [lines, _table(feed_rows(proof))])
+    lines = "".join(f"<p>{safe(line)}</p>" for line in proof_lines(proof))
+    return section("verification", [lines, html_table(feed_rows(proof))])
 
 
 def _timings(bench: Bench | None) -> str:
     if bench is None:
         return ""
-    return _section("timings", [bench.to_svg(), f"<pre>{_text_lines(str(bench))}</pre>"])
+    return section("timings", [bench.to_svg(), f"<pre>{_text_lines(str(bench))}</pre>"])
 
 
 def _text_lines(text: str) -> str:
     return html.escape(printable(text, keep="\n"))
-
-
-def _operators(record: Record) -> str:
-    head, *rows = operator_rows(record["operators"])
-    changed = [row for row in rows if row[1] != row[2]]
-    inner = f"<details><summary>all operators</summary>{_table([head, *rows])}</details>"
-    return _section("operators", [_table([head, *changed]), inner])
 
 
 def _codes(record: Record) -> str:
@@ -272,13 +251,4 @@ def _codes(record: Record) -> str:
         f'<pre id="code-{code}">{_text_lines(page_text(_CODES[code]))}</pre></details>'
         for code in codes_of(record)
     ]
-    return _section("what the codes mean", parts)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    if not rows:
-        return ""
-    head, *others = rows
-    lines = [f"<tr>{''.join(f'<th scope=col>{_text(cell)}</th>' for cell in head)}</tr>"]
-    lines += [f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in others]
-    return f'<div class="scroll"><table>{"".join(lines)}</table></div>'
+    return section("what the codes mean", parts)

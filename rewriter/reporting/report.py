@@ -15,6 +15,7 @@ from rewriter.model_files.model_facts import ModelFacts, OperatorCounts
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting import render, render_html
 from rewriter.reporting.bench_record import Bench
+from rewriter.reporting.environment import environment
 from rewriter.reporting.headline import headline
 from rewriter.reporting.pictures import Picture
 from rewriter.reporting.printable import json_text
@@ -152,6 +153,7 @@ class Report:
             "placement": _record(self.placement),
             "verification": self.verification,
             "bench": _record(self.bench),
+            "environment": environment(),
         }
         return record | {"headline": headline(record)}
 

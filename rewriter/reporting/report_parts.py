@@ -99,6 +99,10 @@ def decision_record(
         "remedies": [remedy.to_dict() for remedy in remedies.maps.get(decision.path, ())],
         "assumptions": list(decision.assumptions),
         "notes": list(decision.notes),
+        "boundary": [
+            dataclasses.asdict(one) | {"layouts": list(one.layouts)} for one in decision.boundary
+        ],
+        "few": decision.few,
     }
 
 

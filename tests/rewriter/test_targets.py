@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
-from typing import Any
+from typing import Any, get_args
 
 import onnx
 import onnx_ir as ir
@@ -17,7 +17,14 @@ from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.pipeline import explain
 from rewriter.reporting.remedies import still_open
 from rewriter.reporting.report import Report
-from rewriter.target_table import TARGETS, Target, Unreached, find_target
+from rewriter.target_table import (
+    ALIASES,
+    TARGETS,
+    Target,
+    TargetName,
+    Unreached,
+    find_target,
+)
 from rewriter.targets import TargetError, check_target, version_warnings
 
 HEADER = '<ir_version: 8, opset_import: ["" : 18]>\n'
@@ -446,3 +453,7 @@ def test_a_target_error_crosses_processes() -> None:
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.report.to_dict() == caught.value.report.to_dict()
+
+
+def test_type_checkers_know_every_name_of_a_target() -> None:
+    assert get_args(TargetName) == (*TARGETS, *ALIASES)

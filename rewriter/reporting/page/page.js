@@ -71,7 +71,9 @@
       picture(pane, region);
       const rest = document.createElement("p");
       rest.className = "meta";
-      rest.textContent = region.hidden > 0 ? `… ${region.hidden} more nodes, constants included` : "";
+      const gone = region.nodes.every((node) => node.around || node.kind === "value");
+      const more = region.hidden > 0 ? `… ${region.hidden} more node${region.hidden > 1 ? "s" : ""}, constants included` : "";
+      rest.textContent = [gone ? "nothing is left of it" : "", more].filter(Boolean).join("; ");
       pane.parentElement.appendChild(rest);
       const zoom = document.createElement("button");
       zoom.type = "button";

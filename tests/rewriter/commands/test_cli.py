@@ -130,6 +130,18 @@ class TestBadInput:
         assert seqmap("optimize", rows, rows) == 1
         assert "no permission" in capsys.readouterr().err
 
+    @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no such folder")
+    def test_out_where_no_file_can_be_made(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delattr(pipeline, "rewrite")  # refused before any work is done
+        assert seqmap("optimize", rows, "/proc/out.onnx") == 1
+        assert "cannot write /proc/out.onnx: " in capsys.readouterr().err
+
+    def test_an_address_is_told_as_it_was_given(self, tmp_path: Path, capsys: Capture) -> None:
+        assert seqmap("optimize", "https://a.b/m.onnx", tmp_path / "out.onnx") == 1
+        assert "https://a.b/m.onnx is an address: download" in capsys.readouterr().err
+
     def test_unwritable_report(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
         report = tmp_path / "none" / "report.md"
         assert seqmap("explain", rows, "--report", report) == 1
@@ -169,6 +181,7 @@ class TestUsage:
             ("polish", "invalid choice: 'polish'"),
             ("optimze in.onnx", "did you mean 'optimize'?"),
             ("explain in.onnx --target openvin", "did you mean 'openvino'?"),
+            ("explain in.onnx --target ortt", "did you mean 'ort'?"),
             ("explain in.onnx --unifrom x", "did you mean '--uniform'?"),
             ("optimize in.onnx", "OUT"),
             ("optimize in.onnx out.onnx --strategy best", "invalid choice: 'best'"),

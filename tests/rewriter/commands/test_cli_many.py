@@ -226,6 +226,13 @@ class TestTerminal:
             "        /a/path/that/is/longer/than/the/whole/line/itself",
         ]
 
+    def test_a_long_word_stands_where_its_line_began(self) -> None:
+        line = "      /a/path/that/is/longer/than/the/whole/line is why"
+        assert terminal.wrapped(line, 40).splitlines() == [
+            "      /a/path/that/is/longer/than/the/whole/line",
+            "        is why",
+        ]
+
     def test_a_terminal_gets_wrapped_lines(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -270,7 +277,7 @@ class TestItself:
 
     def test_doctor_sees_two_wheels_of_one_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         known = {"onnxruntime": "1", "onnxruntime-gpu": "1"}
-        monkeypatch.setattr(doctor, "_version", lambda name: known.get(name, ""))
+        monkeypatch.setattr(doctor, "version_of", lambda name: known.get(name, ""))
         (problem,) = doctor.find_problems()
         assert problem.startswith("onnxruntime and onnxruntime-gpu are wheels of one module")
 

@@ -164,6 +164,20 @@ def test_a_picture_holds_the_map_and_what_is_around_it() -> None:
     assert before["hidden"] == 13 - len([n for n in walk(before) if n["kind"] != "value"])
 
 
+def test_where_nothing_is_left_of_a_map_its_place_is_drawn() -> None:
+    after = regions("dy_hstack")["after"]
+    drawn = {node["label"]: (node["kind"], node["around"]) for node in after["nodes"]}
+    assert drawn == {"Concat": ("plain", True), "a": ("value", False), "b": ("value", False)}
+    assert len(after["edges"]) == 2
+
+
+def test_a_table_without_numbers_that_changed_is_a_sentence() -> None:
+    kept = rewriter.explain(MODELS / "exported" / "ts_filter_negative.onnx")
+    page = Page(kept.to_html()).text
+    assert "as many of each as before" in page
+    assert "promised" not in page
+
+
 @pytest.mark.parametrize("name", SHOWN)
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_edges_join_nodes_of_one_level(name: str, side: str) -> None:
@@ -190,7 +204,7 @@ def test_a_large_body_is_not_drawn_whole() -> None:
     )
     (picture,) = rewriter.explain(ir.from_onnx_text(text), strategy="expand").pictures
     (box,) = [node for node in walk(picture.before.to_dict()) if node["kind"] == "loop"]
-    assert box["nodes"] == []
+    assert (box["nodes"], box["label"]) == ([], "SequenceMap, body: 300 nodes")
     assert len(walk(picture.after.to_dict())) < 100
 
 

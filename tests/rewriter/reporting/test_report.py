@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import platform
 from typing import Any
 
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.promises import Promises
 from rewriter.model_files.model_facts import (
@@ -119,20 +121,22 @@ def test_text_has_the_answer_then_a_line_for_each_map_and_its_reasons_below() ->
 def test_verbose_text_has_assumptions_sizes_and_operators() -> None:
     facts = ModelFacts("g", "me 1", 18, 8, 2_400_000_000, {"xs": "seq(float[N])"}, {"y": "float"})
     report = dataclasses.replace(decided(), given=facts, new=ModelFacts())
-    assert report.to_text(verbose=True) == (
+    text, _, environment = report.to_text(verbose=True).partition("environment:\n")
+    assert f"  python             {platform.python_version()}\n" in environment
+    assert text == (
         HEADLINE + MAPS + CODES + PROMISES + "assumptions:\n"
         "  a|b <c>\n"
         "  elements of xs have 3 channels\n"
         "warnings:\n"
         "  opset 27 is new\n"
         "model:\n"
-        "  model              before  after\n"
-        "  nodes                   2      4\n"
-        "  weights            2.4 GB    0 B\n"
-        "  opset                  18      0\n"
-        "  IR version              8      0\n"
-        "  IN xs       seq(float[N])       \n"
-        "  OUT y               float       \n"
+        "  model       before         after\n"
+        "  nodes       2              4\n"
+        "  weights     2.4 GB         0 B\n"
+        "  opset       18             0\n"
+        "  IR version  8              0\n"
+        "  IN xs       seq(float[N])\n"
+        "  OUT y       float\n"
         "operators:\n"
         "  operator            before  after\n"
         "  Loop                     1      2\n"
@@ -217,6 +221,13 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
         (
             {"after": OperatorCounts({"Loop": 2}), "decisions": [made(Verdict.GUARDED)]},
             "rewritten: batched for enough samples of fitting shapes, else a loop; not",
+        ),
+        (
+            {
+                "after": OperatorCounts({"Loop": 2}),
+                "decisions": [dataclasses.replace(made(Verdict.GUARDED), few=11)],
+            },
+            "rewritten: batched from 12 samples of fitting shapes on, else a loop; not",
         ),
         (
             {
@@ -308,3 +319,38 @@ def test_equal_reports_render_equally(form: str) -> None:
 def test_nothing_to_do(report: Report, *, expected: bool) -> None:
     assert report.nothing_to_do is expected
     assert ("; nothing to do; " in report.to_text()) is expected
+
+
+RAGGED = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (seq(float[T,4]) clips, float[4,3] w) => (seq(float[T,3]) scores)
+{
+  scores = SequenceMap (clips, w) <body = b (float[T,4] x, float[4,3] v) => (float[T,3] y) {
+    t = MatMul (x, v)
+    y = Softmax <axis = -1> (t)
+  }>
+}
+"""
+
+
+def test_a_report_tells_how_values_are_held_at_a_map() -> None:
+    report = rewriter.explain(ir.from_onnx_text(RAGGED))
+    (entry,) = report.to_dict()["maps"]
+    held = {one["name"]: (one["sample"], one["layouts"]) for one in entry["boundary"]}
+    assert held == {
+        "x": ("float[T,4]", ["packed"]),
+        "v": ("float[4,3]", ["shared"]),
+        "scores": ("float[T,3]", ["packed"]),
+    }
+    told = "reads x        float[T,4]  packed\n"
+    assert told in report.to_text(verbose=True)
+    assert told not in report.to_text()
+    assert "<td>packed</td>" in report.to_html()
+
+
+def test_what_may_flip_is_told_in_one_note() -> None:
+    text = RAGGED.replace("Softmax <axis = -1> (t)", "Floor (t)")
+    both = text.replace("y = Floor (t)", "r = Ceil (t)\n y = Floor (r)")
+    (decision,) = rewriter.explain(ir.from_onnx_text(both)).decisions
+    (note,) = [note for note in decision.notes if "may flip" in note]
+    assert note.startswith("SequenceMap_0/body/Ceil_1 (Ceil)")

@@ -38,8 +38,9 @@ def table(*times: tuple[int, float | None, float], **others: Any) -> Bench:
         ([(1, 2.0, 1.0), (16, 1.0, 2.0)], None),
         ([(1, None, 1.0)], None),
         ([(1, 1.0, 1.0)], 1),
+        ([(1, 0.99, 1.0), (16, 2.0, 1.0)], 2),
     ],
-    ids=["always", "between", "the last one", "never", "refused", "equal"],
+    ids=["always", "between", "the last one", "never", "refused", "equal", "just not the first"],
 )
 def test_the_crossover(times: list[Any], expected: int | None) -> None:
     assert table(*times).crossover == expected
@@ -64,11 +65,12 @@ def test_the_text() -> None:
         (table((1, None, 2.0), refused="it says no"), "as given it is refused: it says no\n"),
         (table((1, 2.0, 1.0)), "the rewritten model is the faster one at all of these sizes"),
         (table((1, 1.0, 2.0)), "the model as given is the faster one at the largest size"),
+        (table((1, 0.99, 1.0), (16, 2.0, 1.0)), "0.99x  slower"),
         (table((1, 1.0, 2.0), stopped="no more than 1"), "\nno more than 1"),
         (table((1, 1.0, 2.0), threads=0), "rt 1, cpu, seed 0, "),
         (table((8, 2.0, 1.0), axis="N"), "N  as given  rewritten  faster by\n"),
     ],
-    ids=["refused", "always", "never", "stopped", "threads", "dimension"],
+    ids=["refused", "always", "never", "hardly slower", "stopped", "threads", "dimension"],
 )
 def test_what_else_the_text_says(shown: Bench, expected: str) -> None:
     assert expected in f"{shown}\n"

@@ -1,0 +1,8 @@
+"""What type checkers read of ``import seqmap``; the wheel holds it as ``seqmap-stubs``.
+
+A module that is one file cannot say itself that it is typed.
+"""
+
+from rewriter import *  # noqa: F403
+
+__version__: str

@@ -9,8 +9,10 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
+from passes.batching.operators import Operators
+from passes.device.exact_forms import EXACT, ExactForm
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, is_default_domain
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS
@@ -67,6 +69,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     1. CenterCropPad is opened.
     2. What only moves or compares values computes the same in a wider type, between Casts.
     3. A product of a few sizes is written by Mul.
+    4. What no wider type holds is written by other operators (``exact_forms``).
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -85,12 +88,13 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             node
             for graph in all_graphs(model)
             for node in graph
-            if is_default_domain(node) and (node.op_type in WIDENED or node.op_type == _PRODUCT)
+            if is_default_domain(node) and node.op_type in _KNOWN
         ]
         typing = type_values(model) if found else None
         for node in found:
             assert typing is not None
-            modified |= splice_form(node, functools.partial(self._form, node, typing))
+            opset = default_opset(model)
+            modified |= splice_form(node, functools.partial(self._form, node, typing, opset))
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
@@ -99,7 +103,9 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         is_opened = is_default_domain(node) and node.op_type in _OPENED
         return not is_opened or self._has_kernel(node, None)
 
-    def _form(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    def _form(
+        self, node: ir.Node, typing: Typing, opset: int, builder: Builder
+    ) -> list[ir.Value] | None:
         moved = WIDENED.get(node.op_type, _Moved((0,)))
         value = node.inputs[moved.inputs[0]]
         given = None if value is None else typing.dtype(value)
@@ -107,13 +113,23 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             return None
         if node.op_type == _PRODUCT:
             return FORMS["", _PRODUCT](node, typing, builder)
-        for wide in _WIDER.get(given, ()):
+        for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
             if self._has_kernel(node, wide):
                 return _widened(node, moved, given, wide, builder)
-        return None
+        form = EXACT.get(node.op_type)
+        if form is None or opset < form.since or not self._has_all(form, given):
+            return None
+        return form.write(node, given, Operators(builder, opset))
+
+    def _has_all(self, form: ExactForm, given: ir.DataType) -> bool:
+        """Whether the device has the kernels of a form."""
+        return all(
+            self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in form.needs
+        )
 
 
 _PRODUCT = "ReduceProd"
+_KNOWN = frozenset({*WIDENED, *EXACT, _PRODUCT})
 
 
 def _widened(

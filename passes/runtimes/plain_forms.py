@@ -60,32 +60,34 @@ def _reshape(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] 
 
 
 def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """The product of a few sizes, by Mul."""
+    """The product of a few sizes, by Mul; those of several samples lie in rows."""
     data = node.inputs[0]
     dims = None if data is None else typing.dims(data)
-    if data is None or typing.dtype(data) != _INT64 or dims is None or len(dims) != 1:
+    if data is None or typing.dtype(data) != _INT64 or not dims:
         return None
-    (count,) = dims
-    if not isinstance(count, int) or not 0 < count <= _FACTORS or not _is_over_all(node):
+    axis = _only_axis(node, len(dims))
+    count = None if axis is None else dims[axis]
+    if not isinstance(count, int) or not 0 < count <= _FACTORS:
         return None
     keeps = node.attributes.get_int("keepdims", 1)
     places = [builder.ints(i) if keeps else builder.scalar(i) for i in range(count)]
-    factors = [builder.op("Gather", [data, place], {"axis": 0}) for place in places]
+    factors = [builder.op("Gather", [data, place], {"axis": axis}) for place in places]
     product = factors[0]
     for factor in factors[1:]:
         product = builder.op("Mul", [product, factor])
     return [product]
 
 
-def _is_over_all(node: ir.Node) -> bool:
-    """Whether a reduction of a vector is over its axis."""
+def _only_axis(node: ir.Node, rank: int) -> int | None:
+    """Return the axis that a node reduces, not negative; None for several, or unknown ones."""
     given = _input(node, 1)
     axes = node.attributes.get_ints("axes") if given is None else constant_value(given)
     if given is not None and axes is None:
-        return False
+        return None
     if axes is None or len(axes) == 0:
-        return not node.attributes.get_int("noop_with_empty_axes", 0)
-    return True
+        is_all = not node.attributes.get_int("noop_with_empty_axes", 0)
+        return 0 if rank == 1 and is_all else None
+    return int(axes[0]) % rank if len(axes) == 1 else None
 
 
 def _array_feature_extractor(

@@ -59,7 +59,8 @@ def _pad(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | 
 def _extreme_place(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
     """Find the extreme value, then the first place that holds it."""
     data = node.inputs[0]
-    if data is None or node.attributes.get_int("select_last_index", 0):
+    takes_last = node.attributes.get_int("select_last_index", 0)
+    if data is None or takes_last:
         return None
     axis = node.attributes.get_int("axis") or 0
     family = "ReduceMax" if node.op_type == "ArgMax" else "ReduceMin"

@@ -58,25 +58,22 @@ def _pad(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | 
 
 def _extreme_place(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
     """Find the extreme value, then the first place that holds it."""
-    data = node.inputs[0]
-    takes_last = node.attributes.get_int("select_last_index", 0)
-    if data is None or takes_last:
+    if node.attributes.get_int("select_last_index", 0):
         return None
-    axis = node.attributes.get_int("axis") or 0
-    family = "ReduceMax" if node.op_type == "ArgMax" else "ReduceMin"
-    extreme = ops.reduce(family, data, [axis])
+    data, axis = node.inputs[0], node.attributes.get_int("axis") or 0
+    attributes = {"axis": axis, "largest": int(node.op_type == "ArgMax")}
+    extreme = ops.builder.node("TopK", [data, ops.ints(1)], attributes, outputs=2).outputs[0]
     holds = ops.op("Equal", [data, extreme])
     flags = ops.op("Cast", [holds], {"to": _T.FLOAT.value})
     return [ops.op("ArgMax", [flags], node.attributes)]
 
 
+_EXTREME = ExactForm(
+    _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
+)
 EXACT: Mapping[str, ExactForm] = {
-    "ArgMax": ExactForm(
-        _extreme_place, (("ReduceMax", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
-    ),
-    "ArgMin": ExactForm(
-        _extreme_place, (("ReduceMin", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
-    ),
+    "ArgMax": _EXTREME,
+    "ArgMin": _EXTREME,
     "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
     "Unique": ExactForm(
         sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13

@@ -24,7 +24,9 @@ def score(samples: DataFrame, model: str, id_column: str = "id") -> DataFrame:
         id_column: The column that names a sample.
     """
     if id_column not in samples.columns:
-        raise SystemExit(f"the samples have no column {id_column!r}; name one that tells them apart")
+        raise SystemExit(
+            f"the samples have no column {id_column!r}; name one that tells them apart"
+        )
     mapper = ArrowMapper(model, keep=[id_column])
     results = from_arrow_schema(mapper.schema)
     return samples.mapInArrow(mapper, StructType([samples.schema[id_column], *results.fields]))

@@ -10,7 +10,9 @@ import onnx_ir as ir
 
 from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
-from passes.device.exact_forms import EXACT, ExactForm
+from passes.device.exact_forms import EXACT, Needs
+from passes.device.optional_forms import OPTIONAL
+from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_default_domain
 from passes.graph.names import make_names_unique
@@ -69,7 +71,9 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     1. CenterCropPad is opened.
     2. What only moves or compares values computes the same in a wider type, between Casts.
     3. A product of a few sizes is written by Mul.
-    4. What no wider type holds is written by other operators (``exact_forms``).
+    4. An optional value that is known to hold something is that.
+    5. A sequence of a known number of parts is made of these.
+    6. What no wider type holds is written by other operators (``exact_forms``).
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -90,7 +94,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             for node in graph
             if is_default_domain(node) and node.op_type in _KNOWN
         ]
-        typing = type_values(model) if found else None
+        typing = type_values(model, proven=True) if found else None
         for node in found:
             assert typing is not None
             opset = default_opset(model)
@@ -106,6 +110,9 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def _form(
         self, node: ir.Node, typing: Typing, opset: int, builder: Builder
     ) -> list[ir.Value] | None:
+        if node.op_type in OPTIONAL:
+            has_kernel = self._has_kernel(node, None)
+            return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
         value = node.inputs[moved.inputs[0]]
         given = None if value is None else typing.dtype(value)
@@ -113,23 +120,28 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             return None
         if node.op_type == _PRODUCT:
             return FORMS["", _PRODUCT](node, typing, builder)
+        if node.op_type == _SPLIT:
+            takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
+            return split_to_sequence(node, typing, builder) if takes else None
         for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
             if self._has_kernel(node, wide):
                 return _widened(node, moved, given, wide, builder)
         form = EXACT.get(node.op_type)
-        if form is None or opset < form.since or not self._has_all(form, given):
+        if form is None or opset < form.since or not self._has_all(form.needs, given):
             return None
         return form.write(node, given, Operators(builder, opset))
 
-    def _has_all(self, form: ExactForm, given: ir.DataType) -> bool:
+    def _has_all(self, needs: Needs, given: ir.DataType) -> bool:
         """Whether the device has the kernels of a form."""
-        return all(
-            self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in form.needs
-        )
+        return all(self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in needs)
 
 
 _PRODUCT = "ReduceProd"
-_KNOWN = frozenset({*WIDENED, *EXACT, _PRODUCT})
+_SPLIT = "SplitToSequence"
+_SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
+# The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
+_PARTS_GIVEN = 13
+_KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
 
 
 def _widened(

@@ -15,7 +15,10 @@ import onnx_ir as ir
 from passes.batching.operators import Operators
 from passes.device.sorted_unique import sorted_unique
 
-__all__ = ["EXACT", "ExactForm"]
+__all__ = ["EXACT", "ExactForm", "Needs"]
+
+Needs = tuple[tuple[str, ir.DataType | None], ...]
+"""Kernels: an operator and what it computes with, None for the type of the node."""
 
 _T = ir.DataType
 
@@ -26,13 +29,12 @@ class ExactForm:
 
     Attributes:
         write: Records the form of a node that computes with a type; None where the node stays.
-        needs: The kernels of the form: an operator and what it computes with, None for the type
-            of the node.
+        needs: The kernels of the form.
         since: The first opset that has all operators of the form.
     """
 
     write: Callable[[ir.Node, ir.DataType, Operators], list[ir.Value] | None]
-    needs: tuple[tuple[str, ir.DataType | None], ...]
+    needs: Needs
     since: int
 
 

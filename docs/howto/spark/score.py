@@ -1,7 +1,7 @@
 """Run a model over a table with Spark: ``spark-submit score.py model.onnx samples.parquet out``.
 
-The samples have an ``id`` and a column for each input of the model. A fourth argument names another
-column in the place of ``id``.
+The samples have an ``id`` and a column for each input of the model. A fourth argument names
+another column in the place of ``id``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ def score(samples: DataFrame, model: str, id_column: str = "id") -> DataFrame:
         id_column: The column that names a sample.
     """
     if id_column not in samples.columns:
-        raise SystemExit(
-            f"the samples have no column {id_column!r}; name one that tells them apart"
-        )
+        raise SystemExit(f"the samples have no column {id_column!r}; name another")
     mapper = ArrowMapper(model, keep=[id_column])
     results = from_arrow_schema(mapper.schema)
     return samples.mapInArrow(mapper, StructType([samples.schema[id_column], *results.fields]))

@@ -72,8 +72,9 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     2. What only moves or compares values computes the same in a wider type, between Casts.
     3. A product of a few sizes is written by Mul.
     4. An optional value that is known to hold something is that.
-    5. A sequence of a known number of parts is made of these.
-    6. What no wider type holds is written by other operators (``exact_forms``).
+    5. Columns of a table are gathered.
+    6. A sequence of a known number of parts is made of these.
+    7. What no wider type holds is written by other operators (``exact_forms``).
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -88,12 +89,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
-        found = [
-            node
-            for graph in all_graphs(model)
-            for node in graph
-            if is_default_domain(node) and node.op_type in _KNOWN
-        ]
+        found = [node for graph in all_graphs(model) for node in graph if _is_known(node)]
         typing = type_values(model, proven=True) if found else None
         for node in found:
             assert typing is not None
@@ -110,12 +106,15 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def _form(
         self, node: ir.Node, typing: Typing, opset: int, builder: Builder
     ) -> list[ir.Value] | None:
+        if (node.domain, node.op_type) == _COLUMNS:
+            dtype = _dtype(node.inputs[0], typing)
+            takes = dtype is not None and self._has_all((("Gather", None),), dtype)
+            return FORMS[_COLUMNS](node, typing, builder) if takes else None
         if node.op_type in OPTIONAL:
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
-        value = node.inputs[moved.inputs[0]]
-        given = None if value is None else typing.dtype(value)
+        given = _dtype(node.inputs[moved.inputs[0]], typing)
         if given is None or self._has_kernel(node, given):
             return None
         if node.op_type == _PRODUCT:
@@ -137,11 +136,21 @@ class DeviceFormsPass(ir.passes.InPlacePass):
 
 
 _PRODUCT = "ReduceProd"
+_COLUMNS = ("ai.onnx.ml", "ArrayFeatureExtractor")
 _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
 _KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
+
+
+def _is_known(node: ir.Node) -> bool:
+    is_default = is_default_domain(node) and node.op_type in _KNOWN
+    return is_default or (node.domain, node.op_type) == _COLUMNS
+
+
+def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:
+    return None if value is None else typing.dtype(value)
 
 
 def _widened(

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["FORMS", "Form"]
@@ -67,6 +67,11 @@ def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Val
         return None
     axis = _only_axis(node, len(dims))
     count = None if axis is None else dims[axis]
+    most = _most_sizes(data)
+    if not isinstance(count, int) and len(dims) == 1 and 0 < most <= _FACTORS:
+        # Where there are fewer sizes, ones stand in for the rest.
+        count, ones = most, builder.ints(*[1] * most)
+        data = builder.op("Concat", [data, ones], {"axis": 0})
     if not isinstance(count, int) or not 0 < count <= _FACTORS:
         return None
     keeps = node.attributes.get_int("keepdims", 1)
@@ -76,6 +81,32 @@ def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Val
     for factor in factors[1:]:
         product = builder.op("Mul", [product, factor])
     return [product]
+
+
+def _most_sizes(sizes: ir.Value) -> int:
+    """Return how many of a value's dimensions there are at most, cut out of its Shape; 0: any.
+
+    ``Shape <start = -2>`` of a vector is one number, of anything else two.
+    """
+    node = sizes.producer()
+    if node is None or not is_default_domain(node):
+        return 0
+    if node.op_type == "Shape":
+        end = node.attributes.get_int("end")
+        return _between(node.attributes.get_int("start", 0) or 0, end)
+    if node.op_type != "Slice" or len(node.inputs) != 3:
+        return 0
+    starts, ends = (constant_value(one) for one in node.inputs[1:])
+    if starts is None or ends is None or starts.size != 1 or ends.size != 1:
+        return 0
+    return _between(int(starts.item()), int(ends.item()))
+
+
+def _between(start: int, end: int | None) -> int:
+    """Return how many places a part has at most, whatever it is cut out of; 0: any."""
+    if end is not None and (start < 0) == (end < 0):
+        return max(end - start, 0)
+    return -start if start < 0 and end is None else 0
 
 
 def _only_axis(node: ir.Node, rank: int) -> int | None:

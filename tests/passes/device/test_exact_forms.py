@@ -101,13 +101,37 @@ CASES = {
     ),
     "parts of one size and a rest as a sequence": (
         "(int64[N,3] x) => (seq(int64[N,A]) y)",
-        "k = Constant <value = int64 {2}> () y = SplitToSequence <axis = -1, keepdims = 0> (x, k)",
+        "k = Constant <value = int64 {2}> () y = SplitToSequence <axis = -1> (x, k)",
         BIG,
     ),
     "parts of given sizes as a sequence": (
         "(int64[N,M] x) => (seq(int64[N,A]) y)",
         "k = Constant <value = int64[3] {2, 0, 1}> () y = SplitToSequence <axis = 1> (x, k)",
         BIG,
+    ),
+    "columns by number": (
+        "(int64[N,M] x) => (int64[N,2] y)",
+        "i = Constant <value = int64[2] {2, 0}> () y = ai.onnx.ml.ArrayFeatureExtractor (x, i)",
+        BIG,
+    ),
+    "product of the first sizes": (
+        "(int64[N,M] x, int64[K] shape) => (int64[1] y)",
+        "z = Reshape (x, shape) s = Shape <end = 2> (z) y = ReduceProd (s)",
+        BIG,
+        [3, 2, 1],
+    ),
+    "product of sizes that are fewer than asked for": (
+        "(int64[N,M] x, int64[K] shape) => (int64 y)",
+        "z = Reshape (x, shape) s = Shape <start = -2> (z) y = ReduceProd <keepdims = 0> (s)",
+        BIG,
+        [6],
+    ),
+    "product of sizes that are cut out": (
+        "(int64[N,M] x, int64[K] shape) => (int64[1] y)",
+        "z = Reshape (x, shape) s = Shape (z) a = Constant <value = int64[1] {1}> () "
+        "b = Constant <value = int64[1] {3}> () t = Slice (s, a, b) y = ReduceProd (t)",
+        BIG,
+        [3, 2, 1],
     ),
     "product of sizes in rows": (
         "(int64[N,3] x) => (int64[N] y)",
@@ -123,7 +147,7 @@ CASES = {
 
 
 def parse(signature: str, body: str, opset: int = 18) -> onnx.ModelProto:
-    text = f'<ir_version: 9, opset_import: ["" : {opset}]> g {signature} {{ {body} }}'
+    text = f'<ir_version: 9, opset_import: ["" : {opset}, "ai.onnx.ml" : 3]> g {signature} {{ {body} }}'
     return onnx.parser.parse_model(text)
 
 

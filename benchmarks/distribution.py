@@ -1,16 +1,16 @@
 """When distribution pays, to `benchmarks/DISTRIBUTION.md`.
 
 ``python -m benchmarks.distribution``. One model a row, from a light body to a heavy one: what a
-sample costs in one process, what reading and writing it costs, how long Ray takes to start, and
-from these what a cluster would do. Needs ``seqmap[apply,ray]``.
+sample costs in one process, what reading and writing it costs, what Ray takes to start and to
+hand it over, and from these what a cluster would do. Needs ``seqmap[apply,ray]``. With
+``--samples 500`` it only prints.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
-import os
 import pathlib
-import platform
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import rewriter
+from benchmarks.distribution_costs import WIDTH, Costs, written
 from rewriter.apply.parts import Job
 from rewriter.apply.results import columns_of
 from rewriter.apply.workers import Task, apply_parts
@@ -29,45 +30,13 @@ from rewriter.apply.workers import Task, apply_parts
 __all__ = ["RESULTS", "main"]
 
 RESULTS = pathlib.Path(__file__).with_name("DISTRIBUTION.md")
-WIDTH = 16
 LAYERS = {"light": 1, "medium": 32, "heavy": 256}
 """Square layers of each body; a sample has 1 to 64 rows."""
-CLUSTER = (2, 8, 64)
-MANY = 100_000_000
 _REPEATS = 2
 _PART = 1024
-
-
-@dataclasses.dataclass(frozen=True)
-class Costs:
-    """What was measured of one model; seconds a sample, but for the start.
-
-    Attributes:
-        name: The model.
-        single: The model as given, a sample a run; time of the processor, as the next two.
-        compute: `Predictor` in one process, batched, in memory.
-        moving: Reading a sample from Parquet and writing its result, on top.
-        start: Seconds of the clock until an actor of Ray has done its first part.
-    """
-
-    name: str
-    single: float
-    compute: float
-    moving: float
-    start: float
-
-    @property
-    def alone(self) -> float:
-        """Seconds a sample from file to file in one process."""
-        return self.compute + self.moving
-
-    def seconds(self, workers: int, samples: int) -> float:
-        """Return the seconds of a cluster: nothing is shuffled, a worker reads its own parts."""
-        return self.start + samples * self.alone / workers
-
-    def worthwhile(self, workers: int) -> float:
-        """Return from how many samples on a cluster is faster than one process."""
-        return self.start / (self.alone * (1 - 1 / workers))
+_BATCH = 256
+_HANDED = 50
+_SAMPLES = 16_000
 
 
 def text_of(layers: int) -> str:
@@ -125,8 +94,12 @@ def measure(name: str, layers: int, count: int) -> Costs:
         task = Task(folder / "model.onnx", folder / "in.parquet", folder / "out")
         task = task.with_columns(columns_of(first, batched.outputs))
         alone = _best(lambda: _applied(task, count)) / count
-        start = min(_started(task) for _ in range(_REPEATS))
-    return Costs(name, single, compute, max(alone - compute, 0.0), start)
+        start, local = (
+            min(_started(task, engine, workers) for _ in range(_REPEATS))
+            for engine, workers in (("ray", 1), ("local", 2))
+        )
+        shuffled = _handed_over(pa.table({"xs": column}).slice(0, _BATCH))
+    return Costs(name, single, compute, max(alone - compute, 0.0), start, local, shuffled)
 
 
 def _best(run: Callable[[], Any]) -> float:
@@ -152,12 +125,12 @@ def _applied(task: Task, count: int) -> float:
         return time.process_time() - begun
 
 
-def _started(task: Task) -> float:
-    """Return the seconds of the clock that Ray takes for one tiny part."""
+def _started(task: Task, engine: str, workers: int) -> float:
+    """Return the seconds of the clock that an engine takes for one tiny part."""
     with tempfile.TemporaryDirectory() as out:
         task = dataclasses.replace(task, folder=pathlib.Path(out))
         begun = time.perf_counter()
-        parts = apply_parts(task, [(0, 0, 1)], "ray", 1)
+        parts = apply_parts(task, [(0, 0, 1)], engine, workers)
         next(parts)
         seconds = time.perf_counter() - begun
         for _ in parts:
@@ -165,74 +138,37 @@ def _started(task: Task) -> float:
         return seconds
 
 
+def _handed_over(batch: pa.Table) -> float:
+    """Return the seconds a sample to hand a batch to another process of Ray, and as much back."""
+    import ray
+
+    ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        echo: Any = ray.remote(num_cpus=0.1)(lambda table: table)
+        ray.get(echo.remote(batch))
+        times = []
+        for _ in range(_HANDED):
+            begun = time.perf_counter()
+            ray.get(echo.remote(ray.put(batch)))
+            times.append(time.perf_counter() - begun)
+        return min(times) / batch.num_rows
+    finally:
+        ray.shutdown()
+
+
 def _behind(job: Job) -> Iterator[tuple[int, int, int]]:
     for number, start, stop in job.parts:
         yield number + 1, start, stop
 
 
-def written(rows: list[Costs]) -> str:
-    """Return the tables."""
-    head = (
-        "# Distribution\n\nWritten by `python -m benchmarks.distribution` on "
-        f"{platform.system()}, {os.cpu_count()} cores, Python {platform.python_version()}. "
-        f"Samples of 1 to 64 rows of {WIDTH} floats through 1, 32 and 256 layers; what one "
-        "process needs is time of the processor, the start of Ray is time of the clock.\n"
-    )
-    measured = _table(
-        [
-            "microseconds a sample",
-            "as given, one by one",
-            "batched, one process",
-            "+ Parquet in and out",
-            "start of Ray (s)",
-        ],
-        [
-            [
-                row.name,
-                *(_micro(one) for one in (row.single, row.compute, row.alone)),
-                f"{row.start:.1f}",
-            ]
-            for row in rows
-        ],
-    )
-    counts = [f"{count} workers" for count in CLUSTER]
-    pays = _table(
-        ["pays from ... samples on", *counts],
-        [[row.name, *(_count(row.worthwhile(n)) for n in CLUSTER)] for row in rows],
-    )
-    many = _table(
-        [f"seconds for {MANY:,} samples", "one process", *counts],
-        [
-            [
-                row.name,
-                f"{row.alone * MANY:,.0f}",
-                *(f"{row.seconds(n, MANY):,.0f}" for n in CLUSTER),
-            ]
-            for row in rows
-        ],
-    )
-    return "\n".join([head, "## Measured\n", measured, "\n## Estimated\n", pays, "", many, ""])
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _micro(seconds: float) -> str:
-    return f"{seconds * 1e6:.1f}"
-
-
-def _count(samples: float) -> str:
-    digits = 10 ** max(len(str(int(samples))) - 2, 0)
-    return f"{round(samples / digits) * digits:,}"
-
-
 def main() -> None:
-    rows = [measure(name, layers, 16_000) for name, layers in LAYERS.items()]
-    text = written(rows)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=_SAMPLES, help="fewer: prints, no file")
+    count = parser.parse_args().samples
+    text = written([measure(name, layers, count) for name, layers in LAYERS.items()])
     print(text)
-    RESULTS.write_text(text, "utf-8")
+    if count >= _SAMPLES:
+        RESULTS.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

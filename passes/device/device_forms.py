@@ -9,8 +9,12 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from passes.batching.opening import open_functions
+from passes.batching.operators import Operators
+from passes.device.exact_forms import EXACT, Needs
+from passes.device.optional_forms import OPTIONAL
+from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, is_default_domain
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS
@@ -67,6 +71,10 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     1. CenterCropPad is opened.
     2. What only moves or compares values computes the same in a wider type, between Casts.
     3. A product of a few sizes is written by Mul.
+    4. An optional value that is known to hold something is that.
+    5. Columns of a table are gathered.
+    6. A sequence of a known number of parts is made of these.
+    7. What no wider type holds is written by other operators (``exact_forms``).
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -81,16 +89,12 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
-        found = [
-            node
-            for graph in all_graphs(model)
-            for node in graph
-            if is_default_domain(node) and (node.op_type in WIDENED or node.op_type == _PRODUCT)
-        ]
-        typing = type_values(model) if found else None
+        found = [node for graph in all_graphs(model) for node in graph if _is_known(node)]
+        typing = type_values(model, proven=True) if found else None
         for node in found:
             assert typing is not None
-            modified |= splice_form(node, functools.partial(self._form, node, typing))
+            opset = default_opset(model)
+            modified |= splice_form(node, functools.partial(self._form, node, typing, opset))
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
@@ -99,21 +103,54 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         is_opened = is_default_domain(node) and node.op_type in _OPENED
         return not is_opened or self._has_kernel(node, None)
 
-    def _form(self, node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    def _form(
+        self, node: ir.Node, typing: Typing, opset: int, builder: Builder
+    ) -> list[ir.Value] | None:
+        if (node.domain, node.op_type) == _COLUMNS:
+            dtype = _dtype(node.inputs[0], typing)
+            takes = dtype is not None and self._has_all((("Gather", None),), dtype)
+            return FORMS[_COLUMNS](node, typing, builder) if takes else None
+        if node.op_type in OPTIONAL:
+            has_kernel = self._has_kernel(node, None)
+            return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
-        value = node.inputs[moved.inputs[0]]
-        given = None if value is None else typing.dtype(value)
+        given = _dtype(node.inputs[moved.inputs[0]], typing)
         if given is None or self._has_kernel(node, given):
             return None
         if node.op_type == _PRODUCT:
             return FORMS["", _PRODUCT](node, typing, builder)
-        for wide in _WIDER.get(given, ()):
+        if node.op_type == _SPLIT:
+            takes = opset >= _PARTS_GIVEN and self._has_all(_SPLIT_NEEDS, given)
+            return split_to_sequence(node, typing, builder) if takes else None
+        for wide in _WIDER.get(given, ()) if node.op_type in WIDENED else ():
             if self._has_kernel(node, wide):
                 return _widened(node, moved, given, wide, builder)
-        return None
+        form = EXACT.get(node.op_type)
+        if form is None or opset < form.since or not self._has_all(form.needs, given):
+            return None
+        return form.write(node, given, Operators(builder, opset))
+
+    def _has_all(self, needs: Needs, given: ir.DataType) -> bool:
+        """Whether the device has the kernels of a form."""
+        return all(self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in needs)
 
 
 _PRODUCT = "ReduceProd"
+_COLUMNS = ("ai.onnx.ml", "ArrayFeatureExtractor")
+_SPLIT = "SplitToSequence"
+_SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
+# The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
+_PARTS_GIVEN = 13
+_KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
+
+
+def _is_known(node: ir.Node) -> bool:
+    is_default = is_default_domain(node) and node.op_type in _KNOWN
+    return is_default or (node.domain, node.op_type) == _COLUMNS
+
+
+def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:
+    return None if value is None else typing.dtype(value)
 
 
 def _widened(

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, is_default_domain
 from passes.typing import Typing
 
 __all__ = ["FORMS", "Form"]
@@ -60,32 +60,65 @@ def _reshape(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] 
 
 
 def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """The product of a few sizes, by Mul."""
+    """The product of a few sizes, by Mul; those of several samples lie in rows."""
     data = node.inputs[0]
     dims = None if data is None else typing.dims(data)
-    if data is None or typing.dtype(data) != _INT64 or dims is None or len(dims) != 1:
+    if data is None or typing.dtype(data) != _INT64 or not dims:
         return None
-    (count,) = dims
-    if not isinstance(count, int) or not 0 < count <= _FACTORS or not _is_over_all(node):
+    axis = _only_axis(node, len(dims))
+    count = None if axis is None else dims[axis]
+    most = _most_sizes(data)
+    if not isinstance(count, int) and len(dims) == 1 and 0 < most <= _FACTORS:
+        # Where there are fewer sizes, ones stand in for the rest.
+        count, ones = most, builder.ints(*[1] * most)
+        data = builder.op("Concat", [data, ones], {"axis": 0})
+    if not isinstance(count, int) or not 0 < count <= _FACTORS:
         return None
     keeps = node.attributes.get_int("keepdims", 1)
     places = [builder.ints(i) if keeps else builder.scalar(i) for i in range(count)]
-    factors = [builder.op("Gather", [data, place], {"axis": 0}) for place in places]
+    factors = [builder.op("Gather", [data, place], {"axis": axis}) for place in places]
     product = factors[0]
     for factor in factors[1:]:
         product = builder.op("Mul", [product, factor])
     return [product]
 
 
-def _is_over_all(node: ir.Node) -> bool:
-    """Whether a reduction of a vector is over its axis."""
+def _most_sizes(sizes: ir.Value) -> int:
+    """Return how many of a value's dimensions there are at most, cut out of its Shape; 0: any.
+
+    ``Shape <start = -2>`` of a vector is one number, of anything else two.
+    """
+    node = sizes.producer()
+    if node is None or not is_default_domain(node):
+        return 0
+    if node.op_type == "Shape":
+        end = node.attributes.get_int("end")
+        return _between(node.attributes.get_int("start", 0) or 0, end)
+    if node.op_type != "Slice" or len(node.inputs) != 3:
+        return 0
+    starts, ends = (constant_value(one) for one in node.inputs[1:])
+    if starts is None or ends is None or starts.size != 1 or ends.size != 1:
+        return 0
+    return _between(int(starts.item()), int(ends.item()))
+
+
+def _between(start: int, end: int | None) -> int:
+    """Return how many places a part has at most, whatever it is cut out of; 0: any."""
+    if end is not None and (start < 0) == (end < 0):
+        return max(end - start, 0)
+    return -start if start < 0 and end is None else 0
+
+
+def _only_axis(node: ir.Node, rank: int) -> int | None:
+    """Return the axis that a node reduces, not negative; None for several, or unknown ones."""
     given = _input(node, 1)
     axes = node.attributes.get_ints("axes") if given is None else constant_value(given)
     if given is not None and axes is None:
-        return False
+        return None
     if axes is None or len(axes) == 0:
-        return not node.attributes.get_int("noop_with_empty_axes", 0)
-    return True
+        is_all = not node.attributes.get_int("noop_with_empty_axes", 0)
+        return 0 if rank == 1 and is_all else None
+    return int(axes[0]) % rank if len(axes) == 1 else None
 
 
 def _array_feature_extractor(

@@ -6,7 +6,7 @@ import concurrent.futures.process
 import dataclasses
 import importlib.util
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,8 @@ def _on_ray(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[i
         ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:
         # A whole core for each would leave none for anything else on a small machine.
-        free = ray.cluster_resources().get("CPU", 1.0)
+        resources: Callable[[], dict[str, float]] = ray.cluster_resources
+        free = resources().get("CPU", 1.0)
         actor = ray.remote(num_cpus=min(0.5, free / (2 * workers)))(Worker)
         pool = ActorPool([actor.remote(task) for _ in range(workers)])
         sizes = {part: stop - start for part, start, stop in parts}

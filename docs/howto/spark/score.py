@@ -1,6 +1,7 @@
 """Run a model over a table with Spark: ``spark-submit score.py model.onnx samples.parquet out``.
 
-The samples have an ``id`` and a column for each input of the model.
+The samples have an ``id`` and a column for each input of the model. A fourth argument names
+another column in the place of ``id``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ def score(samples: DataFrame, model: str, id_column: str = "id") -> DataFrame:
         model: A path that all machines can read.
         id_column: The column that names a sample.
     """
+    if id_column not in samples.columns:
+        raise SystemExit(f"the samples have no column {id_column!r}; name another")
     mapper = ArrowMapper(model, keep=[id_column])
     results = from_arrow_schema(mapper.schema)
     return samples.mapInArrow(mapper, StructType([samples.schema[id_column], *results.fields]))
@@ -29,4 +32,5 @@ def score(samples: DataFrame, model: str, id_column: str = "id") -> DataFrame:
 
 if __name__ == "__main__":
     spark = SparkSession.builder.getOrCreate()
-    score(spark.read.parquet(sys.argv[2]), sys.argv[1]).write.parquet(sys.argv[3])
+    model, samples, results, *named = sys.argv[1:]
+    score(spark.read.parquet(samples), model, *named).write.parquet(results)

@@ -106,6 +106,8 @@ def test_a_local_session_of_spark(tmp_path: pathlib.Path, monkeypatch: pytest.Mo
     spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
     try:
         frame = spark.read.parquet(str(tmp_path / "in.parquet")).repartition(3)
+        with pytest.raises(SystemExit, match="no column 'key'"):
+            example.score(frame, str(tmp_path / "model.onnx"), "key")
         scored = example.score(frame, str(tmp_path / "model.onnx"))
         scored.write.parquet(str(tmp_path / "out"))
     finally:

@@ -1,0 +1,83 @@
+"""Forms for integers that no wider type of a device holds: they are moved, never cast.
+
+``device_forms`` casts what an operator moves or compares; 64-bit integers have nowhere to go. What
+goes through the operator in their place are their positions, or flags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.operators import Operators
+from passes.device.sorted_unique import sorted_unique
+
+__all__ = ["EXACT", "ExactForm", "Needs"]
+
+Needs = tuple[tuple[str, ir.DataType | None], ...]
+"""Kernels: an operator and what it computes with, None for the type of the node."""
+
+_T = ir.DataType
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactForm:
+    """How an operator is written by others.
+
+    Attributes:
+        write: Records the form of a node that computes with a type; None where the node stays.
+        needs: The kernels of the form.
+        since: The first opset that has all operators of the form.
+    """
+
+    write: Callable[[ir.Node, ir.DataType, Operators], list[ir.Value] | None]
+    needs: Needs
+    since: int
+
+
+def _pad(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Pad the positions of the elements, and gather the elements by them.
+
+    Position 0 is the value that is padded with: ``[7, 8]`` padded by one 5 in front has the
+    positions ``[1, 2]``, padded ``[0, 1, 2]``, and reads ``[5, 7, 8]`` there. Positions go as
+    doubles, exact below ``2**53``.
+    """
+    data, pads, value, axes = [*node.inputs, None, None][:4]
+    value = value or ops.builder.constant(np.zeros((), dtype.numpy()))
+    flat = ops.op("Reshape", [data, ops.ints(-1)])
+    values = ops.op("Concat", [ops.op("Reshape", [value, ops.ints(1)]), flat], {"axis": 0})
+    one = ops.builder.scalar(1)
+    numbers = ops.op("Range", [one, ops.op("Add", [ops.op("Size", [data]), one]), one])
+    placed = ops.reshape(numbers, ops.op("Shape", [data]))
+    wide = ops.op("Cast", [placed], {"to": _T.DOUBLE.value})
+    inputs = [wide, pads] if axes is None else [wide, pads, None, axes]
+    padded = ops.op("Cast", [ops.op("Pad", inputs, node.attributes)], {"to": _T.INT64.value})
+    return [ops.op("Gather", [values, padded], {"axis": 0})]
+
+
+def _extreme_place(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir.Value] | None:
+    """Find the extreme value, then the first place that holds it."""
+    if node.attributes.get_int("select_last_index", 0):
+        return None
+    data, axis = node.inputs[0], node.attributes.get_int("axis") or 0
+    attributes = {"axis": axis, "largest": int(node.op_type == "ArgMax")}
+    extreme = ops.builder.node("TopK", [data, ops.ints(1)], attributes, outputs=2).outputs[0]
+    holds = ops.op("Equal", [data, extreme])
+    flags = ops.op("Cast", [holds], {"to": _T.FLOAT.value})
+    return [ops.op("ArgMax", [flags], node.attributes)]
+
+
+_EXTREME = ExactForm(
+    _extreme_place, (("TopK", None), ("Equal", None), ("ArgMax", _T.FLOAT)), since=12
+)
+EXACT: Mapping[str, ExactForm] = {
+    "ArgMax": _EXTREME,
+    "ArgMin": _EXTREME,
+    "Pad": ExactForm(_pad, (("Gather", None), ("Range", _T.INT64), ("Pad", _T.DOUBLE)), since=13),
+    "Unique": ExactForm(
+        sorted_unique, (("TopK", None), ("NonZero", _T.BOOL), ("CumSum", _T.INT64)), since=13
+    ),
+}

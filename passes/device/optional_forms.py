@@ -1,0 +1,43 @@
+"""Optional values that are known to hold something, or nothing: no node has to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain
+from passes.runtimes.plain_forms import Form
+from passes.typing import Typing
+
+__all__ = ["OPTIONAL"]
+
+
+def _has_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    known, held = _held(node, typing)
+    return [builder.flag(held is not None)] if known else None
+
+
+def _get_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """What is held; the error of an empty one stays."""
+    held = _held(node, typing)[1]
+    return None if held is None else [held]
+
+
+def _held(node: ir.Node, typing: Typing) -> tuple[bool, ir.Value | None]:
+    """Return whether it is known what an optional value holds, and what."""
+    value = node.inputs[0] if node.inputs else None
+    if value is None:
+        return True, None
+    made = value.producer()
+    if made is not None and made.op_type == "Optional" and is_default_domain(made):
+        return True, made.inputs[0] if made.inputs else None
+    is_plain = isinstance(typing[value].type, ir.TensorType | ir.SequenceType)
+    return is_plain, value if is_plain else None
+
+
+OPTIONAL: Mapping[str, Form] = {
+    "OptionalGetElement": _get_element,
+    "OptionalHasElement": _has_element,
+}

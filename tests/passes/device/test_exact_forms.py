@@ -1,0 +1,221 @@
+"""Forms that move integers of 64 bits on a device, or compare them, without a wider type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.device.device_forms import DeviceFormsPass
+from rewriter.backends import run
+from rewriter.model_files.checking import check
+from rewriter.placement.device_kernels import kernels_of
+from rewriter.placement.placing import place
+from rewriter.target_table import find_target
+
+BIG = np.array([[2**62 + 1, -(2**63), 5], [5, 2**62 + 1, 2**62]])
+NONE = BIG[:0]
+PADS = "p = Constant <value = int64[4] {1, 0, 2, 1}> ()"
+UNIQUE = "(int64[N,M] x) => (int64[K] y, int64[K] i, int64[L] v, int64[K] c)"
+# Signature, body, feeds.
+CASES = {
+    "Pad": ("(int64[N,M] x, int64[4] p) => (int64[A,B] y)", "y = Pad (x, p)", BIG, [1, 0, 2, 1]),
+    "Pad that crops": (
+        "(int64[N,M] x, int64[4] p) => (int64[A,B] y)",
+        "y = Pad (x, p)",
+        BIG,
+        [0, -1, 1, 0],
+    ),
+    "Pad of uint64 with a value": (
+        "(uint64[N,M] x, int64[4] p, uint64 v) => (uint64[A,B] y)",
+        "y = Pad (x, p, v)",
+        BIG.astype(np.uint64),
+        [1, 0, 2, 1],
+        np.uint64(2**64 - 1),
+    ),
+    "Pad of an axis": (
+        "(int64[N,M] x, int64[2] p, int64[1] a) => (int64[A,B] y)",
+        "y = Pad (x, p, , a)",
+        BIG,
+        [1, 2],
+        [-1],
+    ),
+    "Pad by edges": (
+        "(int64[N,M] x) => (int64[A,B] y)",
+        PADS + 'y = Pad <mode="edge"> (x, p)',
+        BIG,
+    ),
+    "Pad by reflection": (
+        "(int64[N,M] x) => (int64[A,B] y)",
+        "p = Constant <value = int64[4] {1, 0, 1, 2}> ()" + 'y = Pad <mode = "reflect"> (x, p)',
+        BIG,
+    ),
+    "Pad of nothing": ("(int64[N,M] x) => (int64[A,B] y)", PADS + "y = Pad (x, p)", NONE),
+    "CenterCropPad": (
+        "(int64[N,M] x) => (int64[3,2] y)",
+        "s = Constant <value = int64[2] {3, 2}> () y = CenterCropPad (x, s)",
+        BIG,
+    ),
+    "ArgMax": ("(int64[N,M] x) => (int64[N,1] y)", "y = ArgMax <axis = -1> (x)", BIG),
+    "ArgMin": ("(int64[N,M] x) => (int64[M] y)", "y = ArgMin <keepdims = 0> (x)", BIG),
+    "ArgMax of a tie": ("(int64[N,M] x) => (int64[1,M] y)", "y = ArgMax (x)", BIG[[1, 1, 0]]),
+    "ArgMax of no rows": ("(int64[N,M] x) => (int64[N,1] y)", "y = ArgMax <axis = 1> (x)", NONE),
+    "Unique": (UNIQUE, "y, i, v, c = Unique (x)", BIG),
+    "Unique of nothing": (UNIQUE, "y, i, v, c = Unique (x)", NONE),
+    "Unique of one": (UNIQUE, "y, i, v, c = Unique (x)", BIG[:1, :1]),
+    "Unique elements alone": (
+        "(int64[N] x) => (int64[K] y)",
+        "y = Unique (x)",
+        np.array([3, -3, 3, 0]),
+    ),
+    "an optional value": (
+        "(int64[N,M] x) => (int64[A,M] y)",
+        "o = Optional (x) h = OptionalHasElement (o) e = OptionalGetElement (o) "
+        "c = Cast <to = 7> (h) y = Add (e, c)",
+        BIG,
+    ),
+    "an optional value in a branch": (
+        "(int64[N,M] x) => (int64[A,M] y)",
+        "o = Optional (x) h = OptionalHasElement (o) y = If (h) <then_branch = t () => "
+        "(int64[A,M] a) { a = OptionalGetElement (o) }, else_branch = e () => (int64[A,M] b) "
+        "{ b = Neg (x) }>",
+        BIG,
+    ),
+    "nothing is asked for": (
+        "(int64[N,M] x) => (bool y, bool z)",
+        "y = OptionalHasElement () z = OptionalHasElement (x)",
+        BIG,
+    ),
+    "rows as a sequence": (
+        "(int64[2,M] x) => (seq(int64[A]) y)",
+        "y = SplitToSequence <keepdims = 0> (x)",
+        BIG,
+    ),
+    "single rows as a sequence": (
+        "(int64[2,M] x) => (seq(int64[A,B]) y)",
+        "y = SplitToSequence (x)",
+        BIG,
+    ),
+    "parts of one size and a rest as a sequence": (
+        "(int64[N,3] x) => (seq(int64[N,A]) y)",
+        "k = Constant <value = int64 {2}> () y = SplitToSequence <axis = -1> (x, k)",
+        BIG,
+    ),
+    "parts of given sizes as a sequence": (
+        "(int64[N,M] x) => (seq(int64[N,A]) y)",
+        "k = Constant <value = int64[3] {2, 0, 1}> () y = SplitToSequence <axis = 1> (x, k)",
+        BIG,
+    ),
+    "columns by number": (
+        "(int64[N,M] x) => (int64[N,2] y)",
+        "i = Constant <value = int64[2] {2, 0}> () y = ai.onnx.ml.ArrayFeatureExtractor (x, i)",
+        BIG,
+    ),
+    "product of the first sizes": (
+        "(int64[N,M] x, int64[K] shape) => (int64[1] y)",
+        "z = Reshape (x, shape) s = Shape <end = 2> (z) y = ReduceProd (s)",
+        BIG,
+        [3, 2, 1],
+    ),
+    "product of sizes that are fewer than asked for": (
+        "(int64[N,M] x, int64[K] shape) => (int64 y)",
+        "z = Reshape (x, shape) s = Shape <start = -2> (z) y = ReduceProd <keepdims = 0> (s)",
+        BIG,
+        [6],
+    ),
+    "product of sizes that are cut out": (
+        "(int64[N,M] x, int64[K] shape) => (int64[1] y)",
+        "z = Reshape (x, shape) s = Shape (z) a = Constant <value = int64[1] {1}> () "
+        "b = Constant <value = int64[1] {3}> () t = Slice (s, a, b) y = ReduceProd (t)",
+        BIG,
+        [3, 2, 1],
+    ),
+    "product of sizes in rows": (
+        "(int64[N,3] x) => (int64[N] y)",
+        "a = Constant <value = int64[1] {-1}> () y = ReduceProd <keepdims = 0> (x, a)",
+        np.array([[2**40, 3, 5], [0, 1, 2]]),
+    ),
+    "product of columns": (
+        "(int64[2,N] x) => (int64[1,N] y)",
+        "a = Constant <value = int64[1] {0}> () y = ReduceProd (x, a)",
+        np.array([[2**40, 3, 5], [0, 1, 2]]),
+    ),
+}
+
+
+def parse(signature: str, body: str, opset: int = 18) -> onnx.ModelProto:
+    text = f'<ir_version: 9, opset_import: ["" : {opset}, "ai.onnx.ml" : 3]> g {signature} {{ {body} }}'
+    return onnx.parser.parse_model(text)
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    if isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_equal(one, other)
+        return
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("signature", "body", "feeds"), [(a, b, c) for a, b, *c in CASES.values()], ids=CASES
+)
+def test_forms_compute_the_same(signature: str, body: str, feeds: list) -> None:
+    before = parse(signature, body)
+    model = ir.from_proto(before)
+    forms = DeviceFormsPass(kernels_of("cuda", model))
+    assert forms(model).modified
+    check(model)
+    named = dict(zip((v.name for v in before.graph.input), map(np.asarray, feeds), strict=True))
+    expected, found = run(before, named), run(model, named)
+    for name, value in expected.items():
+        assert_equal(found[name], value)
+    assert not forms(model).modified
+    placement = place(model, find_target("cuda"))
+    assert placement is not None
+    assert [one for one in placement.host if not one.is_shapes] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "opset", "signature", "body"),
+    [
+        ("webgpu", 18, "(int64[N,M] x) => (int64[N,1] y)", "y = ArgMax <axis = 1> (x)"),
+        ("cuda", 11, "(int64[N,M] x) => (int64[A,B] y)", PADS + "y = Pad (x, p)"),
+        ("cuda", 18, "(int64[N] x) => (int64[1] y)", "y = ArgMin <select_last_index = 1> (x)"),
+        ("cuda", 18, "(float[N] x) => (float[K] y)", "y = Unique (x)"),
+        ("cuda", 18, "(int64[N] x) => (int64[K] y)", "y = Unique <sorted = 0> (x)"),
+        ("cuda", 18, "(int64[N,M] x) => (int64[K,M] y)", "y = Unique <axis = 0> (x)"),
+        (
+            "cuda",
+            18,
+            "(optional(float[N]) x) => (float[N] y)",
+            "h = OptionalHasElement (x) y = OptionalGetElement (x)",
+        ),
+        ("cuda", 18, "(float[N] x) => (seq(float[1]) y)", "y = SplitToSequence (x)"),
+        ("cuda", 18, "(float[0] x) => (seq(float[1]) y)", "y = SplitToSequence (x)"),
+        ("trt", 18, "(float[2] x) => (seq(float[1]) y)", "y = SplitToSequence (x)"),
+        ("cuda", 18, "(int64[N] x) => (int64[1] y)", "y = ReduceProd (x)"),
+        ("cuda", 18, "(int64[2,3] x) => (int64[1,1] y)", "y = ReduceProd (x)"),
+    ],
+    ids=[
+        "no kernels for the form",
+        "an old opset",
+        "the last place",
+        "NaNs",
+        "in the order of the elements",
+        "rows",
+        "an optional input",
+        "any number of parts",
+        "no part",
+        "a target without sequences",
+        "a product of many",
+        "a product over two axes",
+    ],
+)
+def test_what_has_no_exact_form_stays(target: str, opset: int, signature: str, body: str) -> None:
+    model = ir.from_proto(parse(signature, body, opset))
+    assert not DeviceFormsPass(kernels_of(find_target(target).kernels, model))(model).modified

@@ -30,10 +30,10 @@ def _model(nodes: str, outputs: str) -> onnx.ModelProto:
 
 COLLECTED = "float[4] r, float[T,4] ys"
 CASES = {
-    "one of ours": (RUNNING, COLLECTED, {"onnxruntime": 1, "openvino": 0, "tensorrt": 1}),
+    "one of ours": (RUNNING, COLLECTED, {"onnxruntime": 4, "openvino": 0, "tensorrt": 4}),
     "one of the model": (GIVEN, "float[4] q", {"onnxruntime": 1, "openvino": 1, "tensorrt": 1}),
-    "both": (RUNNING + GIVEN, f"{COLLECTED}, float[4] q", {"onnxruntime": 2, "openvino": 0}),
-    "one that stays": (RUNNING + DRAWN, f"{COLLECTED}, float[4] q", {"openvino": 2}),
+    "both": (RUNNING + GIVEN, f"{COLLECTED}, float[4] q", {"onnxruntime": 5, "openvino": 0}),
+    "one that stays": (RUNNING + DRAWN, f"{COLLECTED}, float[4] q", {"openvino": 5}),
 }
 
 

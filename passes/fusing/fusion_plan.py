@@ -110,6 +110,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     decision = plan_decision(site, fused, guarded, loop, facts, choice.rest)
     decision.reasons.extend(choice.reasons)
     needs_samples = bool(guarded) or reads_sequence(plain) or may_fail_empty(plain, facts)
+    if _is_open_behind(site, facts):
+        choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
+        if needs_samples:
+            return dataclasses.replace(loop.decision, reasons=[_OPEN_RESULT])
     if choice.few:
         where = "by copies of the body" if choice.is_copied else "in one loop"
         decision.notes.append(f"up to {choice.few} samples run {where}, which is faster")
@@ -223,6 +227,20 @@ def _is_carried(site: MapSite) -> bool:
     need not: it carries one value at a time.
     """
     return any(one.patterns and not one.grows for one in site.originals)
+
+
+def _is_open_behind(site: MapSite, facts: FusionFacts) -> bool:
+    """Whether operators behind the map read values whose shape is not all known.
+
+    Of no samples a loop collects such values with a size of 0, which is no longer that of what
+    they are joined to.
+    """
+    if not _is_carried(site):
+        return False
+    behind = {node for one in site.originals for node in one.written}
+    read = (r for r in site.results if any(n in behind for n in r.value.consumers()))
+    bodies = (site.body.outputs[result.output] for result in read)
+    return any(facts.typings.proven.static_dims(value) is None for value in bodies)
 
 
 def _where_slices_agree(site: MapSite, facts: FusionFacts, plain: FusedBody) -> FusedBody | None:

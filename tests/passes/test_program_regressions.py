@@ -45,6 +45,19 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 TEXTS = np.array([["a", "b", "b", "a"], ["a", "", "c", "b"]], object)
 CASES = [
     Case(
+        "a carried sum of what does not hang on the elements that a Loop reads, of none",
+        """g (int32[N] x, seq(int32[?]) xs) => (int32[?] total, int32[?,?] rows) {
+             n = SequenceLength (xs) go = Constant <value = bool {1}> ()
+             total, rows = Loop (n, go, x) <body = one (int64 i, bool c, int32[?] sum)
+               => (bool d, int32[?] next, int32[?] row) {
+               d = Identity (c) row = SequenceAt (xs, i)
+               y = Mul (x, x) next = Add (sum, y) }> }""",
+        tuple(
+            {"x": np.arange(3, dtype=np.int32), "xs": [np.ones(2, np.int32)] * count}
+            for count in (0, 1, 2, 60)
+        ),
+    ),
+    Case(
         "a Loop whose second map is read by what nothing reads",
         """g (int64[3] x, int64 n) => (int64[K] total) {
              go = Constant <value = bool {1}> () none = SequenceEmpty <dtype = 7> ()

@@ -871,6 +871,24 @@ MISSES = {
         "recurrence",
         "ScatterND",
     ),
+    "add_what_it_holds": _miss(
+        "float[R,4]",
+        """a = ReduceSum <keepdims = 0> (s, zero1)  v = Add (a, e)  j = Unsqueeze (i, zero1)
+            s2 = ScatterND <reduction = "add"> (s, j, v)""",
+        "Identity (w)",
+        "recurrence",
+        "ScatterND",
+        opset=18,
+    ),
+    "add_where_it_says": _miss(
+        "float[R,4]",
+        """a = ReduceSum <keepdims = 0> (s)  g = Greater (a, z)  h = Cast <to = 7> (g)
+            j = Unsqueeze (h, zero1)  s2 = ScatterND <reduction = "add"> (s, j, e)""",
+        "start",
+        "recurrence",
+        "ScatterND",
+        opset=18,
+    ),
     "largest_float_that_stood_at_a_place": _miss(
         ROW,
         """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)

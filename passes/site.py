@@ -118,6 +118,8 @@ class Original:
         patterns: What it carries, and operators behind the Map compute.
         grows: Whether it copies in every iteration what it has appended so far: a loop that
             collects is better than it.
+        needs_sizes: Whether operators behind the Map join what it yields to other values, so that
+            of no iterations, too, its sizes have to be those of one.
         rest: What is left of it beside the Maps, if it was split.
     """
 
@@ -130,6 +132,7 @@ class Original:
     alternatives: Sequence[Alternative] = ()
     patterns: Sequence[str] = ()
     grows: bool = False
+    needs_sizes: bool = False
     rest: Rest | None = None
 
     @property

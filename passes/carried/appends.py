@@ -52,6 +52,7 @@ class ConcatAppend(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     name = "carried Concat"
     grows = True
+    needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the rows of all iterations behind the initial ones."""

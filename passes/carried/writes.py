@@ -51,6 +51,7 @@ class Write(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     width: int = 1
     name = "carried write by index"
+    needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
         """Record one scatter of all updates onto the initial tensor."""

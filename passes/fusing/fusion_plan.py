@@ -235,7 +235,7 @@ def _is_open_behind(site: MapSite, facts: FusionFacts) -> bool:
     Of no samples a loop collects such values with a size of 0, which is no longer that of what
     they are joined to.
     """
-    if not _is_carried(site):
+    if not any(one.needs_sizes for one in site.originals):
         return False
     behind = {node for one in site.originals for node in one.written}
     read = (r for r in site.results if any(n in behind for n in r.value.consumers()))

@@ -71,6 +71,7 @@ def replace_by_maps(
         alternatives,
         list(dict.fromkeys(line for read in reads for line in describe_patterns(read))),
         grows=bool(carried) and all(one.pattern.grows for one in carried),
+        needs_sizes=any(one.pattern.needs_sizes for one in carried),
         rest=rest,
     )
     return _noted(original)

@@ -952,17 +952,6 @@ MISSES = {
         "recurrence",
         "Where",
     ),
-    "sum_of_what_may_fail": _miss(
-        ROW,
-        """l0 = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (l0, z)  s2 = If (l) <
-            then_branch = yes () => (float[4] v)
-                { a = ArgMax <axis = 0, keepdims = 0> (e)  d = Gather <axis = 0> (start, a)
-                  v = Add (s, d) },
-            else_branch = no () => (float[4] v2) { v2 = Identity (s) }>""",
-        "b",
-        "control-flow",
-        "ArgMax",
-    ),
     "append_twice_itself": _miss(
         "float[R,4]", "s2 = Concat <axis = 0> (s, s)", "start", "recurrence", "Concat"
     ),
@@ -1002,6 +991,18 @@ def test_a_near_miss_stays_a_loop(name: str) -> None:
     assert same(before, found.model, *map(feeds, (1, 2, 3, 7))) or name in NEVER_RUNS
     reasons = [(r.code.value, r.op_type) for d in found.decisions for r in d.reasons]
     assert (miss.code, miss.op_type) in reasons, reasons
+
+
+def test_a_sum_of_what_may_fail_runs_where_it_ran() -> None:
+    nodes = """l0 = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (l0, z)  s2 = If (l) <
+            then_branch = yes () => (float[4] v)
+                { a = ArgMax <axis = 0, keepdims = 0> (e)  d = Gather <axis = 0> (start, a)
+                  v = Add (s, d) },
+            else_branch = no () => (float[4] v2) { v2 = Identity (s) }>"""
+    before = model(_miss(ROW, nodes, "b", "", "").case.text("counted"))
+    found = read(before)
+    assert found.loops == 0
+    assert same(before, found.model, *map(feeds, (0, 1, 2, 3, 7)))
 
 
 def test_an_early_exit_stays_a_loop() -> None:

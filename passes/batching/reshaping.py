@@ -35,7 +35,7 @@ def padded(opset: int) -> frozenset[ir.DataType]:
 
 
 def reshape_without_zeros(builder: Builder, value: ir.Value, target: ir.Value) -> ir.Value:
-    """Record a Reshape to dimensions, any of which may be 0.
+    """Record a Reshape; each of the dimensions may be 0.
 
     Where all but one of them are positive constants, that one is a -1. Otherwise zeros are
     appended so that each dimension is at least 1, and cut off again; the element type must be

@@ -22,7 +22,7 @@ _NUMBERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 class Begun:
-    """The rows and flags of all iterations behind the initial value, the flag of which is true.
+    """The initial value with a true flag, and behind it the rows and flags of all iterations.
 
     Attributes:
         rows: ``[1 + n, *s]``.

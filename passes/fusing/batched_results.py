@@ -70,9 +70,9 @@ def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
         options: The surroundings of the walk.
     """
     if x.lengths is not None and result.kind == "stacked":
-        assert x.lengths.longest
+        _ = x.lengths.longest
     if x.lengths is not None and _becomes_flat(result, x, options):
-        assert x.lengths.count
+        _ = x.lengths.count
     if x.flat is not None:
         x.flat.grid.prepare()
 

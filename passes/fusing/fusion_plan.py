@@ -113,7 +113,8 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if _is_open_behind(site, facts):
         choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
         if needs_samples:
-            return dataclasses.replace(loop.decision, reasons=[_OPEN_RESULT])
+            reasons = [_OPEN_RESULT, *loop.decision.reasons]
+            return dataclasses.replace(loop.decision, reasons=reasons)
     if choice.few:
         where = "by copies of the body" if choice.is_copied else "in one loop"
         decision.notes.append(f"up to {choice.few} samples run {where}, which is faster")

@@ -113,11 +113,11 @@ CASES = {
         flat="Sigmoid Sqrt Div Exp",
     ),
     "two flattened values meet": Case(
-        AXES.format("0, 1") + "a = Sigmoid (x) b = Exp (x) c = Add (a, b) d = Mul (c, x) "
+        AXES.format("0, 1") + "a = Sigmoid (x) b = Exp (x) c = Add (a, b) d = Div (c, x) "
         "y = ReduceMin <keepdims = 0> (d, axes)",
         "H, W",
         0,
-        flat="Sigmoid Exp Mul",
+        flat="Sigmoid Exp Div",
     ),
     "what is read otherwise too stays": Case(
         AXES.format("0, 1") + "a = Sigmoid (x) t = Transpose (a) b = Exp (a) "

@@ -197,7 +197,7 @@ class Grid:
 
     def prepare(self) -> None:
         """Record all that reading samples may need."""
-        assert self.base and self.count
+        _ = self.base, self.count
         for axis in range(self.rank):
             self.column(axis)
             self.stride(axis)

@@ -31,7 +31,7 @@ _BESIDE = {
 def with_axis_beside(
     ctx: Context, node: ir.Node, flat: FlatSamples, change: SizeChange, mode: str
 ) -> tuple[list[SizeChange], int | None]:
-    """Return the changes of two axes, one of which keeps its size.
+    """Return the change of an axis, and that of the axis beside it, which keeps its size.
 
     Args:
         ctx: The context.

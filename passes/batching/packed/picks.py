@@ -124,7 +124,7 @@ def _check_coordinates(positions: Batched) -> None:
 
 
 def _full_positions(ctx: Context, data: Batched, positions: Batched) -> tuple[ir.Value, ir.Value]:
-    """Return the rows of all samples, and coordinates, the first of which is one of these rows."""
+    """Return the rows of all samples, and coordinates that begin with the number of a row."""
     _check_coordinates(positions)
     where = positions.value if positions.is_packed else ctx.expanded(positions)
     along = ctx.ints(positions.rank - 1 + (not positions.is_packed))

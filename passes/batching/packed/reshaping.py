@@ -138,7 +138,10 @@ def _resolved(target: Sequence[int], data: Batched, *, keeps_zero: bool) -> list
 def _named(
     ctx: Context, dims: Sequence[int | str | None] | None, data: Batched
 ) -> list[int] | None:
-    """Return dimensions, one of which stands for the lengths; None if none or another does."""
+    """Return dimensions of which one stands for the lengths.
+
+    None if none does, or another one is not known.
+    """
     found = [
         _OPEN if ctx.lengths_named(d) is data.lengths else d if isinstance(d, int) else None
         for d in dims or ()
@@ -173,7 +176,7 @@ def _counted(ctx: Context, node: ir.Node, data: Batched) -> list[int] | None:
 
 
 def _checked(ctx: Context, node: ir.Node, data: Batched, target: Batched) -> Output | None:
-    """Return samples of which one dimension is a number of the sample, behind a check.
+    """Return samples that are reshaped by a number of each sample, behind a check.
 
     A sample cut to ``n`` rows ``[l, 24]`` takes the shape ``[n, 3, 8]`` only if it has that many.
     The rows are counted by lengths that are an error if one does not.

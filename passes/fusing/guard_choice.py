@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 from passes.fusing.cost import (
+    FURTHER_MARGIN,
     LOSS,
     MOST_BYTES,
     MOST_NUMBERS,
@@ -111,7 +112,12 @@ def choose_by_cost(
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
             choice = FormChoice(
-                guarded, few, most_bytes=most, rest=forms.get(None), relied=behind.relied
+                guarded,
+                few,
+                few_of=_few_of(guarded, few, site, facts, as_loop),
+                most_bytes=most,
+                rest=forms.get(None),
+                relied=behind.relied,
             )
             return for_count(site, facts, choice)
     choice = FormChoice(forms)
@@ -146,6 +152,17 @@ def _guarded_forms(
         elif costs[packed] <= as_loop.of(USUAL):
             chosen.append(packed)
     return {check: found[check] for check in chosen}
+
+
+def _few_of(
+    forms: Forms, few: int, site: MapSite, facts: FusionFacts, as_loop: Cost
+) -> dict[GuardCheck, int]:
+    """Return up to how many samples each further form is left out, where that is more."""
+    found = {}
+    for check in [one for one in forms if one is not None][1:]:
+        cost = _cost({check: forms[check]}, site, facts)
+        found[check] = cost.pays_from(as_loop, FURTHER_MARGIN) or 0
+    return {check: least for check, least in found.items() if least > few}
 
 
 def _needs_one_length(body: FusedBody) -> bool:

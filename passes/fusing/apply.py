@@ -148,8 +148,7 @@ def _write_few(
     copied = copied_loop(site, typings)
     if copied is not None:
         return copied.write(builder)
-    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
-    if is_stacked or site.originals:
+    if _is_tensor(plan):
         site = dataclasses.replace(
             site,
             elements=[
@@ -158,6 +157,12 @@ def _write_few(
             ],
         )
     return FewSamples(site, plan.loop, typings, splits=True).write(builder, count)
+
+
+def _is_tensor(plan: FusionPlan) -> bool:
+    """Whether what is declared of elements could come to be the shape of a tensor in a loop."""
+    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
+    return is_stacked or bool(plan.site.originals)
 
 
 def _through_hidden(
@@ -247,7 +252,8 @@ def _writes_unguarded_loop(
         for inner, source in plan.site.elements
     ]
     other = dataclasses.replace(plan.site, elements=elements)
-    return lambda inner: write_by_count(inner, other, typings, plan.loop, count)
+    few = None if _is_tensor(plan) else plan.site
+    return lambda inner: write_by_count(inner, other, typings, plan.loop, count, few)
 
 
 def _read_unguarded(

@@ -23,6 +23,7 @@ from passes.typing import Typing, Typings
 
 __all__ = [
     "FURTHER_MARGIN",
+    "FURTHER_REFUTED",
     "LOSS",
     "MOST_BYTES",
     "MOST_NUMBERS",
@@ -80,8 +81,9 @@ does not stay in the cache."""
 ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
 """Reading the shape of an element; what a guard costs at all, and each further sequence."""
 
-REFUTED, LOSS = 15.0, 0.06
-"""What a guard costs that two elements refute, and which share of a loop it may come to."""
+REFUTED, FURTHER_REFUTED, LOSS = 15.0, 8.0, 0.06
+"""What a guard costs that two elements refute, what more where a further form stands behind it,
+and which share of a loop that may come to."""
 
 MOST_BYTES = 8192
 """Larger elements are not batched behind a guard: a Loop keeps one in the cache."""

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Reason
 from passes.fusing.cost import (
     FURTHER_MARGIN,
+    FURTHER_REFUTED,
     LOSS,
     MOST_BYTES,
     MOST_NUMBERS,
@@ -108,7 +109,8 @@ def choose_by_cost(
         if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
             reasons.append(Reason(Code.COST, detail=_explain(saved / USUAL, work / USUAL)))
         else:
-            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(REFUTED, LOSS))
+            refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)
+            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted, LOSS))
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
             choice = FormChoice(

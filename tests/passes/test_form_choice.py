@@ -91,7 +91,7 @@ def test_the_result_at_every_side_of_the_question(name: str) -> None:
         assert difference.equal, difference.message
 
 
-FURTHER = {"attention": (49, 298), "softmax of columns": (61, 232)}
+FURTHER = {"attention": (73, 298), "softmax of columns": (89, 232)}
 """Up to how many samples of equal shape a loop is faster, and up to how many others."""
 
 

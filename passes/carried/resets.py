@@ -79,6 +79,10 @@ class Resets(Pattern):
         return rows_of(joined.builder, self._whole(joined), is_after=is_after)
 
     def _whole(self, joined: Joined) -> ir.Value:
+        return joined.once(self.carried.inner, lambda: self._recorded(joined))
+
+    def _recorded(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the values of all iterations."""
         given = begun(joined, self.carried, 0, 1)
         if not self.family:
             return filled(joined.builder, given)

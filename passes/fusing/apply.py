@@ -37,7 +37,9 @@ from passes.typing import Typings
 __all__ = ["apply_fusion"]
 
 
-def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision:
+def apply_fusion(
+    plan: FusionPlan, facts: FusionFacts, draft: Draft, beside: Sequence[ir.Node] = ()
+) -> Decision:
     """Put a planned map into the place of its node, if its nodes fit the model's opset.
 
     What a map was raised from is gone then.
@@ -46,6 +48,7 @@ def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision
         plan: What the map becomes.
         facts: What holds for all maps.
         draft: Holds whatever was recorded to find the plan.
+        beside: What of that is kept beside the plan.
 
     Returns:
         What was done; that it stays as it is, with the reason, if it does.
@@ -64,7 +67,7 @@ def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision
     for body in (site.body, *(node.attributes["body"].as_graph() for node in maps)):
         move_initializers(body, model.graph)
     read_moved(builder.nodes, model.graph)
-    draft.keep(builder.nodes)
+    draft.keep([*builder.nodes, *beside])
     # A later map may read the types of the new values.
     written = splice(builder, site.node, pairs)
     typings.copy(written)

@@ -31,8 +31,10 @@ __all__ = [
     "USUAL",
     "Cost",
     "cost_of_body",
+    "cost_of_given",
     "cost_of_loop",
     "cost_of_nodes",
+    "cost_of_stages",
     "work_of",
 ]
 
@@ -209,6 +211,23 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
         and not (result.output in wanted and wanted[result.output].form is Form.INSERTION)
     )
     return Cost(fixed, each, forms.count(Form.INSERTION))
+
+
+def cost_of_given(loop: ir.Node) -> Cost:
+    """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
+    bodies = [graph for _, graph in subgraphs(loop)]
+    return Cost(0.0, ITERATION + KERNEL * sum(map(_count, bodies)))
+
+
+def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
+    """Return what nodes cost that run once, of which an If runs those of many iterations.
+
+    What stands in an If that is inside of another one is for many more iterations.
+    """
+    nodes = list(nodes)
+    branches = [subgraphs(node) for node in nodes if node.op_type == "If"]
+    inner = sum(max(_count_of(graph) for _, graph in graphs) for graphs in branches)
+    return WRITTEN * (_count_of(nodes) + inner)
 
 
 def cost_of_nodes(nodes: Iterable[ir.Node]) -> float:

@@ -93,10 +93,14 @@ def few_without_guard(
 ) -> FormChoice:
     """Choose what needs no guard, and what runs instead of it for few samples.
 
-    Packed samples that a Loop or Scan goes through take as many steps as the longest has.
+    Packed samples that a Loop or Scan goes through take as many steps as the longest has. Where
+    operators behind the map compute what a Loop carried, they run for few samples too: a copy of
+    the body is no faster than all of them, and neither is a loop of ours.
     """
     if _asks_rows(site, plain):
         return FormChoice({None: plain}, plain.walk.few)
+    if any(one.patterns for one in site.originals):
+        return FormChoice({None: plain})
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
     copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)

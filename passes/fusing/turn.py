@@ -13,6 +13,7 @@ from passes.errors import RewriteError
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
+from passes.fusing.few_iterations import FewIterations, few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
@@ -119,6 +120,8 @@ class Turn:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)
+            given = few_iterations(plans, facts) if kept is None else None
+            before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
                     continue
@@ -130,6 +133,7 @@ class Turn:
                     raise RewriteError(f"{plan.site.path}: {decision.reasons[0].detail}")
                 self._changed.add(plan.site.graph)
             else:
+                _write_given(given, plans, before, self._facts)
                 draft.keep_placed()
         if kept is not None:
             self._give_back_parts(maps[-1], kept, original.rest)
@@ -245,9 +249,12 @@ class Turn:
 
     def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
         """Fuse a map; return why it stays, if it does."""
-        decision = apply_fusion(plan, self._facts, draft)
+        given, before = few_iterations([plan], self._facts), set(plan.site.graph)
+        beside = [] if given is None else [*given.asked, *given.nodes]
+        decision = apply_fusion(plan, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision
+        _write_given(given, [plan], before, self._facts)
         self._changed.add(plan.site.graph)
         self.fused.append(decision)
         return None
@@ -279,6 +286,29 @@ class Turn:
 
 _MOST_TRIED = 8
 """So many nodes of a body are found one by one to stay in its Loop."""
+
+
+def _write_given(
+    given: FewIterations | None,
+    plans: Sequence[FusionPlan],
+    before: Collection[ir.Node],
+    facts: FusionFacts,
+) -> None:
+    """Put what a Loop became into a branch for more than few iterations.
+
+    Args:
+        given: The other branch, None where there is none.
+        plans: What the maps of the Loop became.
+        before: What stood in their graph before.
+        facts: What holds for all maps.
+    """
+    if given is None:
+        return
+    written = set(plans[-1].site.originals[0].written)
+    region = [one for one in plans[-1].site.graph if one in written or one not in before]
+    if given.write(region, facts.typings):
+        plans[-1].decision.few = given.few
+        plans[-1].decision.notes.append(given.note)
 
 
 def _is_gone(node: ir.Node) -> bool:

@@ -1,0 +1,174 @@
+"""Runs a Loop as given for few iterations, where what replaces its carried values pays later.
+
+A sum or a last value becomes a few operators, which are hardly slower than a Loop of no
+iterations. What doubles its steps is slower than a Loop of as many iterations as it has steps: an
+If asks for their number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.fusing.cost import Cost, cost_of_body, cost_of_given, cost_of_stages
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan
+from passes.graph.builder import ORIGIN_KEY, Builder
+from passes.graph.drafts import drop_uses, note
+from passes.graph.graphs import graphs_in_loops, walk_nodes
+from passes.loops.copied_loop import copied_original
+from passes.maps.operator import is_map
+from passes.site import MapSite
+from passes.typing import Typings
+
+__all__ = ["FewIterations", "few_iterations"]
+
+_FEWEST = 8
+"""Fewer iterations are not worth a Loop that is left: they cost some 15 microseconds more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FewIterations:
+    """A Loop that runs as given for few iterations.
+
+    Attributes:
+        few: For how many.
+        enough: Whether there are more: a boolean scalar.
+        asked: What computes that.
+        nodes: A copy of the Loop and of what its model makes of its outputs.
+        copied: For each value that takes the place of one of theirs the one of the copy.
+        path: The path of the Loop.
+    """
+
+    few: int
+    enough: ir.Value
+    asked: Sequence[ir.Node]
+    nodes: Sequence[ir.Node]
+    copied: Mapping[ir.Value, ir.Value]
+    path: str
+
+    @property
+    def note(self) -> str:
+        """What the report says of it."""
+        return f"up to {self.few} iterations run in the Loop as given, which is faster"
+
+    def write(self, region: Sequence[ir.Node], typings: Typings) -> bool:
+        """Put what stands in the place of the Loop into a branch for more iterations.
+
+        Args:
+            region: The nodes, in the order of their graph.
+            typings: Both typings; they gain what is read in the place of the values.
+
+        Returns:
+            Whether it was done: not where something is read that the Loop does not yield.
+        """
+        graph = region[-1].graph
+        assert graph is not None
+        inside = set(walk_nodes(region))
+        yielded = [v for node in region for v in node.outputs if _is_read_outside(v, inside)]
+        if not yielded or not set(yielded) <= set(self.copied):
+            drop_uses([*self.asked, *self.nodes])
+            return False
+        outputs = [_in_place_of(value, inside) for value in yielded]
+        typings.copy(dict(zip(yielded, outputs, strict=True)))
+        graph.insert_after(region[-1], self.asked)
+        graph.remove(region)
+        branches = {
+            "then_branch": (region, yielded),
+            "else_branch": (self.nodes, [self.copied[value] for value in yielded]),
+        }
+        for _, values in branches.values():
+            for value in values:
+                value.shape = None
+        node = ir.Node(
+            "",
+            "If",
+            [self.enough],
+            [
+                ir.AttrGraph(name, ir.Graph((), values, nodes=nodes, name=name.split("_")[0]))
+                for name, (nodes, values) in branches.items()
+            ],
+            outputs=outputs,
+            name=f"{self.path.rsplit('/', 1)[-1]}/If",
+            metadata_props={ORIGIN_KEY: self.path},
+        )
+        note(node)
+        graph.insert_after(self.asked[-1], node)
+        graph.sort()
+        return True
+
+
+def _is_read_outside(value: ir.Value, inside: set[ir.Node]) -> bool:
+    return value.is_graph_output() or any(use.node not in inside for use in value.uses())
+
+
+def _in_place_of(value: ir.Value, inside: set[ir.Node]) -> ir.Value:
+    """Return a value that is read instead of another one, outside of some nodes."""
+    new = ir.Value(
+        name=value.name, type=value.type, shape=value.shape, doc_string=value.doc_string
+    )
+    new.metadata_props.update(value.metadata_props)
+    graph = value.graph
+    assert graph is not None
+    for use in list(value.uses()):
+        if use.node not in inside:
+            use.node.replace_input_with(use.idx, new)
+    for place, output in enumerate(graph.outputs):
+        if output is value:
+            graph.outputs[place] = new
+    value.name = None
+    return new
+
+
+def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
+    """Return how a Loop is run for few iterations; None where it is not worth it.
+
+    Args:
+        plans: What the maps become that the Loop was raised to.
+        facts: What holds for all maps.
+    """
+    site = plans[0].site
+    if not facts.options.auto or not all(_is_batched_whole(plan) for plan in plans):
+        return None
+    (original,) = site.originals
+    lacks = facts.options.lacks
+    if not original.patterns or original.rest or "If" in lacks or original.node.op_type in lacks:
+        return None
+    if facts.options.for_device or site.elements[0][1].number(facts.typings.proven) is not None:
+        return None
+    if site.graph in set(graphs_in_loops(facts.model.graph)):
+        return None
+    few = _cost(plans, facts).pays_from(cost_of_given(original.node)) or 0
+    copied = None if few <= _FEWEST else copied_original(site, facts.typings)
+    if copied is None:
+        return None
+    builder = Builder(original.path)
+    count = _trip_count(site, facts.typings) or site.elements[0][1].scalar_count(
+        builder, facts.typings.proven
+    )
+    enough = builder.op("Greater", [count, builder.scalar(few)])
+    return FewIterations(few, enough, builder.nodes, *copied, original.path)
+
+
+def _is_batched_whole(plan: FusionPlan) -> bool:
+    """Whether a map is batched in one form, which needs no loop and no other form beside it."""
+    if len(plan.site.originals) != 1 or list(plan.fused) != [None]:
+        return False
+    return not plan.fused[None].walk.limits
+
+
+def _cost(plans: Sequence[FusionPlan], facts: FusionFacts) -> Cost:
+    """Return what the maps cost, and the operators behind them."""
+    costs = [cost_of_body(plan.fused[None], facts.typings) for plan in plans]
+    behind = [node for node in plans[0].site.originals[0].written if not is_map(node)]
+    fixed = sum(cost.fixed for cost in costs) + cost_of_stages(behind)
+    return Cost(fixed, sum(cost.each for cost in costs))
+
+
+def _trip_count(site: MapSite, typings: Typings) -> ir.Value | None:
+    """Return how many iterations a Loop has at most, where the model has a scalar for it."""
+    loop = site.originals[0].node
+    value = loop.inputs[0] if loop.op_type == "Loop" else None
+    return value if value is not None and typings.proven.rank(value) == 0 else None

@@ -62,6 +62,7 @@ class Joined:
         trips: The number of iterations.
         opset: Version of ONNX's operators.
         branches: Whether the target has If.
+        is_collected: Whether the values of all iterations are wanted, too.
         made: What is recorded once, though several results of one Loop are read from it.
     """
 
@@ -72,6 +73,7 @@ class Joined:
     trips: Trips
     opset: int
     branches: bool = True
+    is_collected: bool = False
     made: dict[Hashable, ir.Value] = dataclasses.field(default_factory=dict)
 
     def once(self, key: Hashable, write: Callable[[], ir.Value]) -> ir.Value:
@@ -80,6 +82,10 @@ class Joined:
         if key not in self.made:
             self.made[key] = write()
         return self.made[key]
+
+    def last_of(self, rows: ir.Value) -> ir.Value:
+        """Record the last row."""
+        return self.builder.op("Gather", [rows, self.builder.scalar(-1)], {"axis": 0})
 
     @property
     def runs(self) -> bool:

@@ -62,8 +62,7 @@ class Resets(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the value behind the last iteration."""
-        builder = joined.builder
-        return builder.op("Gather", [self._whole(joined), builder.scalar(-1)], {"axis": 0})
+        return joined.last_of(self._whole(joined))
 
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than the carried value."""

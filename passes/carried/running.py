@@ -47,7 +47,7 @@ def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> i
     The arguments and the error are those of `running`.
     """
     whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
-    return joined.builder.op("Gather", [whole, joined.builder.scalar(-1)], {"axis": 0})
+    return joined.last_of(whole)
 
 
 def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:

@@ -8,7 +8,7 @@ If asks for their number.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -17,7 +17,7 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.drafts import drop_uses, note
-from passes.graph.graphs import graphs_in_loops, walk_nodes
+from passes.graph.graphs import subgraphs, walk_nodes
 from passes.loops.copied_loop import copied_original
 from passes.maps.operator import is_map
 from passes.site import MapSite
@@ -37,17 +37,25 @@ class FewIterations:
         few: For how many.
         enough: Whether there are more: a boolean scalar.
         asked: What computes that.
-        nodes: A copy of the Loop and of what its model makes of its outputs.
-        copied: For each value that takes the place of one of theirs the one of the copy.
+        copies: A copy of the Loop and of what its model makes of its outputs.
+        yielded: What the copy yields.
+        reader: A node that no graph holds, and that reads what takes the place of these values,
+            whatever that is by now.
         path: The path of the Loop.
     """
 
     few: int
     enough: ir.Value
     asked: Sequence[ir.Node]
-    nodes: Sequence[ir.Node]
-    copied: Mapping[ir.Value, ir.Value]
+    copies: Sequence[ir.Node]
+    yielded: Sequence[ir.Value]
+    reader: ir.Node
     path: str
+
+    @property
+    def nodes(self) -> list[ir.Node]:
+        """All nodes that were recorded."""
+        return [*self.asked, *self.copies, self.reader]
 
     @property
     def note(self) -> str:
@@ -67,9 +75,11 @@ class FewIterations:
         graph = region[-1].graph
         assert graph is not None
         inside = set(walk_nodes(region))
+        copied = dict(zip(self.reader.inputs, self.yielded, strict=True))
+        drop_uses([self.reader])
         yielded = [v for node in region for v in node.outputs if _is_read_outside(v, inside)]
-        if not yielded or not set(yielded) <= set(self.copied):
-            drop_uses([*self.asked, *self.nodes])
+        if not yielded or not set(yielded) <= set(copied):
+            drop_uses(self.nodes)
             return False
         outputs = [_in_place_of(value, inside) for value in yielded]
         typings.copy(dict(zip(yielded, outputs, strict=True)))
@@ -77,7 +87,7 @@ class FewIterations:
         graph.remove(region)
         branches = {
             "then_branch": (region, yielded),
-            "else_branch": (self.nodes, [self.copied[value] for value in yielded]),
+            "else_branch": (self.copies, [copied[value] for value in yielded]),
         }
         for _, values in branches.values():
             for value in values:
@@ -138,7 +148,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         return None
     if facts.options.for_device or site.elements[0][1].number(facts.typings.proven) is not None:
         return None
-    if site.graph in set(graphs_in_loops(facts.model.graph)):
+    if all(site.graph is not graph for graph in _outside_of_bodies(facts.model.graph)):
         return None
     few = _cost(plans, facts).pays_from(cost_of_given(original.node)) or 0
     copied = None if few <= _FEWEST else copied_original(site, facts.typings)
@@ -149,7 +159,21 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         builder, facts.typings.proven
     )
     enough = builder.op("Greater", [count, builder.scalar(few)])
-    return FewIterations(few, enough, builder.nodes, *copied, original.path)
+    copies, values = copied
+    read = {new: copy for new, copy in values.items() if new.uses() or new.is_graph_output()}
+    reader = ir.node("Identity", list(read))
+    note(reader)
+    return FewIterations(
+        few, enough, builder.nodes, copies, list(read.values()), reader, original.path
+    )
+
+
+def _outside_of_bodies(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """Yield a graph, and those in branches: what runs once for each run of the model."""
+    yield graph
+    for node in graph:
+        for _, inner in subgraphs(node) if node.op_type == "If" else ():
+            yield from _outside_of_bodies(inner)
 
 
 def _is_batched_whole(plan: FusionPlan) -> bool:

@@ -250,7 +250,7 @@ class Turn:
     def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
         """Fuse a map; return why it stays, if it does."""
         given, before = few_iterations([plan], self._facts), set(plan.site.graph)
-        beside = [] if given is None else [*given.asked, *given.nodes]
+        beside = [] if given is None else given.nodes
         decision = apply_fusion(plan, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision

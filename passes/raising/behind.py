@@ -46,6 +46,7 @@ def write_behind(
     site, pairs = read.site, []
     outputs = {r.value: site.body.outputs[r.output] for r in site.results}
     made: dict[Hashable, ir.Value] = {}
+    collected = {one.pattern.carried.inner for one in read.behind if one.collects is not None}
     for one in read.behind:
         pattern = one.pattern
         if options.exact and pattern.rounds:
@@ -65,6 +66,7 @@ def write_behind(
             read.trips,
             opset,
             branches="If" not in options.lacks,
+            is_collected=pattern.carried.inner in collected,
             made=made,
         )
         if pattern.carried.inner in read.shaped:

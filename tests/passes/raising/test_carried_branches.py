@@ -96,6 +96,16 @@ CASES |= {
         "p = ReduceSum <keepdims = 0> (e) a1 = Add (s, p) b1 = Sub (s, z) s2 = Where (many, a1, b1)",
     ),
 }
+CASES |= {
+    f"{kind}_of_some_flags" + "_turned" * turned: loop(
+        "bool",
+        "Less (z, z)" if kind == "Or" else "Equal (z, z)",
+        "p = ReduceSum <keepdims = 0> (e)  f = Less (p, z)  "
+        + taken(f"v = {kind} (s, f)", "bool", turned=turned),
+    )
+    for kind in ("And", "Or", "Xor")
+    for turned in (False, True)
+}
 STAY = {
     "sum_or_product": either("v = Add (s, z)", "w = Mul (s, z)", "float"),
     "from_the_other_side": either("v = Add (s, z)", "w = Sub (z, s)", "float"),

@@ -8,7 +8,7 @@ steps is slower for up to 15 iterations, and asks for their number as it is: it 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -18,6 +18,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.drafts import drop_uses, note
 from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.node_copies import rank_alone
 from passes.loops.copied_loop import copied_original
 from passes.maps.operator import is_map
 from passes.site import MapSite
@@ -57,21 +58,27 @@ class FewIterations:
         """All nodes that were recorded."""
         return [*self.asked, *self.copies, self.reader]
 
-    @property
-    def note(self) -> str:
-        """What the report says of it."""
-        return f"up to {self.few} iterations run in the Loop as given, which is faster"
-
-    def write(self, region: Sequence[ir.Node], typings: Typings) -> bool:
+    def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
 
-        Args:
-            region: The nodes, in the order of their graph.
-            typings: Both typings; they gain what is read in the place of the values.
+        It stays as it is where something of it is read that the Loop does not yield.
 
-        Returns:
-            Whether it was done: not where something is read that the Loop does not yield.
+        Args:
+            plan: What its last map became, which says so.
+            before: What stood in the graph before its maps were fused.
+            typings: Both typings; they gain what is read in the place of the values.
         """
+        graph, written = plan.site.graph, set(plan.site.originals[0].written)
+        region = [node for node in graph if node in written or node not in before]
+        if not self._write_around(region, typings):
+            return
+        plan.decision.few = self.few
+        plan.decision.notes.append(
+            f"up to {self.few} iterations run in the Loop as given, which is faster"
+        )
+
+    def _write_around(self, region: Sequence[ir.Node], typings: Typings) -> bool:
+        """Put nodes into a branch; return whether that was possible."""
         graph = region[-1].graph
         assert graph is not None
         inside = set(walk_nodes(region))
@@ -116,9 +123,8 @@ def _is_read_outside(value: ir.Value, inside: set[ir.Node]) -> bool:
 
 def _in_place_of(value: ir.Value, inside: set[ir.Node]) -> ir.Value:
     """Return a value that is read instead of another one, outside of some nodes."""
-    new = ir.Value(
-        name=value.name, type=value.type, shape=value.shape, doc_string=value.doc_string
-    )
+    shape = value.shape if value.is_graph_output() else rank_alone(value.shape)
+    new = ir.Value(name=value.name, type=value.type, shape=shape, doc_string=value.doc_string)
     new.metadata_props.update(value.metadata_props)
     graph = value.graph
     assert graph is not None

@@ -120,7 +120,7 @@ class Turn:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)
-            given = few_iterations(plans, facts) if kept is None else None
+            given = self._given(plans, facts) if kept is None else None
             before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
@@ -133,7 +133,8 @@ class Turn:
                     raise RewriteError(f"{plan.site.path}: {decision.reasons[0].detail}")
                 self._changed.add(plan.site.graph)
             else:
-                _write_given(given, plans, before, self._facts)
+                if given is not None:
+                    given.write(plans[-1], before, self._facts.typings)
                 draft.keep_placed()
         if kept is not None:
             self._give_back_parts(maps[-1], kept, original.rest)
@@ -249,15 +250,21 @@ class Turn:
 
     def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
         """Fuse a map; return why it stays, if it does."""
-        given, before = few_iterations([plan], self._facts), set(plan.site.graph)
+        given, before = self._given([plan], self._facts), set(plan.site.graph)
         beside = [] if given is None else given.nodes
         decision = apply_fusion(plan, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision
-        _write_given(given, [plan], before, self._facts)
+        if given is not None:
+            given.write(plan, before, self._facts.typings)
         self._changed.add(plan.site.graph)
         self.fused.append(decision)
         return None
+
+    def _given(self, plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
+        """Return how few iterations are run, of a Loop that carries more than maps."""
+        carries = any(one.patterns for plan in plans for one in plan.site.originals)
+        return few_iterations(plans, facts) if carries else None
 
     def _give_back_parts(self, node: ir.Node, decision: Decision, rest: Rest | None) -> None:
         """Give back a Loop; one that was split is tried again without what was in the way."""
@@ -286,29 +293,6 @@ class Turn:
 
 _MOST_TRIED = 8
 """So many nodes of a body are found one by one to stay in its Loop."""
-
-
-def _write_given(
-    given: FewIterations | None,
-    plans: Sequence[FusionPlan],
-    before: Collection[ir.Node],
-    facts: FusionFacts,
-) -> None:
-    """Put what a Loop became into a branch for more than few iterations.
-
-    Args:
-        given: The other branch, None where there is none.
-        plans: What the maps of the Loop became.
-        before: What stood in their graph before.
-        facts: What holds for all maps.
-    """
-    if given is None:
-        return
-    written = set(plans[-1].site.originals[0].written)
-    region = [one for one in plans[-1].site.graph if one in written or one not in before]
-    if given.write(region, facts.typings):
-        plans[-1].decision.few = given.few
-        plans[-1].decision.notes.append(given.note)
 
 
 def _is_gone(node: ir.Node) -> bool:

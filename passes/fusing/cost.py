@@ -22,8 +22,8 @@ from passes.site import MapSite
 from passes.typing import Typing, Typings
 
 __all__ = [
-    "FURTHER_MARGIN",
     "FURTHER_REFUTED",
+    "LARGEST",
     "LOSS",
     "MOST_BYTES",
     "MOST_NUMBERS",
@@ -96,9 +96,8 @@ MOST_NUMBERS = 300
 USUAL = 256
 """The number of samples that forms are compared at."""
 
-MARGIN, FURTHER_MARGIN = 1.3, 2.0
-"""So many times the samples at which two forms are equally fast make the faster one sure; the same
-of a form that pads samples or finds their rows, and stands behind another one."""
+MARGIN = 1.3
+"""So many times the samples at which two forms are equally fast make the faster one sure."""
 
 LARGEST = 2048
 """A form that does not pay for so many samples is not taken."""
@@ -135,12 +134,8 @@ class Cost:
         """Return from how many samples on something costs no more than a share of all this."""
         return next(n for n in itertools.count() if microseconds <= share * self.of(n))
 
-    def pays_from(self, other: Cost, margin: float = MARGIN) -> int | None:
+    def pays_from(self, other: Cost) -> int | None:
         """Return from how many samples on this form is surely faster than another.
-
-        Args:
-            other: The other form.
-            margin: So many times the samples at which both are equally fast.
 
         Returns:
             The number; None if it never is, or for very many samples only.
@@ -148,7 +143,7 @@ class Cost:
         slower = [n for n in range(LARGEST) if self.of(n) > other.of(n)]
         if not slower:
             return 0
-        return None if slower[-1] == LARGEST - 1 else math.ceil(margin * (slower[-1] + 1))
+        return None if slower[-1] == LARGEST - 1 else math.ceil(MARGIN * (slower[-1] + 1))
 
 
 def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan], typing: Typing) -> Cost:

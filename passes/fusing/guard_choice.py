@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 from passes.fusing.cost import (
-    FURTHER_MARGIN,
     FURTHER_REFUTED,
+    LARGEST,
     LOSS,
     MOST_BYTES,
     MOST_NUMBERS,
@@ -163,7 +163,8 @@ def _few_of(
     found = {}
     for check in [one for one in forms if one is not None][1:]:
         cost = _cost({check: forms[check]}, site, facts)
-        found[check] = cost.pays_from(as_loop, FURTHER_MARGIN) or 0
+        least = cost.pays_from(as_loop)
+        found[check] = LARGEST if least is None else least
     return {check: least for check, least in found.items() if least > few}
 
 

@@ -9,6 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.decisions import Verdict
+from passes.fusing.cost import ITERATION, KERNEL, WRITTEN, cost_of_given, cost_of_stages
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations
@@ -160,3 +161,26 @@ def test_no_loop_is_left_where_that_is_required() -> None:
     result = rewrite(given, require=["loop-free"])
     operators = {n.op_type for n in ir.from_proto(result.model).graph.all_nodes()}
     assert "Loop" not in operators
+
+
+def test_what_an_if_costs_that_asks_for_many_iterations() -> None:
+    """The nodes of its longer branch, without what is for many more; constants cost nothing."""
+    graph = ir.from_onnx_text("""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N] x, bool c) => (float[N] y) {
+          one = Constant <value_float = 1.0> ()  a = Add (x, one)
+          y = If (c) <
+            then_branch = t () => (float[N] d) {
+              b = Neg (a)  d = If (c) <
+                then_branch = t2 () => (float[N] e) { f = Abs (b)  h = Neg (f)  e = Abs (h) },
+                else_branch = e2 () => (float[N] q) { q = Identity (b) }> },
+            else_branch = e1 () => (float[N] k) { k = Identity (a) }> }""").graph
+    assert cost_of_stages(graph) == pytest.approx(4 * WRITTEN)
+
+
+def test_what_an_iteration_of_the_loop_as_given_costs() -> None:
+    before = ir.from_proto(model(CHEAP["sum"].text("counted")))
+    (loop,) = [node for node in before.graph if node.op_type == "Loop"]
+    nodes = len(loop.attributes["body"].as_graph())
+    cost = cost_of_given(loop)
+    assert cost.of(3) - cost.of(2) == pytest.approx(ITERATION + KERNEL * nodes)
+    assert cost.of(0) == 0.0

@@ -220,8 +220,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
-    passes.append(SidestepDefectsPass(runtimes, authored))
-    passes.append(LoopStatesPass(authored))
+    passes += [LoopStatesPass(authored), SidestepDefectsPass(runtimes, authored)]
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
     return [*converting, *passes]

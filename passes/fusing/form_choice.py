@@ -93,14 +93,10 @@ def few_without_guard(
 ) -> FormChoice:
     """Choose what needs no guard, and what runs instead of it for few samples.
 
-    Packed samples that a Loop or Scan goes through take as many steps as the longest has. Where
-    operators behind the map compute what a Loop carried, they run for few samples too: a copy of
-    the body is no faster than all of them, and neither is a loop of ours.
+    Packed samples that a Loop or Scan goes through take as many steps as the longest has.
     """
     if _asks_rows(site, plain):
         return FormChoice({None: plain}, plain.walk.few)
-    if any(one.patterns for one in site.originals):
-        return FormChoice({None: plain})
     cost = cost_of_body(plain, facts.typings)
     cost = dataclasses.replace(cost, fixed=cost.fixed + asked)
     copied = None if plain.needs_loop(facts.typings) else _copies(site, cost, as_loop)
@@ -121,12 +117,17 @@ def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     """Return how many samples are run by copies of the body so that no loop is needed.
 
+    Where operators behind the map compute what a Loop carried, they run for few samples too, and
+    another If would be slower for two samples by more than a copy gains for one.
+
     Returns:
         The number, 0 if none need be or the body is too large; None for elements of a sequence,
         which a loop reads best.
     """
     if site.sequences:
         return None
+    if any(one.patterns for one in site.originals):
+        return 0
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
     largest = _MOST_COPIED if all(r.kind == "stacked" for r in site.results) else 1

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.decisions import Code
@@ -82,6 +83,12 @@ class Joined:
         if key not in self.made:
             self.made[key] = write()
         return self.made[key]
+
+    def number(self, number: int, dtype: ir.DataType | None, like: ir.Value) -> ir.Value:
+        """Record a scalar of an element type; where nothing tells it, that of another value."""
+        if dtype is None:
+            return self.builder.op("CastLike", [self.builder.scalar(number), like])
+        return self.builder.constant(np.array(number, dtype.numpy()))
 
     def last_of(self, rows: ir.Value) -> ir.Value:
         """Record the last row."""

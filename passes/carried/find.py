@@ -13,6 +13,7 @@ from passes.carried.filters import find_filter
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
+from passes.carried.range_writes import find_range_write
 from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
 from passes.carried.selections import find_selection
@@ -83,6 +84,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     carried, iteration = state.carried, facts.iteration
     return (
         find_write(carried, facts, typing.dtype(carried.initial))
+        or find_range_write(carried, facts, typing)
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
         or find_buffer(carried, iteration, typing)

@@ -16,6 +16,7 @@ from passes.carried.pattern import added, operator
 from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
+from passes.typing.corrections import counted_axis
 
 __all__ = ["Range", "find_ranges"]
 
@@ -100,38 +101,11 @@ class _Reader:
 
     def _counts(self, node: ir.Node, axis: int) -> bool:
         """Whether a Range holds the numbers from 0 to the size of an axis of what is carried."""
+        counted = counted_axis(node)
+        if counted is not None and skip_identities(counted[0]) is self._inner:
+            return counted[1] == axis
         ends = [constant_value(node.inputs[at]) for at in (0, 2)]
         if [None if e is None else e.item() for e in ends] != [0, 1]:
             return False
-        limit = node.inputs[1]
-        if limit is None:
-            return False
-        if _is_dimension(limit, self._inner, axis):
-            return True
-        number = self._evaluator.number(limit)
+        number = self._evaluator.number(node.inputs[1])
         return number is not None and number == self._evaluator.dimension(self._initial, axis)
-
-
-_PASSED = frozenset({"Cast", "Squeeze", "Identity", "Reshape"})
-
-
-def _is_dimension(value: ir.Value, tensor: ir.Value, axis: int) -> bool:
-    """Whether a number is a dimension of a tensor, as its shape is asked for it."""
-    node = value.producer()
-    while node is not None and node.op_type in _PASSED and node.inputs[0] is not None:
-        node = node.inputs[0].producer()
-    if node is None:
-        return False
-    if node.op_type != "Gather":
-        bounds = (node.attributes.get_int("start", 0), node.attributes.get_int("end", 0))
-        return bounds == (axis, axis + 1) and _is_shape(node, tensor)
-    shape, at = node.inputs[:2]
-    made, picked = None if shape is None else skip_identities(shape).producer(), constant_value(at)
-    if made is None or made.attributes or picked is None or picked.size != 1:
-        return False
-    return picked.item() == axis and _is_shape(made, tensor)
-
-
-def _is_shape(node: ir.Node, tensor: ir.Value) -> bool:
-    given = node.inputs[0] if node.op_type == "Shape" else None
-    return given is not None and skip_identities(given) is tensor

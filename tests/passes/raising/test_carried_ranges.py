@@ -194,3 +194,28 @@ def test_a_near_miss_stays_a_loop(name: str) -> None:
     assert set(found.codes) == {"recurrence"}
     wide = [{**f, "edge": f["x"][:, 0]} for f in FEEDS]
     assert same(before, found.model, *wide) >= 2
+
+
+INSIDE = f"""{BOUNDS} pos = Range (zero, size, one)
+            c0 = GreaterOrEqual (pos, a)  c1 = Less (pos, e)  c = And (c0, c1)
+            c2 = Unsqueeze (c, one1)  c3 = Unsqueeze (c, zero1)  cc = And (c2, c3)"""
+BLANK = """whole = Shape (ids)  size = Gather (whole, zero)
+        both = Concat <axis = 0> (whole, whole)  blank = ConstantOfShape (both)"""
+CONDITIONS = {
+    "number_of_the_iteration": ("int64[L]", "ids", f"{INSIDE} s2 = Where (c, i, s)"),
+    "constant": ("float[L,L]", "blank", f"{INSIDE} s2 = Where (cc, half, s)"),
+    "number": ("float[L,L]", "blank", f"{INSIDE} {V} s2 = Where (cc, m, s)"),
+    "columns": ("float[L,L]", "blank", f"{INSIDE} {V} s2 = Where (c, m, s)"),
+    "rows": ("float[L,L]", "blank", f"{INSIDE} {V} s2 = Where (c2, m, s)"),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_that_compare_positions(name: str) -> None:
+    """The exporter of torch.export writes a mask in a loop so."""
+    state, begin, body = CONDITIONS[name]
+    text = loop(state, begin, body).replace("begin = ", f"{BLANK}\n        begin = ", 1)
+    before = model(text, 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *FEEDS) == len(FEEDS)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
+from passes.carried.cache_writes import find_cache_write
 from passes.carried.filters import find_filter
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
@@ -85,6 +86,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     return (
         find_write(carried, facts, typing.dtype(carried.initial))
         or find_range_write(carried, facts, typing)
+        or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
         or find_buffer(carried, iteration, typing)

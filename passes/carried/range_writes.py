@@ -40,6 +40,7 @@ class RangeWrite(Pattern):
         axis: Along which axis each position gets a row of its own; None if all get the same.
         dtype: The element type.
         nodes: What computes the terms beside the body.
+        needs_sizes: Whether a term has sizes that have to be right where there are no iterations.
     """
 
     carried: Carried
@@ -49,8 +50,8 @@ class RangeWrite(Pattern):
     axis: int | None
     dtype: ir.DataType
     nodes: tuple[ir.Node, ...] = ()
+    needs_sizes: bool = False
     name = "carried write to ranges"
-    needs_sizes = False
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the initial tensor, and at each place what was written there last."""
@@ -153,9 +154,10 @@ def find_range_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Rang
     terms = list(map(Term, bounds))
     if number is None:
         terms.append(Term(given, "stacked" if axis is None else "concatenated"))
+    sized = number is None and evaluator.rank(given) != 0
     places = {value: at for at, value in enumerate(bounds)}
     marked = tuple(_marked(r, places) for r in ranges)
-    return RangeWrite(carried, tuple(terms), marked, number, axis, dtype, tuple(nodes))
+    return RangeWrite(carried, tuple(terms), marked, number, axis, dtype, tuple(nodes), sized)
 
 
 def _marked(one: Range, places: dict[ir.Value, int]) -> Marked:

@@ -12,6 +12,7 @@ from passes.carried.joined_places import join_at_places
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
+from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.reading.evaluate import Evaluator
@@ -23,8 +24,6 @@ from passes.reading.not_a_map import NotAMapError
 __all__ = ["Write", "find_write"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
-_FILLS = frozenset({"Expand", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Tile", "Cast"})
-"""Operators whose result holds one number if their first operand does."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +122,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         return None
     index = None
     if reduction == "none":
-        index = _one_number(indices, facts.evaluator)
+        index = one_number(indices, facts.evaluator)
         if index is None and node.op_type == "ScatterND":
             index = _shared_coordinate(indices, facts.evaluator)
         if index is None or not index.coefficient(TRIP):
@@ -204,7 +203,7 @@ def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None
         return _of_branches(node, list(node.outputs).index(indices), evaluator)
     is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
     parts = node.inputs if is_last else ()
-    numbers = [None if part is None else _one_number(part, evaluator) for part in parts]
+    numbers = [None if part is None else one_number(part, evaluator) for part in parts]
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
 
@@ -226,20 +225,3 @@ def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
         if len(set(column)) == 1 and column[0].coefficient(TRIP):
             return column[0]
     return None
-
-
-def _one_number(value: ir.Value, evaluator: Evaluator) -> Linear | None:
-    """Return the number that all elements of a tensor are, None if they may differ."""
-    while True:
-        number = evaluator.number(value)
-        if number is not None:
-            return number
-        node = value.producer()
-        if node is None or node.op_type not in _FILLS or not is_default_domain(node):
-            return None
-        if node.op_type == "Cast" and node.attributes.get_int("to", 0) not in (6, 7):
-            return None
-        operand = node.inputs[0]
-        if operand is None:
-            return None
-        value = operand

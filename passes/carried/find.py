@@ -11,10 +11,10 @@ from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.filters import find_filter
+from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
-from passes.carried.range_writes import find_range_write
 from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
 from passes.carried.selections import find_selection
@@ -84,7 +84,8 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
 def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     carried, iteration = state.carried, facts.iteration
     return (
-        find_write(carried, facts, typing.dtype(carried.initial))
+        find_own_rows(carried, facts, typing)
+        or find_write(carried, facts, typing.dtype(carried.initial))
         or find_range_write(carried, facts, typing)
         or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)

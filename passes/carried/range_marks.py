@@ -15,11 +15,12 @@ import onnx_ir as ir
 
 from passes.carried.pattern import Joined
 
-__all__ = ["Marked", "covered_places", "last_writers", "rows_of_writers"]
+__all__ = ["Marked", "covered_places", "last_writers", "reached_places", "rows_of_writers"]
 
 _FLOAT = int(ir.DataType.FLOAT)
 _INT32 = int(ir.DataType.INT32)
 _INT64 = int(ir.DataType.INT64)
+_END = int(np.iinfo(np.int64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +136,24 @@ def _within(joined: Joined, bound: ir.Value, size: ir.Value) -> ir.Value:
         "Where", [builder.op("Less", [bound, builder.scalar(0)]), builder.scalar(0), bound]
     )
     return builder.op("Where", [builder.op("Less", [low, size]), low, size])
+
+
+def reached_places(joined: Joined, tensor: ir.Value, ranges: Sequence[Marked]) -> ir.Value | None:
+    """Record which places of its own row each iteration reaches, ``[n, b, c, ..]``.
+
+    None where it is all of it. The arguments are those of `covered_places`; of the first axis
+    each iteration has one position of its own.
+    """
+    builder, total = joined.builder, None
+    for axis, one in enumerate(ranges):
+        if axis == 0 or one.start is None:
+            continue
+        rows = _reached(joined, tensor, one, axis)
+        own = builder.op("Slice", [rows, builder.ints(1), builder.ints(_END), builder.ints(0)])
+        beside = [other for other in range(1, len(ranges)) if other != axis]
+        wide = builder.op("Unsqueeze", [own, builder.ints(*beside)]) if beside else own
+        total = wide if total is None else builder.op("And", [total, wide])
+    return total
 
 
 def _reached(joined: Joined, tensor: ir.Value, one: Marked, axis: int) -> ir.Value:

@@ -7,7 +7,7 @@ a part of the numbers from 0 to the size of the axis.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
@@ -37,7 +37,7 @@ class Range:
 
 def find_ranges(
     columns: Sequence[Column],
-    inner: ir.Value,
+    tensors: Collection[ir.Value],
     initial: ir.Value,
     body: ir.Graph,
     evaluator: Evaluator,
@@ -48,12 +48,12 @@ def find_ranges(
 
     Args:
         columns: The places, axis by axis.
-        inner: The carried tensor.
+        tensors: The carried tensor, and what it is after some writes, of the same shape.
         initial: What it is in front of the first iteration.
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    reader = _Reader(inner, initial, body, evaluator)
+    reader = _Reader(tensors, initial, body, evaluator)
     ranges = [reader.read(column, axis) for axis, column in enumerate(columns)]
     known = tuple(r for r in ranges if r is not None)
     return (known, reader.nodes) if len(known) == len(ranges) else None
@@ -61,14 +61,20 @@ def find_ranges(
 
 class _Reader:
     def __init__(
-        self, inner: ir.Value, initial: ir.Value, body: ir.Graph, evaluator: Evaluator
+        self,
+        tensors: Collection[ir.Value],
+        initial: ir.Value,
+        body: ir.Graph,
+        evaluator: Evaluator,
     ) -> None:
         self.nodes: list[ir.Node] = []
-        self._inner, self._initial = inner, initial
+        self._tensors, self._initial = tensors, initial
         self._body, self._evaluator = body, evaluator
 
     def read(self, column: Column, axis: int) -> Range | None:
         """Return the range of one column."""
+        if column.is_constant:
+            return Range(self._constant(column))
         if column.is_point:
             return Range(self._as_vector(column.root))
         node = operator(skip_identities(column.root), self._body)
@@ -84,6 +90,12 @@ class _Reader:
         if not is_part or not self._steps_by_one(node):
             return None
         return Range(node.inputs[1], node.inputs[2])
+
+    def _constant(self, column: Column) -> ir.Value:
+        assert column.start is not None
+        vector = ir.tensor([column.start.constant], ir.DataType.INT64)
+        self.nodes.append(added("Constant", [], {"value": vector}))
+        return self.nodes[-1].outputs[0]
 
     def _as_vector(self, number: ir.Value) -> ir.Value:
         axis = added("Constant", [], {"value": ir.tensor([0], ir.DataType.INT64)})
@@ -102,7 +114,7 @@ class _Reader:
     def _counts(self, node: ir.Node, axis: int) -> bool:
         """Whether a Range holds the numbers from 0 to the size of an axis of what is carried."""
         counted = counted_axis(node)
-        if counted is not None and skip_identities(counted[0]) is self._inner:
+        if counted is not None and skip_identities(counted[0]) in self._tensors:
             return counted[1] == axis
         ends = [constant_value(node.inputs[at]) for at in (0, 2)]
         if [None if e is None else e.item() for e in ends] != [0, 1]:

@@ -64,7 +64,7 @@ def find_slice_write(
     if indices is None or updates is None or rank is None:
         return None
     columns = find_columns(indices, body, evaluator)
-    if columns is None or len(columns) > rank:
+    if columns is None or len(columns) > rank or any(c.is_constant for c in columns):
         return None
     index, width = _own_place(columns)
     wide = [column for column in columns if not column.is_point]

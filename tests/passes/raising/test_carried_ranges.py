@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -167,6 +168,77 @@ def test_ranges_that_are_written_end_without_a_loop(name: str, opset: int) -> No
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *FEEDS) >= len(FEEDS) - 2
+
+
+ATTRIBUTES = {"axis", "value", "allowzero"}
+
+
+def second(text: str, tensor: str = "s1") -> str:
+    """Let a write follow another, whose names end on 1."""
+    names = set(re.findall(r"(\w+) = ", text)) - {"a", "e", "b", "f", "i1"} - ATTRIBUTES
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"\b{name}\b", f"{name}_2", text)
+    text = re.sub(r"\bh\b", "h_2", text)
+    text = re.sub(r"\bs\b", tensor, text)
+    return f"h_2 = Shape ({tensor})  {text}".replace("s2_2 =", "s2 =")
+
+
+def first(text: str) -> str:
+    return text.replace("s2 = ", "s1 = ")
+
+
+OWN = f"""i1 = Unsqueeze (i, zero1)  {BOUNDS} {OTHERS}"""
+LATER = OWN.replace("Unsqueeze (i, zero1)", "Unsqueeze (later, zero1)")
+CELLS = f"""{part("along", 1, "b", "f")}  {grid("i1", "along")}
+            q0 = Gather <axis = 0> (s, i)  q1 = Slice (q0, b, f, zero1)  like = Shape (q1)"""
+PLACE = f"""{grid("i1", "two1")}  like = Identity (none)"""
+GRID = f"""{part("down", 1, "a", "e")}  {part("along", 2, "b", "f")}
+            {grid("i1", "down", "along")}
+            q0 = Gather <axis = 0> (s, i)  q1 = Slice (q0, a, e, zero1)
+            q2 = Slice (q1, b, f, one1)  like = Shape (q2)"""
+ROWS = {
+    "grid": ("float[K,L,M]", "boxes", f"{OWN} {GRID} {written('half')}"),
+    "grid_of_numbers": ("float[K,L,M]", "boxes", f"{OWN} {GRID} {V} {written('m')}"),
+    "grid_of_later_rows": (
+        "float[K,L,M]",
+        "boxes",
+        f"later = Add (i, two)  {LATER} {GRID} {V} {written('m')}".replace("(s, i)", "(s, later)"),
+    ),
+    "two_ranges": (
+        "float[K,M]",
+        "wide",
+        OWN
+        + first(CELLS + written("half"))
+        + second(f"{V} {CELLS} {written('m')}".replace(", b, f", ", a, e")),
+    ),
+    "range_and_place": (
+        "float[K,M]",
+        "wide",
+        OWN + first(CELLS + written("half")) + second(f"{PLACE} {written('z')}"),
+    ),
+    "chain_of_lines": (
+        "int64[L]",
+        "ids",
+        f"{BOUNDS} {OTHERS} "
+        + first(LINE + written("i"))
+        + second((LINE + written("one")).replace(", a, e", ", b, f")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_several_writes_and_rows_of_its_own(name: str) -> None:
+    state, begin, body = ROWS[name]
+    text = loop(state, begin, body).replace(
+        "float z", "float z, float[K,L,M] boxes, float[K,M] wide"
+    )
+    before = model(text, 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    rng = np.random.default_rng(1)
+    boxes = rng.standard_normal((70, 7, 6)).astype(np.float32)
+    more = [{**f, "boxes": boxes, "wide": boxes[:, 0]} for f in FEEDS]
+    assert same(before, found.model, *more) == len(more)
 
 
 MISSES = {

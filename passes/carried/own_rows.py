@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import Joined
 from passes.carried.range_marks import reached_places
-from passes.carried.range_writes import One, Written
+from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.not_a_map import NotAMapError
@@ -22,8 +22,8 @@ __all__ = ["OwnRows"]
 
 
 @dataclasses.dataclass(frozen=True)
-class OwnRows(Written):
-    """Writes of which the first axis is named by the number of the iteration; see `Written`.
+class OwnRows(RangedWrites):
+    """Writes of which the first axis is named by the number of the iteration; see `RangedWrites`.
 
     Attributes:
         index: The row of an iteration.

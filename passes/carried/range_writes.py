@@ -19,7 +19,7 @@ from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["One", "RangeWrite", "Written"]
+__all__ = ["One", "RangeWrite", "RangedWrites"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class One:
 
 
 @dataclasses.dataclass(frozen=True)
-class Written(Pattern):
+class RangedWrites(Pattern):
     """A carried tensor of which each iteration writes one range along each of some axes.
 
     Attributes:
@@ -110,8 +110,16 @@ class Written(Pattern):
 
 
 @dataclasses.dataclass(frozen=True)
-class RangeWrite(Written):
-    """Such writes, of which those of two iterations may overlap; see `Written`."""
+class RangeWrite(RangedWrites):
+    """Such writes, of which those of two iterations may overlap; see `RangedWrites`."""
+
+    @property
+    def is_dear(self) -> bool:  # type: ignore[override]
+        """Whether all places along several axes are asked which iteration was the last."""
+        if len(self.writes) == 1 and self.writes[0].number is not None:
+            return False
+        bounded = (sum(r.start is not None for r in one.ranges) for one in self.writes)
+        return max(bounded) > 1
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the initial tensor, and at each place what was written there last."""

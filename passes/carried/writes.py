@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from passes.carried.joined_places import join_at_places
+from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
@@ -67,15 +67,15 @@ class Write(Pattern):
 
     def _joined_rows(self, joined: Joined) -> ir.Value:
         """Record how the rows of all iterations are joined, some perhaps to one place."""
-        tensor, dims = self.carried.initial, joined.types[0].dims
-        rank, named = joined.typing.rank(tensor), dims[-1] if dims else None
+        typing, tensor, dims = joined.typing, self.carried.initial, joined.types[0].dims
+        rank, named = typing.rank(tensor), dims[-1] if dims else None
         if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         indices, updates = joined.values
-        return join_at_places(
-            joined.builder, tensor, rank, indices, named, updates, self.reduction
-        )
+        is_extreme = self.reduction in ("max", "min")
+        join = join_extremes if is_extreme and typing.dtype(tensor) in FLOATS else join_at_places
+        return join(joined.builder, tensor, rank, indices, named, updates, self.reduction)
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
@@ -115,7 +115,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
         joins = find_read_back(node, carried.inner, body, facts.evaluator)
-        if joins is None or not _keeps_nan(joins.reduction, dtype):
+        if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
     if indices in dependent or updates in dependent:
@@ -156,14 +156,6 @@ def _placed(
     rounds = placed.reduction != "none" and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
     return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
-
-
-def _keeps_nan(reduction: str, dtype: ir.DataType | None) -> bool:
-    """Whether a scatter joins numbers as the operator of that name does.
-
-    Max and Min of a NaN are NaN; a scatter that compares may leave the other number.
-    """
-    return reduction in ("add", "mul") or (dtype is not None and dtype.is_integer())
 
 
 def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:

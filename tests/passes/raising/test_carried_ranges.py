@@ -241,6 +241,16 @@ def test_several_writes_and_rows_of_its_own(name: str) -> None:
     assert same(before, found.model, *more) == len(more)
 
 
+@pytest.mark.parametrize("lacks", [(), ("Loop",)])
+def test_boxes_of_numbers_stay_where_a_loop_is_faster(lacks: tuple[str, ...]) -> None:
+    """Each place would be compared with each iteration; a target without loops gets that."""
+    state, begin, body = RANGES["boxes_of_numbers"]
+    before = model(loop(state, begin, body), 18)
+    found = read(before, auto=True, lacks=lacks)
+    assert found.loops == (0 if lacks else 1)
+    assert found.codes == ([] if lacks else ["cost"])
+
+
 MISSES = {
     "what_was_written_is_read": f"{BOUNDS} {LINE} k0 = Gather <axis = 0> (s, a0)  {written('k0')}",
     "every_second_place": f"{BOUNDS} {LINE} {V} {written('m')}".replace(

@@ -113,6 +113,30 @@ def test_what_stands_at_a_place_is_added_to(name: str, opset: int) -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+@pytest.mark.parametrize("operator", ["Max", "Min"])
+def test_the_extreme_of_what_stands_at_a_place(operator: str) -> None:
+    """A NaN stays, whichever of the two it is, and at no other place."""
+    body = f"""ji = Gather <axis = 0> (j, i)  h0 = Gather <axis = 0> (s, ji)
+            q = Gather <axis = 0> (x, i)  w = {operator} (h0, q)
+            h1 = Shape (h0)  w2 = Expand (w, h1)  j1 = Unsqueeze (ji, zero1)
+            p = Unsqueeze (j1, minus1)  rest = Slice (h, one1, far, zero1)
+            c = Shape (j1)  whole = Concat <axis = 0> (c, rest)  u = Reshape (w2, whole)
+            s2 = ScatterND (s, p, u)"""
+    before = model(loop(body, "float[R,3]", "Gather <axis = 1> (start, zero)"), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    plain = [feeds(n, 1) for n in LENGTHS]
+    rng = np.random.default_rng(4)
+    spoilt = []
+    for feed in plain:
+        marks = {
+            name: rng.choice([0, 0, 0, np.nan, np.inf, -np.inf], feed[name].shape)
+            for name in ("x", "start")
+        }
+        spoilt.append(feed | {n: (feed[n] + m).astype(np.float32) for n, m in marks.items()})
+    assert same(before, found.model, *plain, *spoilt) == 2 * len(LENGTHS)
+
+
 COUNTED = "Gather <axis = 2> (start, zero)"
 
 

@@ -153,7 +153,7 @@ def _placed(
     if not (read - is_shape).isdisjoint(dependent):
         return None
     terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
-    rounds = placed.reduction != "none" and dtype in FLOATS
+    rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
     return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.filled import begun, filled, rows_of, totals
-from passes.carried.masks import flag_of
+from passes.carried.masks import choice, flag_of
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -148,11 +148,9 @@ class _Reader:
         return self.nodes[-1].outputs[0]
 
     def chosen(self, flag: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
-        """Make a choice; onnxruntime has no Where of booleans."""
-        if self._dtype != ir.DataType.BOOL:
-            return self.made("Where", [flag, one, other])
-        left = self.made("And", [self.made("Not", [flag]), other])
-        return self.made("Or", [self.made("And", [flag, one]), left])
+        """Make a choice and return its output."""
+        self.nodes += choice(flag, one, other, self._dtype)
+        return self.nodes[-1].outputs[0]
 
     def _chosen(self, selection: Selection) -> _Part | None:
         """Return what a choice is of which one side does not depend on the carried value."""

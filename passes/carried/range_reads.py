@@ -16,9 +16,13 @@ from passes.carried.pattern import added, operator
 from passes.graph.graphs import constant_value
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
+from passes.reading.integers import Linear
 from passes.typing.corrections import counted_axis
 
 __all__ = ["Range", "find_ranges"]
+
+_END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +93,9 @@ class _Reader:
         is_part = whole is not None and whole.op_type == "Range" and self._counts(whole, axis)
         if not is_part or not self._steps_by_one(node):
             return None
+        first, behind = (self._evaluator.number(node.inputs[at]) for at in (1, 2))
+        if first == Linear(0) and behind is not None and (behind.number or 0) >= _END:
+            return Range()
         return Range(node.inputs[1], node.inputs[2])
 
     def _constant(self, column: Column) -> ir.Value:

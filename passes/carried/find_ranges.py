@@ -16,8 +16,9 @@ from passes.carried.range_writes import One, RangeWrite
 from passes.carried.slice_writes import find_slice_write
 from passes.graph.graphs import constant_value
 from passes.reading.facts import LoopFacts, skip_identities
-from passes.reading.integers import TRIP
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing
 
 __all__ = ["find_own_rows", "find_range_write"]
@@ -31,6 +32,8 @@ def find_own_rows(carried: Carried, facts: LoopFacts, typing: Typing) -> OwnRows
     firsts = [columns[0] for columns in reader.columns]
     index = firsts[0].start
     if index is None or index.coefficient(TRIP) != 1:
+        return None
+    if not is_writable(index.replace({TRIP: Linear(0)})):
         return None
     if not all(first.is_point and first.start == index for first in firsts):
         return None
@@ -50,7 +53,7 @@ def find_range_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Rang
     if any(_grows(columns) for columns in reader.columns):
         return None
     common = (reader.dtype, tuple(reader.nodes), reader.is_sized)
-    return RangeWrite(carried, reader.terms, tuple(reader.writes), *common)
+    return RangeWrite(carried, reader.terms, tuple(reader.writes), *common, reader.moves)
 
 
 def _is_open_grid(columns: Sequence[Column]) -> bool:
@@ -95,6 +98,7 @@ class _Reader:
         dtype: The element type of the tensor.
         nodes: What computes the terms beside the body.
         is_sized: Whether a term is more than a number.
+        moves: Whether a range moves on with each iteration.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class _Reader:
         self._terms: dict[Term, int] = {}
         self.nodes: list[ir.Node] = []
         self.is_sized = False
+        self.moves = False
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -143,6 +148,8 @@ class _Reader:
             given, (axis,) = rows.updates, (at for at, r in enumerate(ranges) if r.end is not None)
             nodes = [*nodes, *rows.nodes]
         bounds = [b for r in ranges for b in (r.start, r.end) if b is not None]
+        numbers = (evaluator.number(b) for b in bounds)
+        self.moves |= any(n is not None and bool(n.coefficient(TRIP)) for n in numbers)
         read = {v for n in nodes for v in n.inputs if v is not None and n.op_type != "Shape"}
         if not self._dependent.isdisjoint({*bounds, *read, given}):
             return False

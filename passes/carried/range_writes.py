@@ -111,11 +111,23 @@ class RangedWrites(Pattern):
 
 @dataclasses.dataclass(frozen=True)
 class RangeWrite(RangedWrites):
-    """Such writes, of which those of two iterations may overlap; see `RangedWrites`."""
+    """Such writes, of which those of two iterations may overlap; see `RangedWrites`.
+
+    Attributes:
+        moves: Whether the ranges move on with each iteration, so that there are about as many
+            places as iterations.
+    """
+
+    moves: bool = False
 
     @property
     def is_dear(self) -> bool:  # type: ignore[override]
-        """Whether all places along several axes are asked which iteration was the last."""
+        """Whether all places along several axes are asked which iteration was the last.
+
+        Or along one, where that is as many times what the Loop writes.
+        """
+        if self.moves:
+            return True
         if len(self.writes) == 1 and self.writes[0].number is not None:
             return False
         bounded = (sum(r.start is not None for r in one.ranges) for one in self.writes)

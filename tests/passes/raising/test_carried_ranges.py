@@ -241,10 +241,18 @@ def test_several_writes_and_rows_of_its_own(name: str) -> None:
     assert same(before, found.model, *more) == len(more)
 
 
+MOVING = OFFSETS.replace(bound("a", "offsets"), "a = Unsqueeze (i, zero1)")
+DEAR = {
+    "boxes_of_numbers": RANGES["boxes_of_numbers"],
+    "ranges_that_move": ("int64[L]", "ids", f"{MOVING} {LINE} {written('i')}"),
+}
+
+
 @pytest.mark.parametrize("lacks", [(), ("Loop",)])
-def test_boxes_of_numbers_stay_where_a_loop_is_faster(lacks: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", DEAR)
+def test_what_a_loop_is_faster_with_stays(name: str, lacks: tuple[str, ...]) -> None:
     """Each place would be compared with each iteration; a target without loops gets that."""
-    state, begin, body = RANGES["boxes_of_numbers"]
+    state, begin, body = DEAR[name]
     before = model(loop(state, begin, body), 18)
     found = read(before, auto=True, lacks=lacks)
     assert found.loops == (0 if lacks else 1)

@@ -145,7 +145,10 @@ class _Reader:
             rows = find_slice_write(node, self._carried.inner, self._rank, body, evaluator)
             if rows is None or rows.kind != "concatenated":
                 return False
-            given, (axis,) = rows.updates, (at for at, r in enumerate(ranges) if r.end is not None)
+            axis = next((at for at, r in enumerate(ranges) if r.end is not None), None)
+            if axis is None:
+                return False
+            given = rows.updates
             nodes = [*nodes, *rows.nodes]
         bounds = [b for r in ranges for b in (r.start, r.end) if b is not None]
         numbers = (evaluator.number(b) for b in bounds)

@@ -309,3 +309,14 @@ def test_conditions_that_compare_positions(name: str) -> None:
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *FEEDS) == len(FEEDS)
+
+
+def test_whole_columns_of_several_numbers_stay_a_loop() -> None:
+    body = f"""{OTHERS} {counted(0, "down")}  {grid("down", "b")}
+            m0 = Gather <axis = 0> (s, zero)  q = Range (zero, n0, one)  m = Cast <to = 1> (q)
+            u = Reshape (m, size_of_grid)  s2 = ScatterND (s, places, u)"""
+    before = model(loop("float[L,M]", "table", body), 18)
+    found = read(before)
+    assert found.loops == 1
+    assert found.codes == ["recurrence"]
+    assert same(before, found.model, *FEEDS) == len(FEEDS)

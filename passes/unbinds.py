@@ -33,6 +33,8 @@ class PyTorchUnbindPass(ir.passes.InPlacePass):
     model's outputs until `PyTorchRanksPass` brings them back. A Gemm by which it therefore wrote
     the product of a vector gets the row that onnxruntime takes the vector for.
 
+    It is for models that PyTorch's exporter wrote.
+
     Attributes:
         assumptions: What is taken for granted, one line for each node.
         declared: The declared shapes of the model's outputs, by their names.
@@ -47,8 +49,6 @@ class PyTorchUnbindPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
         self.assumptions, self.declared = [], {}
-        if (model.producer_name or "").lower() != "pytorch":
-            return ir.passes.PassResult(model, False)
         found = [node for node in all_nodes(model) if _is_unbind(node)]
         if not found:
             return ir.passes.PassResult(model, False)

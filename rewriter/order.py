@@ -216,7 +216,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.name == "portable":
         runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
-    if options.strategy != "expand":
+    if options.strategy != "expand" and (model.producer_name or "").lower() == "pytorch":
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)

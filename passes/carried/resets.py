@@ -62,8 +62,7 @@ class Resets(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the value behind the last iteration."""
-        builder = joined.builder
-        return builder.op("Gather", [self._whole(joined), builder.scalar(-1)], {"axis": 0})
+        return joined.last_of(self._whole(joined))
 
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than the carried value."""
@@ -79,6 +78,10 @@ class Resets(Pattern):
         return rows_of(joined.builder, self._whole(joined), is_after=is_after)
 
     def _whole(self, joined: Joined) -> ir.Value:
+        return joined.once(self.carried.inner, lambda: self._recorded(joined))
+
+    def _recorded(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the values of all iterations."""
         given = begun(joined, self.carried, 0, 1)
         if not self.family:
             return filled(joined.builder, given)

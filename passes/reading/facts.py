@@ -199,7 +199,7 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
         detail = f"it reads '{name}', which holds what earlier iterations wrote"
         return NotAMapError(Code.READS_EARLIER, detail, reader)
     if node is not None and node.op_type == "If" and _inserts_in_every_branch(state, node):
-        detail = f"each branch appends to '{name}', and an append is read outside of an If only"
+        detail = f"each branch adds to '{name}' in a way of its own"
         return NotAMapError(Code.CONTROL_FLOW, detail, node, _APPEND_AFTER)
     if node is not None and node.op_type == "If" and _inserts(node):
         detail = f"'{name}' gains an element in some iterations only"

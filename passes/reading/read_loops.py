@@ -25,7 +25,7 @@ from passes.typing.value_types import Typings, ValueType
 
 __all__ = ["find_loop", "read_loop", "read_part", "type_rows"]
 
-_OLDEST_OPSET, _OLDEST_IN_TWO = 11, 15
+_OLDEST_OPSET, _OLDEST_IN_TWO = 11, 13
 
 
 def find_loop(node: ir.Node, typings: Typings, opset: int) -> tuple[LoopFacts, Trips]:

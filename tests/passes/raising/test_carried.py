@@ -705,6 +705,28 @@ def test_a_pattern_ends_without_a_loop(name: str, dialect: str) -> None:
     assert any(note.startswith(case.name) for note in decision.notes), decision.notes
 
 
+NEWER = {
+    "add_to_what_stands_at_a_place",
+    "take_from_what_stands_at_a_place",
+    "scale_what_stands_at_the_own_place",
+    "add_to_overlapping_rows",
+    "index_add_onto_zeros",
+}
+"""What takes the place of these needs opset 15 or more."""
+
+
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.opset == 17])
+def test_a_pattern_of_an_older_opset(name: str) -> None:
+    before = model(CASES[name].text("counted"), 14)
+    try:
+        onnx.checker.check_model(before, full_check=True)
+    except onnx.checker.ValidationError:
+        pytest.skip("the model as given has newer operators")
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+    assert (found.loops > 0) == (name in NEWER), found.decisions
+
+
 SIZES = ((0, 2), (1, 1), (2, 0), (3, 1), (3, 7))
 
 

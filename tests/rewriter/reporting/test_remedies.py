@@ -115,9 +115,16 @@ def test_branches_that_append() -> None:
     text = BRANCHES.replace("FIRST", "u = SequenceInsert (s, y)")
     text = text.replace("SECOND", "v = SequenceInsert (s, z)")
     (decision,) = explain(onnx.parser.parse_model(text)).decisions
+    assert decision.verdict is Verdict.FUSED
+
+
+def test_branches_that_append_at_both_ends() -> None:
+    text = BRANCHES.replace("FIRST", "u = SequenceInsert (s, y)")
+    front = "o = Constant <value_int = 0> () v = SequenceInsert (s, z, o)"
+    (decision,) = explain(onnx.parser.parse_model(text.replace("SECOND", front))).decisions
     (reason,) = decision.reasons
     assert (reason.code, reason.op_type) == (Code.CONTROL_FLOW, "If")
-    assert reason.detail.startswith("each branch appends to 's'")
+    assert reason.detail == "each branch adds to 's' in a way of its own"
     assert reason.remedy == "let the branches yield the element, and append it after the If"
 
 

@@ -75,16 +75,19 @@ def _with_any_place(
         axis: The axis of ``data.value`` that is read, from the front.
     """
     size = data.dims[axis - 1]
-    if isinstance(size, int) and known is not None:
-        if not known.size or (known.min() >= -size and known.max() < size):
-            return data.value
-    if not ctx.may_be_empty or constant_value(ctx.batch) is not None:
+    count = constant_value(ctx.batch)
+    has_samples = not ctx.may_be_empty or bool(count is not None and count.all())
+    if has_samples or (known is not None and _are_within(known, size)):
         return data.value
     as_it_is = [0] * (data.rank + 1)
     wide = [_ANY_PLACE if i == axis else 0 for i in range(data.rank + 1)]
     is_some = ctx.op("Cast", [ctx.batch], {"to": ir.DataType.BOOL})
     target = ctx.op("Where", [is_some, ctx.ints(*as_it_is), ctx.ints(*wide)])
     return ctx.op("Reshape", [data.value, target])
+
+
+def _are_within(positions: np.ndarray[Any, Any], size: int | str | None) -> bool:
+    return isinstance(size, int) and bool(((positions >= -size) & (positions < size)).all())
 
 
 _ANY_PLACE = 1 << 31

@@ -28,6 +28,7 @@ from passes.promises import Promises
 from passes.runtimes import Authored, LoopStatesPass, NearWeightsPass, SidestepDefectsPass
 from passes.runtimes.convert_opset import ConvertOpsetPass
 from passes.runtimes.old_forms import OldFormsPass
+from passes.runtimes.scan_ranks import forget_shapes, name_scan_ranks
 from passes.runtimes.select_branches import SelectBranchesPass
 from passes.runtimes.table import DEFECTS
 from passes.sequence_operators import SEQUENCE_OPERATORS
@@ -96,10 +97,11 @@ def run_passes(
     sources = sequence_sources(model) if sequence_inputs(model) else {}
     unread = unread_initializers(model)
     work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
-    counted = count_operators(model)
+    counted, is_changed, yielded = count_operators(model), False, name_scan_ranks(model)
     for one in passes_for(options, model):
         start = time.perf_counter()
         modified = _has_work(one, model, counted) and _apply(one, model, given).modified
+        is_changed |= modified
         declined |= getattr(one, "declined", {})
         refused.extend(getattr(one, "refused", ()))
         work.assumptions.extend(getattr(getattr(one, "io", one), "assumptions", ()))
@@ -115,6 +117,8 @@ def run_passes(
             logger.log(level, "%s: %.3f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
+    if not is_changed:
+        forget_shapes(yielded)
     clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)

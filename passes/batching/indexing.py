@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -14,6 +15,7 @@ from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
 from passes.batching.slices import select
 from passes.decisions import Code, Decline
+from passes.graph.graphs import constant_value
 
 __all__ = [
     "compress",
@@ -36,7 +38,8 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     axis = ctx.axis_attribute(node, data.rank, 0)
     if positions.is_shared:
-        return ctx.same(node, [data.value, positions.value], {"axis": axis})
+        rows = _with_any_place(ctx, data, ctx.constant(positions), axis)
+        return ctx.same(node, [rows, positions.value], {"axis": axis})
     if data.is_shared:
         (new,) = ctx.same(node, [data.value, positions.value], {"axis": axis - 1})
         return [ctx.stacked(_to_front(ctx, new.value, axis - 1, data.rank + positions.rank))]
@@ -55,6 +58,40 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         after = range(last, data.rank + positions.rank)
         found = ctx.op("Transpose", [found], {"perm": [0, *before, *middle, *after]})
     return [ctx.stacked(found)]
+
+
+def _with_any_place(
+    ctx: Context, data: Batched, known: np.ndarray[Any, Any] | None, axis: int
+) -> ir.Value:
+    """Return stacked samples that no position is outside of where there are no samples.
+
+    A position that a sample does not have is an error. No samples have none to miss, but Gather
+    would fail: a Reshape of ``[0, 1]`` to ``[0, 2147483648]`` lets it read what it likes.
+
+    Args:
+        ctx: The context.
+        data: The samples.
+        known: The positions, None where they are not known.
+        axis: The axis of ``data.value`` that is read, from the front.
+    """
+    size = data.dims[axis - 1]
+    count = constant_value(ctx.batch)
+    has_samples = not ctx.may_be_empty or bool(count is not None and count.all())
+    if has_samples or (known is not None and _are_within(known, size)):
+        return data.value
+    as_it_is = [0] * (data.rank + 1)
+    wide = [_ANY_PLACE if i == axis else 0 for i in range(data.rank + 1)]
+    is_some = ctx.op("Cast", [ctx.batch], {"to": ir.DataType.BOOL})
+    target = ctx.op("Where", [is_some, ctx.ints(*as_it_is), ctx.ints(*wide)])
+    return ctx.op("Reshape", [data.value, target])
+
+
+def _are_within(positions: np.ndarray[Any, Any], size: int | str | None) -> bool:
+    return isinstance(size, int) and bool(((positions >= -size) & (positions < size)).all())
+
+
+_ANY_PLACE = 1 << 31
+"""How many places there are where there are no samples."""
 
 
 def _to_front(ctx: Context, value: ir.Value, axis: int, rank: int) -> ir.Value:

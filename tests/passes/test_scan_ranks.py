@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
+from rewriter import validate
 from rewriter.backends import open_session
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
@@ -76,3 +77,31 @@ def test_the_body_of_a_loop_keeps_the_ranks_of_its_scans(strategy: Strategy) -> 
         expected = open_session(model, "reference").run(feeds)
         difference = compare(expected, session.run(feeds))
         assert difference.equal, difference.message
+
+
+AROUND = {
+    "a Scan that becomes none": """g (seq(float[]) s, float[n,2] x) => (float[?,?,?,?] y) {
+        first = Constant <value_int = 0> () v = SequenceAt (s, first)
+        y = Scan <num_scan_inputs = 1, body = outer (float[] p) => (float[] r) {
+          r = Scan <num_scan_inputs = 1, body = inner (float[] q) => (float[k,2] t) {
+            t = Min (p, x) }> (v) }> (v) }""",
+    "a Loop over what is a sequence": """g (seq(float[?,?]) s) => (float[?,?] y, bool[?,?,?,?] z) {
+        first = Constant <value_int = 0> () v = SequenceAt (s, first)
+        y, z = Scan <num_scan_inputs = 1, body = outer (float[] p, float[] q)
+          => (float[] r, bool[] all) {
+          three = Constant <value = int64 {3}> () go = Constant <value = bool {1}> ()
+          all = Loop (three, go) <body = inner (int64 i, bool c) => (bool d, bool[?,?] t) {
+            d = Constant <value = bool {1}> () t = LessOrEqual (v, p) }>
+          r = Add (p, q) }> (v, v) }""",
+}
+
+
+@pytest.mark.parametrize("strategy", get_args(Strategy))
+@pytest.mark.parametrize("name", AROUND)
+def test_a_scan_around_what_is_fused_knows_its_ranks(name: str, strategy: Strategy) -> None:
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 18]> {AROUND[name]}')
+    rewritten = rewrite(model, strategy=strategy, tensor_io="Loop" in name).model
+    feeds = {"s": [np.ones((3, 1), np.float32)] * 2, "x": np.ones((3, 2), np.float32)}
+    names = {value.name for value in model.graph.input}
+    check = validate(model, rewritten, inputs={n: v for n, v in feeds.items() if n in names})
+    assert check.ok, check

@@ -14,8 +14,11 @@ from tests.passes.batching.harness import (
     Operand,
     constant,
     decline_of,
+    fused_model,
+    ints,
     mapped,
     prove,
+    run_model,
     shared,
 )
 
@@ -262,3 +265,19 @@ DECLINES = [
 @pytest.mark.parametrize("case", DECLINES, ids=str)
 def test_rule_declines(case: Case) -> None:
     assert decline_of(case) == [(case.name.split()[0], "data-dependent-shape")]
+
+
+@pytest.mark.parametrize("sizes", [(0, 0, 0, 0), (0, 3, 4, 1), (3, 4, 2, 5)], ids=str)
+@pytest.mark.parametrize("kind", [constant, shared])
+def test_no_samples_lack_no_place(kind: Any, sizes: tuple[int, ...]) -> None:
+    case = made("Gather", "", "<axis = -1>", x=X, i=kind(ints(1, -2)), symbolic=True)
+    proto, _ = fused_model(case)
+    (got,) = run_model(proto, {"x_all": np.ones(sizes, np.float32), "i": ints(1, -2)})
+    assert got.shape == (*sizes[:3], 2)
+
+
+def test_a_place_that_samples_lack_is_an_error() -> None:
+    case = made("Gather", "", "<axis = -1>", x=X, i=constant(ints(1, -2)), symbolic=True)
+    proto, _ = fused_model(case)
+    with pytest.raises(Exception, match="out of data bounds"):
+        run_model(proto, {"x_all": np.ones((2, 3, 4, 1), np.float32)})

@@ -242,6 +242,19 @@ def test_an_authors_if_that_a_rewrite_decides() -> None:
     np.testing.assert_array_equal(run(after, {"x": x}), x)
 
 
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_branch_taken_for_good_that_reads_what_is_new(taken: int) -> None:
+    text = f"""g (float[4] x, int64 n) => (int64[?] r, int64[1] s) {{
+        v = Scan <num_scan_inputs = 1, body = l (float row) => (int64 k) {{ k = Identity(n) }}> (x)
+        s = Shape(v) c = Constant <value = bool {{{taken}}}> () one = Constant <value_ints = [3]> ()
+        r = If (c) <then_branch = t () => (int64[?] a) {{ lost = Abs(v) a = Expand(n, one) }},
+          else_branch = e () => (int64[?] b) {{ gone = Neg(v) b = Expand(n, one) }}> }}"""
+    after = rewrite(parse(text), strategy="fuse").model
+    assert isinstance(after, onnx.ModelProto)
+    feeds = {"x": np.ones(4, np.float32), "n": np.array(7)}
+    np.testing.assert_array_equal(run(after, feeds), [7, 7, 7])
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 4, 2), (0, 3, 4, 2), (2, 3, 0, 2), (2, 0, 4, 0)])
 def test_normalization_of_few_pixels(shape: tuple[int, ...]) -> None:
     text = """g (float[N, C, H, W] x, float[C] s, float[C] b) => (float[N, C, H, W] r) {

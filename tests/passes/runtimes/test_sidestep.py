@@ -402,3 +402,13 @@ def test_integers_are_compared_without_what_an_old_opset_lacks(op_type: str) -> 
     assert op_type not in operators(model)
     found = run(ir.to_proto(model), {"x": np.array([1, 5]), "y": np.array([3, 2])})
     assert found.tolist() == {"Max": [3, 5], "Min": [1, 2]}[op_type]
+
+
+def test_a_copy_of_a_node_rounds_as_it_did() -> None:
+    text = """g (float[A, 3] x, float[B, 3] z, float[3] v) => (seq(float[?]) ys) {
+        xs = SequenceConstruct(x, z)
+        ys = SequenceMap(xs) <body = b (float[?, 3] e) => (float[?] y) { y = MatMul(e, v) }> }"""
+    after = rewrite(parse(text), strategy="auto").model
+    assert isinstance(after, onnx.ModelProto)
+    products = [node for node in after.graph.node if node.op_type == "MatMul"]
+    assert [node.input[1] for node in products] == ["v", "v"]

@@ -300,3 +300,31 @@ def test_what_is_old_stays(body: str) -> None:
         f'<ir_version: 8, opset_import: ["" : 18]> g (float[N,4] x) => (float[M,K] y) {{ {body} }}'
     )
     assert not OldFormsPass()(model).modified
+
+
+@pytest.mark.parametrize(("dims", "axis"), [("2,3", 1), ("5", 0)])
+def test_features_are_gathered(dims: str, axis: int) -> None:
+    before = features(dims)
+    model = ir.from_proto(before)
+    assert OldFormsPass()(model).modified
+    (node,) = [node for node in model.graph if node.op_type == "Gather"]
+    assert node.attributes.get_int("axis", 0) == axis
+    x = np.arange(np.prod(shape := [int(d) for d in dims.split(",")]), dtype=np.float32)
+    feeds = {"x": x.reshape(shape), "places": np.array([2, 0])}
+    np.testing.assert_array_equal(run(model, feeds)["y"], run(before, feeds)["y"])
+
+
+@pytest.mark.parametrize("dims", ["", None], ids=["one number", "any rank"])
+def test_features_of_no_known_rank_stay(dims: str | None) -> None:
+    before = features(dims or "")
+    model = ir.from_proto(before)
+    model.graph.inputs[0].shape = None if dims is None else ir.Shape([])
+    assert not OldFormsPass()(model).modified
+
+
+def features(dims: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]> '
+        f"g (float[{dims}] x, int64[2] places) => (float[?,?] y) "
+        "{ y = ai.onnx.ml.ArrayFeatureExtractor (x, places) }"
+    )

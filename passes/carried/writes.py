@@ -119,8 +119,6 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if joins is None or not _keeps_nan(joins.reduction, dtype):
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
-    if indices in dependent or updates in dependent:
-        return None
     index = None
     if reduction == "none":
         index = _one_number(indices, facts.evaluator)

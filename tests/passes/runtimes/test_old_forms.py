@@ -302,18 +302,6 @@ def test_what_is_old_stays(body: str) -> None:
     assert not OldFormsPass()(model).modified
 
 
-@pytest.mark.parametrize(("dims", "axis"), [("2,3", 1), ("5", 0)])
-def test_features_are_gathered(dims: str, axis: int) -> None:
-    before = features(dims)
-    model = ir.from_proto(before)
-    assert OldFormsPass()(model).modified
-    (node,) = [node for node in model.graph if node.op_type == "Gather"]
-    assert node.attributes.get_int("axis", 0) == axis
-    x = np.arange(np.prod(shape := [int(d) for d in dims.split(",")]), dtype=np.float32)
-    feeds = {"x": x.reshape(shape), "places": np.array([2, 0])}
-    np.testing.assert_array_equal(run(model, feeds)["y"], run(before, feeds)["y"])
-
-
 @pytest.mark.parametrize("dims", ["", None], ids=["one number", "any rank"])
 def test_features_of_no_known_rank_stay(dims: str | None) -> None:
     before = features(dims or "")

@@ -78,6 +78,22 @@ NEAREST, LINEAR, CUBIC = (f'mode = "{mode}"' for mode in ("nearest", "linear", "
 ANTIALIAS = f"{LINEAR}, antialias = 1"
 
 CASES = [
+    FlatCase(
+        "two of one image, read in two ways",
+        "s = Constant <value_ints = [9, 11]> () "
+        f"u = Resize <{LINEAR}, axes = [0, 1]> (x,,,s) "
+        f"v = Resize <{NEAREST}, axes = [0, 1]> (x,,,s) y = Sub (u, v)",
+        result="float[9,11,3]",
+        stacked=True,
+    ),
+    FlatCase(
+        "two of two images, read in one way",
+        "s = Constant <value_ints = [9, 11]> () n = Neg (x) "
+        f"u = Resize <{LINEAR}, axes = [0, 1]> (x,,,s) "
+        f"v = Resize <{LINEAR}, axes = [0, 1]> (n,,,s) y = Mul (u, v)",
+        result="float[9,11,3]",
+        stacked=True,
+    ),
     *(
         resized(f'{mode}, coordinate_transformation_mode = "{one}"')
         for mode in (NEAREST, LINEAR)

@@ -55,16 +55,6 @@ FILLS = [
         x=V,
         two=TWO,
     ),
-    *(
-        case(
-            f"as long as all are, by Expand of {name}",
-            "n = Shape<start = 0, end = 1>(x) z = Sub(n, n) l = Add(z, L) y = Expand(v, l)",
-            x=X,
-            v=v,
-            L=LONG,
-        )
-        for name, v in (("its own number", mapped(())), ("one number", shared(np.float32(2))))
-    ),
     case("full like, by Expand", LAST + "y = Expand(v, s)", x=X, v=mapped(())),
     case("one number for all, by Expand", LAST + "y = Expand(v, s)", x=X, v=shared(np.float32(2))),
     case("a row for each of its rows", LAST + "y = Expand(v, s)", x=X, v=mapped((4,))),

@@ -11,6 +11,7 @@ import pytest
 from passes.decisions import Code, Reason, Verdict
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
+from passes.graph.graphs import all_graphs
 from tests.passes.expand_cases import CASES, HEADER, SHAPES
 from tests.passes.expansion import expand, fails, prove, rows
 
@@ -217,3 +218,16 @@ def test_element_type_that_only_the_surroundings_tell(form: Any) -> None:
     ExpandSequenceMapPass(form)(model)
     empty = next(node for node in model.graph if node.op_type == "SequenceEmpty")
     assert empty.attributes["dtype"].as_int() == ir.DataType.INT64
+
+
+@pytest.mark.parametrize("width", [64, 256])
+def test_large_samples_are_collected_one_by_one(width: int) -> None:
+    """To copy one twice takes longer than to lengthen a list by it."""
+    text = f"""{HEADER}g (float[N,64,{width}] t) => (seq(float[64,{width}]) ys) {{
+      xs = SplitToSequence <keepdims = 0> (t)
+      ys = SequenceMap (xs) <body = f (x) => (y) {{ y = Neg (x) }}> }}"""
+    model = expand(text, "linear").model
+    inserts = sum(
+        n.op_type == "SequenceInsert" for g in all_graphs(ir.from_proto(model)) for n in g
+    )
+    assert inserts == (width == 256)

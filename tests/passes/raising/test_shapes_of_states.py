@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from passes.carried.pattern import covers
+from passes.typing import type_values
 from tests.passes.loops import model, read, same
 
 TEXT = """g (float[9] b, int64[N] k) => (int64[1] r, float[9] w, int64[M,1] ys) {{
@@ -42,3 +45,28 @@ def test_the_shape_of_what_is_read(name: str) -> None:
     found = read(before)
     assert same(before, found.model, *feeds) == len(feeds)
     assert not found.loops, found.details
+
+
+@pytest.mark.parametrize(
+    ("dims", "fits"),
+    [
+        (("x.0", 3), True),
+        ((3,), True),
+        ((1, 3), True),
+        ((1, 1), True),
+        ((), True),
+        ((4,), False),
+        (("M", 3), False),
+        ((2, 4, 3), False),
+        ((1, "x.0", 3), False),
+        (None, False),
+    ],
+    ids=str,
+)
+def test_what_a_tensor_covers(dims: tuple[int | str, ...] | None, fits: bool) -> None:
+    graph = ir.from_onnx_text("""<ir_version: 9, opset_import: ["" : 18]>
+        g (float[N,3] x, float[] w) => (float[] y) { y = Add (x, w) }""")
+    typing = type_values(graph, proven=True)
+    x, w = graph.graph.inputs
+    assert covers(typing, x, dims) is fits
+    assert not covers(typing, w, dims)

@@ -78,6 +78,23 @@ NEAREST, LINEAR, CUBIC = (f'mode = "{mode}"' for mode in ("nearest", "linear", "
 ANTIALIAS = f"{LINEAR}, antialias = 1"
 
 CASES = [
+    *(
+        FlatCase(
+            f"one image for all, {name}",
+            "c = Constant <value = float[2,2,3] {1., 2., 3., 4., 5., 6., 7., 8., 9., 8., 7., 6.}> () "
+            f"sh = Shape (x) {sizes} r = Resize <{LINEAR}> (c,{given}) y = Neg (r)",
+        )
+        for name, sizes, given in (
+            ("as large as each", "", ",,sh"),
+            (
+                "as many times as each",
+                "hw = Shape <start = 0, end = 2> (x) f = Cast <to = 1> (hw) "
+                "half = Constant <value_float = 0.5> () q = Mul (f, half) "
+                "one = Constant <value_floats = [1.0]> () s = Concat <axis = 0> (q, one)",
+                ",s",
+            ),
+        )
+    ),
     FlatCase(
         "two of one image, read in two ways",
         "s = Constant <value_ints = [9, 11]> () "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -12,6 +13,7 @@ from passes.decisions import Code, Reason, Verdict
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.graph.graphs import all_graphs
+from rewriter.backends import open_session
 from tests.passes.expand_cases import CASES, HEADER, SHAPES
 from tests.passes.expansion import expand, fails, prove, rows
 
@@ -231,3 +233,16 @@ def test_large_samples_are_collected_one_by_one(width: int) -> None:
         n.op_type == "SequenceInsert" for g in all_graphs(ir.from_proto(model)) for n in g
     )
     assert inserts == (width == 256)
+
+
+def test_one_value_for_all_samples_has_one_shape() -> None:
+    """Nothing asks whether its samples differ, whatever is declared of it."""
+    text = f"""{HEADER}g (seq(float[2,3,4]) xs, seq(float[N]) zs) => (seq(float[]) ys) {{
+      first = Constant <value_int = 0> () c = SequenceAt (xs, first)
+      ys = SequenceMap (zs) <body = f (z) => (y) {{ y = Identity (c) }}> }}"""
+    model = expand(text, "linear").model
+    operators = [node.op_type for graph in all_graphs(ir.from_proto(model)) for node in graph]
+    assert "Equal" not in operators
+    feeds = {"xs": [np.ones((3, 2, 4), np.float32)], "zs": rows((2,), (3,))}
+    for found in open_session(model).run(feeds)["ys"]:
+        assert found.shape == (3, 2, 4)

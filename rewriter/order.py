@@ -97,7 +97,8 @@ def run_passes(
     sources = sequence_sources(model) if sequence_inputs(model) else {}
     unread = unread_initializers(model)
     work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
-    counted, is_changed, yielded = count_operators(model), False, name_scan_ranks(model)
+    counted, is_changed = count_operators(model), False
+    yielded = name_scan_ranks(model) if "Scan" in _operators(counted) else []
     for one in passes_for(options, model):
         start = time.perf_counter()
         modified = _has_work(one, model, counted) and _apply(one, model, given).modified
@@ -117,7 +118,7 @@ def run_passes(
             logger.log(level, "%s: %.3f s, %s", name, seconds, changed)
         if on_pass is not None:
             on_pass(name, model)
-    if not is_changed:
+    if yielded and not is_changed:
         forget_shapes(yielded)
     clear_ceilings(model)
     make_names_unique(model)

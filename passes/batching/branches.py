@@ -36,7 +36,7 @@ def branch(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     graphs = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     if condition.is_shared:
         return _shared_branch(ctx, condition, graphs)
-    if condition.is_packed or condition.dims not in ((), (1,)):
+    if condition.dims not in ((), (1,)):
         raise Decline(Code.CONTROL_FLOW, "the condition is not one value")
     flags = ctx.squeeze(condition.value, [1]) if condition.rank else condition.value
     if _may_run_for_all(ctx, graphs):

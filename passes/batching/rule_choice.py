@@ -49,7 +49,7 @@ def choose_rule(
     promotions: Promotions,
     opset: int,
     *,
-    takes_flat: bool = False,
+    takes_flat: bool,
 ) -> RuleChoice:
     """Return the rule for a node.
 

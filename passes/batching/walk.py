@@ -11,9 +11,10 @@ stage that has all it reads, so that there are as few loops as the dependencies 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -178,9 +179,13 @@ class Walk(BodyState):
             start, builder.origin = len(builder.nodes), self._path(node)
             try:
                 ctx = self._context(builder)
-                if not chosen.takes_flat:
+                if chosen.takes_flat:
+                    outputs = chosen.rule(ctx, node, given)
+                else:
                     given = [x if x is None or x.flat is None else _read(ctx, x) for x in given]
-                outputs = self._evened(ctx, node, chosen.rule(ctx, node, given))
+                    with self._captures_read(ctx, node):
+                        outputs = chosen.rule(ctx, node, given)
+                outputs = self._evened(ctx, node, outputs)
             finally:
                 builder.origin = self._origin
             draft.keep_all()
@@ -202,6 +207,17 @@ class Walk(BodyState):
                     new.flat,
                 )
                 self.share_constant(old, builder)
+
+    @contextlib.contextmanager
+    def _captures_read(self, ctx: Context, node: ir.Node) -> Iterator[None]:
+        """Let what the graphs of a node capture be stacked or packed where it is flat."""
+        captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
+        flat = {v: x for v in captured if (x := self.env.get(v)) is not None and x.is_flat}
+        self.env.update({v: _read(ctx, x) for v, x in flat.items()})
+        try:
+            yield
+        finally:
+            self.env.update(flat)
 
     def _evened(
         self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
@@ -256,7 +272,9 @@ class Walk(BodyState):
             raise Decline(first.code, f"inside of it, {first.op_type}: {first.detail}")
         self.hoisted.extend(inner.hoisted)
         self.flips.extend(inner.flips)
-        return [inner.read(v) for v in graph.outputs]
+        ctx = inner._context(builder)
+        outputs = [inner.read(v) for v in graph.outputs]
+        return [_read(ctx, x) if x.is_flat else x for x in outputs]
 
     def _lengths_inside(
         self, captured: Mapping[ir.Value, Batched], bindings: Mapping[ir.Value, Batched]
@@ -294,8 +312,14 @@ class Walk(BodyState):
 
 
 def _read(ctx: Context, x: Batched) -> Batched:
-    """Return flat samples as a stacked or packed value."""
+    """Return flat samples as a stacked or packed value.
+
+    Raises:
+        Decline: They differ along several axes.
+    """
     assert x.flat is not None
+    if not x.flat.has_one_shape and x.flat.ragged_axis is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
     if not x.flat.has_one_shape:
         return as_packed(ctx, x)
     return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)

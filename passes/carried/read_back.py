@@ -53,8 +53,7 @@ def find_read_back(
         evaluator: Knows the numbers of the body.
     """
     indices, updates = scatter.inputs[1:3]
-    if indices is None or updates is None:
-        return None
+    assert indices is not None and updates is not None
     forms: list[ir.Node] = []
     joins = operator(updates, body)
     while joins is not None and joins.op_type in _FORMS:

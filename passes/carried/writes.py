@@ -118,8 +118,6 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
-    if indices in dependent or updates in dependent:
-        return None
     index = None
     if reduction == "none":
         index = one_number(indices, facts.evaluator)

@@ -183,7 +183,7 @@ class FusedBody:
         x = self._collected(value, x)
         if x.lengths is None:
             return TensorSource.of_stacked(x.value)
-        return TensorSource(x.value, x.axis, keepdims=True, split=x.lengths.value, is_whole=True)
+        return TensorSource(x.value, x.axis, split=x.lengths.value, is_whole=True)
 
     def _result(
         self, builder: Builder, index: int, held: Mapping[int, Held], typings: Typings

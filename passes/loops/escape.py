@@ -70,9 +70,7 @@ def escape(
             attributes = {"axis": result.axis, "new_axis": int(kind == "stacked")}
             return builder.op("ConcatFromSequence", [held.value], attributes)
         case Form.BLOCKS, "sequence" if not (is_splittable or can_split(dtype, count)):
-            rows = TensorSource(
-                held.value, held.axis, keepdims=True, split=held.lengths, is_whole=True
-            )
+            rows = TensorSource(held.value, held.axis, split=held.lengths, is_whole=True)
             return _inserted(builder, rows, dtype)
         case Form.BLOCKS, "sequence" if not is_splittable:
             assert count is not None

@@ -226,5 +226,5 @@ def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     if rank is None:
         return None
     if rank == 0 and constant_value(split) == 1:
-        return TensorSource(tensor, axis, True)
-    return TensorSource(tensor, axis, True, split, rank == 0)
+        return TensorSource(tensor, axis)
+    return TensorSource(tensor, axis, split=split, split_is_scalar=rank == 0)

@@ -44,7 +44,7 @@ class TensorSource(ElementSource):
 
     tensor: ir.Value
     axis: int
-    keepdims: bool
+    keepdims: bool = True
     split: ir.Value | None = None
     split_is_scalar: bool = False
     is_reversed: bool = False

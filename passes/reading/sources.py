@@ -177,12 +177,12 @@ def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:
     if not reads.is_exact or (reads.trips * window.size - dim).number != 0:
         return None
     if window.size == 1:
-        source = TensorSource(window.tensor, window.axis, keepdims=True)
+        source = TensorSource(window.tensor, window.axis)
         return Element(source, True, window.is_far)
     if dim.number is None:
         return None
     size = Builder("").constant(np.array(window.size, np.int64))
-    source = TensorSource(window.tensor, window.axis, True, split=size, split_is_scalar=True)
+    source = TensorSource(window.tensor, window.axis, split=size, split_is_scalar=True)
     return Element(source, True, window.is_far)
 
 

@@ -28,12 +28,26 @@ def has_constant_condition(node: ir.Node, types: Types) -> bool:
 def newly_decided(
     ifs: Iterable[ir.Node], others: Collection[ir.Node], types: Types
 ) -> Iterator[ir.Node]:
-    """Yield those of some Ifs whose condition is a constant that one of some other nodes makes."""
+    """Yield those of some Ifs of constant condition that one of some other nodes has to do with.
+
+    It makes the condition; or what a branch and a Shape read; or it is the Shape of a result.
+    """
     for node in ifs:
         if is_default_domain(node) and node not in others:
             makers = _constant_makers(node.inputs[0], types)
-            if makers is not None and not makers.isdisjoint(others):
+            if makers is not None and not (makers | _at_risk(node)).isdisjoint(others):
                 yield node
+
+
+def _at_risk(node: ir.Node) -> set[ir.Node]:
+    """Return the makers of what the branches of an If read, and the Shapes of what it yields."""
+    captured = {v for _, branch in subgraphs(node) for v in captured_values(branch)}
+    makers = {maker for v in captured if _shapes(v) and (maker := v.producer()) is not None}
+    return makers.union(*map(_shapes, node.outputs))
+
+
+def _shapes(value: ir.Value) -> set[ir.Node]:
+    return {user for user, _ in value.uses() if user.op_type == "Shape"}
 
 
 def branch_taken(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

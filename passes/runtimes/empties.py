@@ -30,7 +30,7 @@ def has_negative_axes(node: ir.Node, types: Types) -> bool:
     axes = _axes(node)
     if data is None or axes is None or not (axes < 0).any():
         return False
-    return types.rank(data) is not None and types.may_be_empty(data)
+    return types.may_be_empty(data)
 
 
 def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -83,8 +83,9 @@ def _far_reads(
         places = _PACKED.get(node.op_type, ()) if is_default_domain(node) else ()
         for at in places:
             value = node.inputs[at] if at < len(node.inputs) else None
-            if value is None or not isinstance(node.graph, ir.Graph):
+            if value is None:
                 continue
+            assert node.graph is not None
             outer = around.get(node.graph)
             if value.graph not in (node.graph, outer):
                 yield node, at, value

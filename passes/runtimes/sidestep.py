@@ -9,7 +9,13 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
-from passes.graph.graphs import all_nodes, default_opset, graphs_inside, is_default_domain
+from passes.graph.graphs import (
+    PATH_KEY,
+    all_nodes,
+    default_opset,
+    graphs_inside,
+    is_default_domain,
+)
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
@@ -65,7 +71,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
                 for row in self._rows[node.op_type]:
-                    if row.rounds and node.graph in in_loops:
+                    if row.rounds and (node.graph in in_loops or PATH_KEY in node.meta):
                         continue
                     if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)

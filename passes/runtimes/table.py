@@ -49,7 +49,8 @@ class Defect:
         stays: Whether the node stays: the form gives it other inputs, or makes new outputs of its
             own.
         rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
-            loop reads what it read in the model as given, and rounds as it did there.
+            loop, or a copy of one of the body, reads what it read in the model as given, and
+            rounds as it did there.
     """
 
     name: str

@@ -35,7 +35,7 @@ def carry_joined(
     dtype, dims = typing.dtype(append.element), typing.dims(append.element)
     if axis is None or append.result.is_graph_output() or dtype is None:
         return False
-    builder = Builder(node.name or "Loop")
+    builder = Builder("Loop")
     parts = known[append.first]
     if parts is not None and parts.count:
         first = builder.op("ConcatFromSequence", [append.first], {"axis": axis})

@@ -98,7 +98,7 @@ def _split_by_insertion(model: ir.Model, io: TensorIo) -> bool:
 def _insert_slices(node: ir.Node) -> None:
     tensor, *rest = node.inputs
     assert tensor is not None
-    source = TensorSource(tensor, 0, True, rest[0]) if rest else TensorSource.of_stacked(tensor)
+    source = TensorSource(tensor, 0, split=rest[0]) if rest else TensorSource.of_stacked(tensor)
     builder = Builder(node.name or "tensor_io")
     element = tensor_value("element", tensor.dtype)
     typings = Typings(Typing(), Typing())

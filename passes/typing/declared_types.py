@@ -14,23 +14,24 @@ from passes.typing.value_types import ValueType
 __all__ = ["enter_promises", "erase", "erase_body", "show_views"]
 
 
-def erase(proto: onnx.ModelProto, ranks: bool) -> None:
+def erase(proto: onnx.ModelProto, *, ranks: bool, numbers: bool = False) -> None:
     """Forget the dimensions of sequences, and of all types that may derive from them.
 
     Args:
         proto: Changed in place.
         ranks: Whether the ranks stay.
+        numbers: Whether those dimensions stay that are numbers; symbols promise nothing.
     """
     for value in proto.graph.input:
         if value.type.HasField("tensor_type"):
             _name_dims(value)
         else:
-            _erase_dims(value.type, ranks)
+            _erase_dims(value.type, ranks=ranks, numbers=numbers)
     for value in (*proto.graph.output, *_without_initializers(proto.graph)):
-        _erase_dims(value.type, ranks)
-    _erase_nodes(proto.graph.node, ranks)
+        _erase_dims(value.type, ranks=ranks, numbers=numbers)
+    _erase_nodes(proto.graph.node, ranks=ranks, numbers=numbers)
     for function in proto.functions:
-        _erase_nodes(function.node, ranks)
+        _erase_nodes(function.node, ranks=ranks, numbers=numbers)
 
 
 def erase_body(body: onnx.GraphProto) -> None:
@@ -57,32 +58,34 @@ def _name_dims(value: onnx.ValueInfoProto, prefix: str = "") -> None:
             dim.dim_param = f"{prefix}{value.name}.{axis}"
 
 
-def _erase_nodes(nodes: Iterable[onnx.NodeProto], ranks: bool) -> None:
+def _erase_nodes(nodes: Iterable[onnx.NodeProto], *, ranks: bool, numbers: bool = False) -> None:
     for node in nodes:
         for attribute in node.attribute:
             for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
                 # A Loop gives its iteration number the rank that the body declares.
                 kept = graph.input[0].name if node.op_type == "Loop" and graph.input else None
                 for value in (*graph.input, *graph.output, *_without_initializers(graph)):
-                    _erase_dims(value.type, ranks or value.name == kept)
+                    keeps_rank = ranks or value.name == kept
+                    _erase_dims(value.type, ranks=keeps_rank, numbers=numbers)
                 if node.op_type == "SequenceMap":
                     for value in graph.input:
                         _name_dims(value, "unk__")
-                _erase_nodes(graph.node, ranks)
+                _erase_nodes(graph.node, ranks=ranks, numbers=numbers)
 
 
-def _erase_dims(type_: onnx.TypeProto, ranks: bool) -> None:
+def _erase_dims(type_: onnx.TypeProto, *, ranks: bool, numbers: bool = False) -> None:
     """Forget the dimensions of a type, at any depth."""
     match type_.WhichOneof("value"):
         case "tensor_type":
             if not ranks:
                 type_.tensor_type.ClearField("shape")
             for dim in type_.tensor_type.shape.dim:
-                dim.Clear()
+                if not (numbers and dim.HasField("dim_value")):
+                    dim.Clear()
         case "sequence_type":
-            _erase_dims(type_.sequence_type.elem_type, ranks)
+            _erase_dims(type_.sequence_type.elem_type, ranks=ranks, numbers=numbers)
         case "optional_type":
-            _erase_dims(type_.optional_type.elem_type, ranks)
+            _erase_dims(type_.optional_type.elem_type, ranks=ranks, numbers=numbers)
 
 
 def show_views(graph: ir.Graph, proto: onnx.GraphProto) -> None:

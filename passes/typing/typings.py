@@ -66,6 +66,7 @@ def _type_named(
     *,
     proven: bool = False,
     ranks: bool = True,
+    numbers: bool = False,
     promises: Promises | None = None,
 ) -> Typing:
     """Infer the types of a model whose names are unique; see `type_values`.
@@ -75,12 +76,13 @@ def _type_named(
         proto: The same without data; it is used up.
         proven: See `type_values`, as for the others.
         ranks: The same.
+        numbers: Keep the dimensions that are numbers.
         promises: The same.
     """
     for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
         stand_in(nodes)
     if proven:
-        erase(proto, ranks)
+        erase(proto, ranks=ranks, numbers=numbers)
     show_views(model.graph, proto.graph)
     if promises is not None:
         enter_promises(proto.graph, promises)
@@ -109,15 +111,15 @@ def _type_named(
 def type_both_ways(model: ir.Model, promises: Promises | None = None) -> Typings:
     """Infer the declared and the proven typing of a model.
 
-    Whoever promises that the declared types hold makes them one.
+    Whoever promises that the declared types hold proves their numbers, and not their symbols.
     """
     make_names_unique(model)
     proto, again = proto_without_data(model), onnx.ModelProto()
     again.CopyFrom(proto)
     declared = _type_named(model, proto, promises=promises)
-    if promises is not None and promises.trust_types:
-        return Typings(declared, declared)
-    return Typings(declared, _type_named(model, again, proven=True, promises=promises))
+    numbers = promises is not None and promises.trust_types
+    proven = _type_named(model, again, proven=True, numbers=numbers, promises=promises)
+    return Typings(declared, proven)
 
 
 def _written(dim: int | str | None) -> int | str | None:

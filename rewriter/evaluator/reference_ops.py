@@ -198,6 +198,36 @@ class ReduceMean(Operator):
         return (np.asarray(mean(data, axis=over, keepdims=bool(keepdims), dtype=data.dtype)),)
 
 
+class ArgMax(Operator):
+    """The position of the largest number; onnx's own fails where no position is asked for."""
+
+    def best(self, data: np.ndarray, axis: int) -> np.ndarray:
+        """Return the first positions along an axis that has some."""
+        return np.asarray(np.argmax(data, axis), np.int64)
+
+    def _run(
+        self, data: np.ndarray, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+    ) -> tuple[Value, ...]:
+        size, rest = data.shape[axis], np.delete(data.shape, axis)
+        if not size and rest.all():
+            raise self.error(f"axis {axis} of shape {data.shape} has no position")
+        if not size:
+            found = np.empty(rest, np.int64)
+        elif select_last_index:
+            found = size - 1 - self.best(np.flip(data, axis), axis)
+        else:
+            found = self.best(data, axis)
+        return (np.expand_dims(found, axis) if keepdims else found,)
+
+
+class ArgMin(ArgMax):
+    """The position of the least number."""
+
+    def best(self, data: np.ndarray, axis: int) -> np.ndarray:
+        """Return the first positions along an axis that has some."""
+        return np.asarray(np.argmin(data, axis), np.int64)
+
+
 class Flatten(Operator):
     """A matrix; onnx's own cannot tell the columns of a matrix without rows."""
 
@@ -233,6 +263,8 @@ class If(ControlFlow):
 
 
 BASIC_OPERATORS: tuple[type[Operator], ...] = (
+    ArgMax,
+    ArgMin,
     Optional,
     OptionalGetElement,
     Identity,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from passes.decisions import Code, Reason, Verdict
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
+from passes.graph.graphs import all_graphs
+from rewriter.backends import open_session
 from tests.passes.expand_cases import CASES, HEADER, SHAPES
 from tests.passes.expansion import expand, fails, prove, rows
 
@@ -217,3 +220,29 @@ def test_element_type_that_only_the_surroundings_tell(form: Any) -> None:
     ExpandSequenceMapPass(form)(model)
     empty = next(node for node in model.graph if node.op_type == "SequenceEmpty")
     assert empty.attributes["dtype"].as_int() == ir.DataType.INT64
+
+
+@pytest.mark.parametrize("width", [64, 256])
+def test_large_samples_are_collected_one_by_one(width: int) -> None:
+    """To copy one twice takes longer than to lengthen a list by it."""
+    text = f"""{HEADER}g (float[N,64,{width}] t) => (seq(float[64,{width}]) ys) {{
+      xs = SplitToSequence <keepdims = 0> (t)
+      ys = SequenceMap (xs) <body = f (x) => (y) {{ y = Neg (x) }}> }}"""
+    model = expand(text, "linear").model
+    inserts = sum(
+        n.op_type == "SequenceInsert" for g in all_graphs(ir.from_proto(model)) for n in g
+    )
+    assert inserts == (width == 256)
+
+
+def test_one_value_for_all_samples_has_one_shape() -> None:
+    """Nothing asks whether its samples differ, whatever is declared of it."""
+    text = f"""{HEADER}g (seq(float[2,3,4]) xs, seq(float[N]) zs) => (seq(float[]) ys) {{
+      first = Constant <value_int = 0> () c = SequenceAt (xs, first)
+      ys = SequenceMap (zs) <body = f (z) => (y) {{ y = Identity (c) }}> }}"""
+    model = expand(text, "linear").model
+    operators = [node.op_type for graph in all_graphs(ir.from_proto(model)) for node in graph]
+    assert "Equal" not in operators
+    feeds = {"xs": [np.ones((3, 2, 4), np.float32)], "zs": rows((2,), (3,))}
+    for found in open_session(model).run(feeds)["ys"]:
+        assert found.shape == (3, 2, 4)

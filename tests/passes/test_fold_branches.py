@@ -63,6 +63,8 @@ def test_a_condition_by_shape_is_folded(axis: int, condition: str, folds: bool) 
     model = ir.from_proto(before)
     assert FoldBranchesPass()(model).modified is folds
     assert ifs_of(model) == (not folds)
+    nodes = [node.op_type for graph in all_graphs(model) for node in graph]
+    assert nodes.count("Identity") == 2 - folds
     assert not FoldBranchesPass()(model).modified
     after = ir.to_proto(model)
     onnx.checker.check_model(after, full_check=True)
@@ -76,3 +78,32 @@ def test_a_condition_by_shape_is_folded(axis: int, condition: str, folds: bool) 
     }
     (want,), (got,) = (run_model(m, feeds) for m in (before, after))
     np.testing.assert_array_equal(got, want)
+
+
+RESULTS = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n,4] x, int64 trips) => (float[n,4] y, float[n,4] z) {{
+  go = Constant <value = bool {{1}}> ()
+  y, z = Loop (trips, go) <body = b (int64 i, bool on) => (bool on2, float[4] r, float[4] s) {{
+    on2 = Constant <value = bool {{1}}> () e = Gather (x, i) yes = Constant <value = bool {{1}}> ()
+    f = Abs (e)
+    r, s = If (yes) <then_branch = t () => (float[4] p, float[4] q) {{ {nodes} }},
+      else_branch = u () => (float[4] p2, float[4] q2) {{ p2 = Abs (e) q2 = Neg (e) }}>
+  }}> }}"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "copies"),
+    [("p = Neg (e) q = Exp (e)", 0), ("p = Neg (e) q = Identity (f)", 1)],
+    ids=["computed", "passed on"],
+)
+def test_results_of_a_branch_are_results_of_the_body(nodes: str, copies: int) -> None:
+    before = onnx.parser.parse_model(RESULTS.format(nodes=nodes))
+    model = ir.from_proto(before)
+    assert FoldBranchesPass()(model).modified
+    after = ir.to_proto(model)
+    onnx.checker.check_model(after, full_check=True)
+    operators = [node.op_type for graph in all_graphs(model) for node in graph]
+    assert (operators.count("If"), operators.count("Identity")) == (0, copies)
+    feeds = {"x": np.ones((3, 4), np.float32), "trips": np.array(3)}
+    for got, want in zip(run_model(after, feeds), run_model(before, feeds), strict=True):
+        np.testing.assert_array_equal(got, want)

@@ -60,6 +60,7 @@ READS = {
         y = Sub (e, f)""",
     "the_number_too": """
         e = Gather <axis = 0> (x, i)  f = Cast <to = 1> (i)  y = Mul (e, f)""",
+    "a_changed_tensor": "w = Neg (x)  e = Gather <axis = 0> (w, i)  y = Tanh (e)",
     "remainder": "j = Mod (i, two)  e = Gather <axis = 0> (x, j)  y = Tanh (e)",
     "the_row_itself": "y = Gather <axis = 0> (x, i)",
 }

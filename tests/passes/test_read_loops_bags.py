@@ -183,16 +183,28 @@ def test_weights_chosen_by_their_number(text: str) -> None:
         chosen_weights(other="twice () => (float[T] z) { z = Add (u, u) }"),
         chosen_weights(other="own () => (float[1] z) <float[1] z0 = {1}> { z = Identity (z0) }"),
         chosen_weights(inputs="float[T,1] u", other=WEIGHTS.replace("[T]", "[T,1]")),
+        chosen_weights("", inputs="float[T] u, bool asked"),
     ],
-    ids=["swapped", "other_size", "other_sizes", "less", "changed", "initializer", "rank_2"],
+    ids=[
+        "swapped",
+        "other_size",
+        "other_sizes",
+        "less",
+        "changed",
+        "initializer",
+        "rank_2",
+        "fed",
+    ],
 )
 def test_weights_chosen_in_another_way(text: str) -> None:
     before = model(text, opset=18)
     found = read(before)
+    names = {value.name for value in before.graph.input}
     one_each = rows(9, 1) if "float[T,1] u" in text else rows(9)
     assert found.loops == 1
     assert [d.verdict for d in found.decisions] == [Verdict.KEPT]
-    same(before, found.model, *({**f, "u": one_each} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD)))
+    more = {"u": one_each, **({"asked": np.array(True)} if "asked" in names else {})}
+    same(before, found.model, *({**f, **more} for f in (*EVEN, *UNEVEN, *EMPTY, *ODD)))
 
 
 def test_weights_chosen_by_a_number_that_is_known() -> None:
@@ -321,3 +333,19 @@ def test_uneven_bags_of_constant_offsets(offsets: tuple[int, ...], branch: bool)
     numbers = ", ".join(map(str, offsets))
     constant = f"offsets = Constant <value = int64[{len(offsets)}] {{{numbers}}}> ()"
     prove(until(constant, len(offsets) - 1, branch), {"x": rows(6, 4)})
+
+
+def test_a_branch_for_the_bag_that_begins_somewhere() -> None:
+    """It is not the branch for bags without ids, which has no meaning where all are equally long."""
+    text = bags("ReduceSum").replace(
+        "y = ReduceSum <keepdims = 0> (rows, zero1)",
+        """asked = Equal (a0, zero)  total = ReduceSum <keepdims = 0> (rows, zero1)
+            y = If (asked) <then_branch = first () => (float[4] p) { p = Neg (total) },
+                else_branch = others () => (float[4] q) { q = Identity (total) }>""",
+    )
+    before = model(text, opset=18)
+    found = read(before)
+    assert [d.form for d in found.decisions] == [
+        "stacked if all slices are equally long, else packed"
+    ]
+    assert same(before, found.model, *EVEN, *UNEVEN, *EMPTY) >= 8

@@ -300,7 +300,7 @@ def _as_tensors(
         items = feed[name]
         first, behind = _axes_that_differ(one)
         if items:
-            parts = [item.reshape(-1, *item.shape[behind:]) if behind else item for item in items]
+            parts = [_with_one_axis(item, behind) if behind else item for item in items]
             tensor = np.concatenate(parts) if behind else np.stack(parts)
         else:
             info = next(v for v in model.graph.input if v.name == name)
@@ -316,6 +316,12 @@ def _as_tensors(
         elif one["form"] == "flat":
             found[one["sizes"]] = sizes.reshape(len(items), behind - first)
     return found
+
+
+def _with_one_axis(item: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """Return an array whose first axes are one."""
+    size = int(np.prod(item.shape[:count]))
+    return item.reshape(size, *item.shape[count:])
 
 
 def _axes_that_differ(one: Mapping[str, Any]) -> tuple[int, int]:

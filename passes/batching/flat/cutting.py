@@ -39,15 +39,15 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         raise Decline(Code.RAGGED, "its bounds differ along several axes")
     rank = len(flat.order)
     if not (starts.is_shared and ends.is_shared) and flat.sampler is None:
-        for axis in sorted({int(a) % rank for a in axes.reshape(-1)}):
+        for axis in sorted({int(a) % rank for a in axes.ravel()}):
             assert x.flat is not None
             x = x if x.flat.order[axis] < x.flat.grid.rank else with_axis_in_grid(ctx, x, axis)
         flat = x.flat
         assert flat is not None
     tables, rows = list(flat.tables), x.value
-    for position, axis in enumerate(axes.reshape(-1).tolist()):
+    for position, axis in enumerate(axes.ravel().tolist()):
         at = flat.order[int(axis) % rank]
-        step = 1 if strides is None else int(strides.reshape(-1)[position])
+        step = 1 if strides is None else int(strides.ravel()[position])
         bounds = [entry(ctx, v, position) for v in (starts, ends)]
         if at < flat.grid.rank:
             known = [_number(ctx, v, position) for v in (starts, ends)]
@@ -65,7 +65,7 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 def _number(ctx: Context, vector: Batched, position: int) -> int | None:
     known = ctx.constant(vector)
-    return None if known is None else int(known.reshape(-1)[position])
+    return None if known is None else int(known.ravel()[position])
 
 
 def _cut(

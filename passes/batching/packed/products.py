@@ -148,8 +148,9 @@ def beside_lengths(rule: Rule) -> Rule:
         given = [x for x in operands if x is not None]
         first = next((x for x in given if x.beside is not None), None)
         made = rule(ctx, node, operands)
-        if first is None or first.beside is None:
+        if first is None:
             return made
+        assert first.beside is not None
         for x in given:
             is_alike = (
                 x.beside is not None and first.beside.equal(x.beside) and x.rank == first.rank

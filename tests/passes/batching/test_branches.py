@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
@@ -303,3 +304,18 @@ def test_what_would_broadcast_declines(text: str) -> None:
     if "Transpose" not in text:
         operands["x"] = X
     assert "If" in [op for op, _ in reasons_of(RaggedCase("", text, operands))]
+
+
+def test_what_a_branch_yields_has_the_type_of_an_element() -> None:
+    nodes = """y = If (c) <then_branch = t () => (float[2] p) { p = Neg (x) },
+        else_branch = e () => (float[2] q) { q = Identity (s) }>"""
+    operands = {
+        "x": mapped((2,)),
+        "c": shared(np.array(True)),
+        "s": shared(np.ones(2, np.float32)),
+    }
+    proto, _ = fused_model(Case("", nodes, operands))
+    (node,) = (node for node in proto.graph.node if node.op_type == "If")
+    for attribute in node.attribute:
+        (output,) = attribute.g.output
+        assert output.type.tensor_type.elem_type == onnx.TensorProto.FLOAT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from rewriter.backends import run
 from rewriter.pipeline import rewrite
 from rewriter.proof.validation import validate
-from tests.passes.batching.harness import Case, mapped, prove, shared
+from tests.passes.batching.harness import Case, fused_model, mapped, prove, shared
 
 _LOOP = """
   n = Constant<value_int=3>() t = Constant<value=bool {1}>()
@@ -159,3 +161,18 @@ def test_a_state_that_is_declared_a_scalar_and_is_none_stays_per_sample() -> Non
           d = Identity (c) o = Mul (s, w) }> }> }"""
     given = onnx.parser.parse_model(text)
     assert validate(given, rewrite(given, strategy="fuse").model).ok
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_rows_that_are_there_need_no_spare_row(symbolic: bool) -> None:
+    case = Case(
+        "",
+        """last, y = Scan <num_scan_inputs = 1, body = s (a, r) => (b, o) {
+            b = Add (a, r) o = Tanh (b) }> (x, w)""",
+        {"x": mapped((3,)), "w": shared(np.ones((4, 3), np.float32))},
+        symbolic=symbolic,
+    )
+    prove(dataclasses.replace(case, inside=1), 0)
+    proto, _ = fused_model(case)
+    zeros = [node for node in proto.graph.node if node.op_type == "ConstantOfShape"]
+    assert len(zeros) == 1 + symbolic

@@ -24,6 +24,11 @@ JOINED = [
              "uint8[3,h,w]"),
     FlatCase("grey as three channels in front", "y = Concat <axis = 0> (x, x, x)", "float[1,H,W]",
              "float[3,h,w]"),
+    FlatCase("channels beside others", "n = Neg (x) y = Concat <axis = 2> (x, n, x)",
+             result="float[h,w,9]"),
+    FlatCase("channels beside others, cut", numbers("a", 1) + numbers("e", MOST) + numbers("k", 0)
+             + "p = Slice (x, a, e, k) n = Neg (p) y = Concat <axis = -1> (p, n)",
+             result="float[h,w,6]", least=2),
     FlatCase("a list of two", TURNED + numbers("n", 0) + "f = Slice (x, a, b, k, s) "
              "u = Unsqueeze (x, n) v = Unsqueeze (f, n) y = Concat <axis = 0> (u, v)",
              "uint8[H,W,3]", "uint8[2,h,w,3]"),

@@ -79,6 +79,39 @@ ANTIALIAS = f"{LINEAR}, antialias = 1"
 
 CASES = [
     *(
+        FlatCase(
+            f"one image for all, {name}",
+            "c = Constant <value = float[2,2,3] {1., 2., 3., 4., 5., 6., 7., 8., 9., 8., 7., 6.}> () "
+            f"sh = Shape (x) {sizes} r = Resize <{LINEAR}> (c,{given}) y = Neg (r)",
+        )
+        for name, sizes, given in (
+            ("as large as each", "", ",,sh"),
+            (
+                "as many times as each",
+                "hw = Shape <start = 0, end = 2> (x) f = Cast <to = 1> (hw) "
+                "half = Constant <value_float = 0.5> () q = Mul (f, half) "
+                "one = Constant <value_floats = [1.0]> () s = Concat <axis = 0> (q, one)",
+                ",s",
+            ),
+        )
+    ),
+    FlatCase(
+        "two of one image, read in two ways",
+        "s = Constant <value_ints = [9, 11]> () "
+        f"u = Resize <{LINEAR}, axes = [0, 1]> (x,,,s) "
+        f"v = Resize <{NEAREST}, axes = [0, 1]> (x,,,s) y = Sub (u, v)",
+        result="float[9,11,3]",
+        stacked=True,
+    ),
+    FlatCase(
+        "two of two images, read in one way",
+        "s = Constant <value_ints = [9, 11]> () n = Neg (x) "
+        f"u = Resize <{LINEAR}, axes = [0, 1]> (x,,,s) "
+        f"v = Resize <{LINEAR}, axes = [0, 1]> (n,,,s) y = Mul (u, v)",
+        result="float[9,11,3]",
+        stacked=True,
+    ),
+    *(
         resized(f'{mode}, coordinate_transformation_mode = "{one}"')
         for mode in (NEAREST, LINEAR)
         for one in COORDINATES

@@ -126,6 +126,13 @@ SPREAD = [
              "float[H,W]", "float[h,w]"),
     FlatCase("a table for channels", COUNTED + numbers("l", 2) + "cc = Unsqueeze (c, k) "
              "rr = Unsqueeze (rows, l) a = Mul (x, rr) y = Sub (a, cc)", result="float[h,w,3]"),
+    FlatCase("pixels and their greys", numbers("j", 2) + "g = ReduceMax (x, j) y = Sub (x, g)"),
+    FlatCase("greys and their pixels", numbers("j", 2) + "g = ReduceMax (x, j) y = Sub (g, x)"),
+    FlatCase("rows counted for channels", COUNTED + numbers("l", 2) + "rr = Unsqueeze (rows, l) "
+             "y = Add (rr, x)", result="float[h,w,3]"),
+    FlatCase("columns counted onto their greys", COUNTED + numbers("j", 2) + numbers("z", 0)
+             + "g = ReduceMax (x, j) t = Transpose <perm = [1, 0, 2]> (g) "
+             "u = Transpose <perm = [1, 0, 2]> (x) y = Mul (t, u)"),
     FlatCase("the middle of its mass", COUNTED + "s = ReduceSum <keepdims = 0> (x) "
              "p = Div (x, s) q = ReduceSum <keepdims = 0> (p, k) m = Mul (q, r) "
              "y = ReduceSum <keepdims = 1> (m, first)", "float[H,W]", "float[1]", low=1.0,

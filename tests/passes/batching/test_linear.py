@@ -16,6 +16,7 @@ from tests.passes.batching.harness import (
     Operand,
     constant,
     decline_of,
+    fused_model,
     mapped,
     prove,
     shared,
@@ -270,3 +271,12 @@ def test_forms_of_older_opsets(case: Case, batch: int) -> None:
 )
 def test_rule_declines(case: Case, code: str) -> None:
     assert decline_of(case) == [("QLinearMatMul", code)]
+
+
+@pytest.mark.parametrize("name", ["shared columns", "points of one element"])
+def test_an_integer_product_is_one(name: str) -> None:
+    (case,) = (case for case in INTEGERS if case.name == f"MatMulInteger {name}")
+    proto, _ = fused_model(case)
+    operators = [node.op_type for node in proto.graph.node]
+    assert "MatMulInteger" in operators
+    assert "MatMul" not in operators

@@ -52,6 +52,7 @@ AXES = [
     RaggedCase("softmax", "y = Softmax(x)", {"x": X}),
     RaggedCase("softmax 1", "y = LogSoftmax<axis=1>(x)", {"x": X}),
     RaggedCase("hardmax", "y = Hardmax(x)", {"x": X}),
+    RaggedCase("norm", "y = LpNormalization(x)", {"x": X}),
     RaggedCase(
         "layer norm",
         "y = LayerNormalization(x, s, b)",
@@ -195,6 +196,22 @@ DECLINED = {
             "", "m, y = MaxPool<kernel_shape=[2]>(x)", {"x": ragged(1, 4, lengths=(2, 1, 3))}
         ),
         [("MaxPool", "no-rule")],
+    ),
+    "a product of shared matrices onto rows": (
+        RaggedCase(
+            "",
+            "y = Gemm(a, w, c)",
+            {
+                "a": shared(np.ones((3, 4), np.float32)),
+                "w": W,
+                "c": ragged(3, lengths=(3, 1, 3)),
+            },
+        ),
+        [("Gemm", "ragged")],
+    ),
+    "a product along the rows": (
+        RaggedCase("", "y = Gemm<transA = 1>(x, x)", {"x": X}),
+        [("Gemm", "ragged")],
     ),
     "squeeze without axes": (
         RaggedCase("", "y = Squeeze(x)", {"x": ragged(1, lengths=(2, 3, 3))}),

@@ -63,6 +63,18 @@ CASES = [
     ),
     case("a scale of each sample", ATTENTION, (2, 0, 3), f=mapped(())),
     case("a number of each row", ATTENTION, (2, 0, 3), f=ragged(1)),
+    case(
+        "the best keys",
+        ATTENTION.partition("w = ")[0] + "y, best = TopK(m, one)",
+        (2, 0, 3),
+        one=constant(np.array([1])),
+    ),
+    case(
+        "the least keys, and where they are",
+        ATTENTION.partition("w = ")[0] + "z, y = TopK<largest = 0>(m, two)",
+        (2, 0, 3),
+        two=constant(np.array([2])),
+    ),
     case("without Softmax", ATTENTION.replace("Softmax<axis = -1>", "Exp"), (2, 0, 3)),
     case(
         "scores that are compared",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from passes.graph.builder import Builder
 from passes.graph.graphs import default_opset
 
 
@@ -15,3 +16,16 @@ from passes.graph.graphs import default_opset
 def test_default_opset(imports: dict[str, int], version: int) -> None:
     graph = ir.Graph([], [], nodes=[], opset_imports=imports)
     assert default_opset(ir.Model(graph, ir_version=8)) == version
+
+
+def test_a_new_node_keeps_the_documentation_that_it_has() -> None:
+    builder = Builder("a")
+    x = ir.Value(name="x")
+    for _ in range(2):
+        builder.op("Neg", [x])
+    builder.op("Abs", [x])
+    builder.nodes[1].doc_string = "own"
+    old = ir.node("Neg", [x], doc_string="old", metadata_props={"key": "value"})
+    builder.document(0, old)
+    assert [node.doc_string for node in builder.nodes] == ["old", "own", None]
+    assert all(node.metadata_props["key"] == "value" for node in builder.nodes)

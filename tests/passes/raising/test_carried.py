@@ -878,6 +878,23 @@ MISSES = {
         "recurrence",
         "ScatterND",
     ),
+    "write_where_what_is_written_says": _miss(
+        "float[R,4]",
+        """a = ArgMax <axis = 0, keepdims = 1> (s)  v = Unsqueeze (e, zero1)
+            s2 = ScatterElements <axis = 0, reduction = "add"> (s, a, v)""",
+        "start",
+        "recurrence",
+        "ScatterElements",
+    ),
+    "write_of_what_it_holds": _miss(
+        "float[R,4]",
+        """v = ReduceMax <axes = [0]> (s)  o = Shape (v)  a = ConstantOfShape
+                <value = int64[1] {0}> (o)
+            s2 = ScatterElements <axis = 0, reduction = "add"> (s, a, v)""",
+        "start",
+        "recurrence",
+        "ScatterElements",
+    ),
     "write_that_wraps": _miss(
         "float[R,4]",
         "h = Sub (i, one)  j = Unsqueeze (h, zero1)  s2 = ScatterND (s, j, e)",

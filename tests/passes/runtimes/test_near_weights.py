@@ -70,6 +70,12 @@ def test_others_stay(name: str) -> None:
     assert not NearWeightsPass()(graph(body, size)).modified
 
 
+def test_weights_that_may_be_fed_stay() -> None:
+    model = graph(FAR)
+    model.graph.inputs.append(model.graph.initializers["w"])
+    assert not NearWeightsPass()(model).modified
+
+
 def test_what_the_author_wrote_stays() -> None:
     model = graph(FAR)
     assert not NearWeightsPass(Authored(model))(model).modified

@@ -300,3 +300,19 @@ def test_what_is_old_stays(body: str) -> None:
         f'<ir_version: 8, opset_import: ["" : 18]> g (float[N,4] x) => (float[M,K] y) {{ {body} }}'
     )
     assert not OldFormsPass()(model).modified
+
+
+@pytest.mark.parametrize("dims", ["", None], ids=["one number", "any rank"])
+def test_features_of_no_known_rank_stay(dims: str | None) -> None:
+    before = features(dims or "")
+    model = ir.from_proto(before)
+    model.graph.inputs[0].shape = None if dims is None else ir.Shape([])
+    assert not OldFormsPass()(model).modified
+
+
+def features(dims: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 18, "ai.onnx.ml" : 3]> '
+        f"g (float[{dims}] x, int64[2] places) => (float[?,?] y) "
+        "{ y = ai.onnx.ml.ArrayFeatureExtractor (x, places) }"
+    )

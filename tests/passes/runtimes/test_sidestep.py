@@ -248,6 +248,19 @@ def test_an_authors_if_that_a_rewrite_decides() -> None:
     np.testing.assert_array_equal(run(after, {"x": x}), x)
 
 
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_branch_taken_for_good_that_reads_what_is_new(taken: int) -> None:
+    text = f"""g (float[4] x, int64 n) => (int64[?] r, int64[1] s) {{
+        v = Scan <num_scan_inputs = 1, body = l (float row) => (int64 k) {{ k = Identity(n) }}> (x)
+        s = Shape(v) c = Constant <value = bool {{{taken}}}> () one = Constant <value_ints = [3]> ()
+        r = If (c) <then_branch = t () => (int64[?] a) {{ lost = Abs(v) a = Expand(n, one) }},
+          else_branch = e () => (int64[?] b) {{ gone = Neg(v) b = Expand(n, one) }}> }}"""
+    after = rewrite(parse(text), strategy="fuse").model
+    assert isinstance(after, onnx.ModelProto)
+    feeds = {"x": np.ones(4, np.float32), "n": np.array(7)}
+    np.testing.assert_array_equal(run(after, feeds), [7, 7, 7])
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 4, 2), (0, 3, 4, 2), (2, 3, 0, 2), (2, 0, 4, 0)])
 def test_normalization_of_few_pixels(shape: tuple[int, ...]) -> None:
     text = """g (float[N, C, H, W] x, float[C] s, float[C] b) => (float[N, C, H, W] r) {
@@ -395,3 +408,13 @@ def test_integers_are_compared_without_what_an_old_opset_lacks(op_type: str) -> 
     assert op_type not in operators(model)
     found = run(ir.to_proto(model), {"x": np.array([1, 5]), "y": np.array([3, 2])})
     assert found.tolist() == {"Max": [3, 5], "Min": [1, 2]}[op_type]
+
+
+def test_a_copy_of_a_node_rounds_as_it_did() -> None:
+    text = """g (float[A, 3] x, float[B, 3] z, float[3] v) => (seq(float[?]) ys) {
+        xs = SequenceConstruct(x, z)
+        ys = SequenceMap(xs) <body = b (float[?, 3] e) => (float[?] y) { y = MatMul(e, v) }> }"""
+    after = rewrite(parse(text), strategy="auto").model
+    assert isinstance(after, onnx.ModelProto)
+    products = [node for node in after.graph.node if node.op_type == "MatMul"]
+    assert [node.input[1] for node in products] == ["v", "v"]

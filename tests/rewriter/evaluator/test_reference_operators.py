@@ -9,6 +9,7 @@ import pytest
 
 from rewriter.backends import open_session
 from rewriter.evaluator.reference import ReferenceEvaluator
+from rewriter.evaluator.reference_ops import EvaluationError
 from tests.rewriter.evaluator.evaluating import (
     A,
     assert_same,
@@ -185,3 +186,16 @@ def test_outputs_by_name_and_numbers_as_feeds():
     model = parse("g (float x) => (float y, float z) { y = Neg(x) z = Identity(x) }")
     outputs = ReferenceEvaluator(model).run(["z", "y"], {"x": np.float32(2)})
     assert_same(outputs, [np.array(2, np.float32), np.array(-2, np.float32)])
+
+
+@pytest.mark.parametrize("name", ["ArgMax", "ArgMin"])
+@pytest.mark.parametrize("attributes", ["", "keepdims = 0,", "select_last_index = 1,"])
+def test_the_best_of_nothing_is_asked_for_no_one(name: str, attributes: str) -> None:
+    model = parse(f"g (float[?,?] x) => (int64[] y) {{ y = {name} <{attributes} axis = -2> (x) }}")
+    x = f32([1, 2, 3], [3, 2, 1], [1, 2, 3], [3, 2, 1])
+    for given in (x, x[:0, :0], x[:, :0]):
+        (expected,) = open_session(model).run({"x": given}).values()
+        (got,) = ReferenceEvaluator(model).run(None, {"x": given})
+        assert_same(got, expected)
+    with pytest.raises(EvaluationError, match=r"axis -2 of shape .0, 3. has no position"):
+        ReferenceEvaluator(model).run(None, {"x": x[:0]})

@@ -1,0 +1,42 @@
+"""What ONNX infers of the operator that stands for a map."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from passes.maps.operator import DOMAIN, OP_TYPE, register_schema
+
+TEXT = """<ir_version: 9, opset_import: ["" : 18, "seqmap" : 1]>
+g (float[N,3] x, float[6,3] z) => (seq(float[]) y) <int64 size = {{{size}}}> {{
+    y = seqmap.Map <body = s (v) => (r) {{ r = Neg (v) }}, kinds = ["slice"], sources = [0],
+        axes = [0], keepdims = [{keepdims}], reverses = [0], splits = [{split}],
+        scalar_splits = [{scalar}], count = -1, like = 0, results = ["sequence"],
+        result_outputs = [0], result_axes = [0], result_reverses = [0]> ({tensor}, size) }}"""
+PLAIN = {"tensor": "z", "size": 2, "keepdims": 0, "split": 1, "scalar": 1}
+SAMPLES: dict[str, tuple[dict[str, object], list[int]]] = {
+    "rows": ({"split": -1}, [3]),
+    "rows that stay": ({"split": -1, "keepdims": 1}, [1, 3]),
+    "slices of a size that divides the whole": ({}, [2, 3]),
+    "slices of a size that does not": ({"size": 4}, [0, 3]),
+    "slices of a whole that is not known": ({"tensor": "x"}, [0, 3]),
+    "slices of no rows": ({"size": 0}, [0, 3]),
+    "slices of sizes one by one": ({"scalar": 0}, [0, 3]),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_shape_of_a_sample(name: str) -> None:
+    changes, expected = SAMPLES[name]
+    register_schema()
+    model = onnx.parser.parse_model(TEXT.format(**PLAIN | changes))
+    model.graph.output[0].type.sequence_type.elem_type.tensor_type.ClearField("shape")
+    inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    element = inferred.graph.output[0].type.sequence_type.elem_type
+    assert [dim.dim_value for dim in element.tensor_type.shape.dim] == expected
+
+
+def test_a_map_says_all_of_itself() -> None:
+    register_schema()
+    schema = onnx.defs.get_schema(OP_TYPE, domain=DOMAIN)
+    assert all(attribute.required for attribute in schema.attributes.values())

@@ -1,0 +1,56 @@
+"""Sequences that are rows and sizes, read as such."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from passes.flat_views import read_view
+
+TEXT = """<ir_version: 10, opset_import: ["" : 17]>
+g (float[R,1] rows, int64[B,1] given) => (seq(float[3,?,1]) ys) {{
+    three = Constant <value_ints = [{three}]> () sizes = {sizes} (given)
+    products = ReduceProd <axes = [{along}], keepdims = 0> ({counted}) areas = Mul (products, three)
+    pieces = SplitToSequence <axis = {axis}> (rows, areas)
+    tables = SplitToSequence <axis = 0, keepdims = 0> (sizes)
+    ys = SequenceMap (pieces, tables) <body = e (float[?,1] r, int64[1] size) => (float[3,?,1] y) {{
+        a = Constant <value_ints = [3]> () b = Constant <value_ints = [1]> ()
+        t = Concat <axis = 0> (a, size, b) y = Reshape <allowzero = {allowzero}> (r, t) }}> }}"""
+PLAIN = {
+    "three": 3,
+    "sizes": "Identity",
+    "along": 1,
+    "counted": "sizes",
+    "axis": 0,
+    "allowzero": 1,
+}
+OTHERS = {
+    "cut along another axis": {"axis": 1},
+    "zeros copy dimensions": {"allowzero": 0},
+    "cut by other areas": {"three": 2},
+    "cut by the areas of others": {"counted": "given"},
+    "areas along another axis": {"along": 0},
+}
+
+
+def sequence(changes: dict[str, object], dims: tuple[object, ...] | None) -> ir.Value:
+    model = ir.from_onnx_text(TEXT.format(**PLAIN | changes))
+    (sizes,) = (v for node in model.graph for v in node.outputs if v.name == "sizes")
+    sizes.shape = None if dims is None else ir.Shape(dims)
+    return model.graph.outputs[0]
+
+
+def test_a_view() -> None:
+    view = read_view(sequence({}, ("B", 1)))
+    assert view is not None
+    assert (view.lead, view.rest, view.count) == ((3,), (1,), 1)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_no_view(name: str) -> None:
+    assert read_view(sequence(OTHERS[name], ("B", 1))) is None
+
+
+@pytest.mark.parametrize("dims", [None, ("B",), ("B", None), ("B", 1, 1)], ids=str)
+def test_no_view_by_sizes_of_no_known_number(dims: tuple[object, ...] | None) -> None:
+    assert read_view(sequence({}, dims)) is None

@@ -6,6 +6,7 @@ from passes.batching.flat import (
     arranging,
     beside,
     cutting,
+    entries,
     lines,
     lookups,
     masked,
@@ -55,6 +56,9 @@ register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing, rounding=True)
 register_flat("Split", beside.along(0), since=13)
 register_flat("Gather", lookups.gather)
+register_flat("NonZero", entries.non_zero, since=16)
+register_flat("GatherND", entries.gather_nd, since=12)
+register_flat("ScatterND", entries.scatter_nd, since=12)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 

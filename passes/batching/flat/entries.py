@@ -1,4 +1,4 @@
-"""Elements of flat samples by their positions: NonZero finds them, GatherND and ScatterND use them.
+"""Elements of flat samples by their positions: NonZero, GatherND and ScatterND.
 
 The element at ``(y, x)`` of a sample of ``[h, w]`` is ``y * w + x`` rows behind its first.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from passes.batching.branches import branch
 from passes.batching.flat import (
     arranging,
     beside,
@@ -74,6 +75,7 @@ register_flat("ConvTranspose", windowed.transposed, rounding=True)
 register_flat("Conv", windowed.convolution, rounding=True)
 register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
 
+register_flat("If", branch, since=16)
 register_flat("Resize", resize, since=11)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)

@@ -79,9 +79,7 @@ def _own_places(
     """
     flat = indices.flat
     assert flat is not None
-    samples = ctx.unsqueeze(
-        flat.grid.rows.samples, range(1, len(flat.order) - flat.grid.rank + 1)
-    )
+    samples = ctx.unsqueeze(flat.grid.rows.samples, range(1, len(flat.order) - flat.grid.rank + 1))
     where = ctx.op("Cast", [indices.value], {"to": int(ir.DataType.INT64)})
     if data.lengths is not None:
         starts, sizes = (

@@ -14,6 +14,7 @@ from passes.batching.flat import flat_rules
 from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import (
+    test_flat_branches,
     test_flat_entries,
     test_flat_joined,
     test_flat_padded,
@@ -318,6 +319,7 @@ def test_every_rule_is_proven() -> None:
     names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
     tables = (
+        test_flat_branches,
         test_flat_entries,
         test_flat_joined,
         test_flat_padded,

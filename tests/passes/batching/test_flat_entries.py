@@ -112,9 +112,7 @@ ALONG = [
 ]  # fmt: skip
 
 OWN = numbers("k", 0, 1) + "t = ReduceMax <keepdims = 0> (x, k) "
-WHERE = (
-    "limit = Constant <value_float = 128.0> () b = Greater (x, limit) i = Cast <to = 7> (b) "
-)
+WHERE = "limit = Constant <value_float = 128.0> () b = Greater (x, limit) i = Cast <to = 7> (b) "
 LOOKED_UP = [
     FlatCase("a table of each", OWN + WHERE + "y = Gather (t, i)"),
     FlatCase("from the end", OWN + WHERE + "n = Neg (i) y = Gather (t, n)"),

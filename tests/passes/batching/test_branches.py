@@ -10,7 +10,6 @@ from tests.passes.batching.harness import (
     Case,
     Operand,
     constant,
-    decline_of,
     fused_model,
     mapped,
     prove,

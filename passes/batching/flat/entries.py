@@ -20,7 +20,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
-__all__ = ["FAR", "gather_nd", "non_zero", "scatter_nd"]
+__all__ = ["FAR", "gather_nd", "non_zero", "scatter_nd", "with_samples"]
 
 FAR = 1 << 40
 """A place that no sample has: what reads it is an error."""
@@ -57,7 +57,7 @@ def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     if ctx.attribute(node, "batch_dims", 0):
         raise Decline(Code.RAGGED, "its batch axes are axes along which samples differ")
-    held, samples = _with_samples(ctx, positions)
+    held, samples = with_samples(ctx, positions)
     if data.is_shared:
         rows, where = data.value, held.value
     else:
@@ -77,7 +77,7 @@ def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if positions.is_packed != updates.is_packed or not _are_alike(positions, updates):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     rows, flat = in_order(ctx, data)
-    held, samples = _with_samples(ctx, positions)
+    held, samples = with_samples(ctx, positions)
     where = _row_positions(ctx, flat.grid, held, samples)
     values = updates.value if updates.is_packed else ctx.expanded(updates)
     (new,) = ctx.same(node, [rows, where, values])
@@ -99,7 +99,7 @@ def _rows_of(ctx: Context, data: Batched) -> tuple[ir.Value, Grid]:
     return rows, flat.grid
 
 
-def _with_samples(ctx: Context, positions: Batched) -> tuple[Batched, ir.Value]:
+def with_samples(ctx: Context, positions: Batched) -> tuple[Batched, ir.Value]:
     """Return positions that each sample has of its own, and which sample each belongs to.
 
     Args:

@@ -20,6 +20,7 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
+from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
@@ -77,6 +78,7 @@ register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=
 
 register_flat("If", branch, since=16)
 register_flat("Resize", resize, since=11)
+register_flat("GridSample", grid_sample, rounding=True, since=16)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
 register_flat("Slice", cutting.slice_, since=10)

@@ -16,6 +16,7 @@ from rewriter.errors import BackendError
 from tests.passes.batching import (
     test_flat_branches,
     test_flat_entries,
+    test_flat_grid_sample,
     test_flat_joined,
     test_flat_padded,
     test_flat_resize,
@@ -321,6 +322,7 @@ def test_every_rule_is_proven() -> None:
     tables = (
         test_flat_branches,
         test_flat_entries,
+        test_flat_grid_sample,
         test_flat_joined,
         test_flat_padded,
         test_flat_resize,

@@ -130,7 +130,20 @@ LOOKED_UP = [
              "y = Gather (t, g0)", "uint8[H,W]", "int64[h,w]"),
 ]  # fmt: skip
 
-CASES = [*PLACES, *POSITIONS, *ALONG, *LOOKED_UP]
+CROPPED = numbers("t", 9, 7) + "c = CenterCropPad <axes = [0, 1]> (x, t) "
+OF_ONE_SIZE = [
+    FlatCase("places set in a crop of one size", CROPPED + "limit = Constant <value_float = 99.0> "
+             "() b = Greater (c, limit) nz = NonZero (b) p = Transpose <perm = [1, 0]> (nz) "
+             "v = GatherND (c, p) n = Neg (v) y = ScatterND (c, p, n)", GRAY, "float[9,7]",
+             stacked=True),
+    FlatCase("rows of a crop of one size by places of each", CROPPED + "d = Constant <value_ints "
+             "= [7]> () r = Resize <axes = [1]> (x,,,d) " + numbers("k", 1)
+             + "m = ReduceMax <keepdims = 0> (r, k) limit = Constant <value_float = 220.0> () "
+             "b = Greater (m, limit) i = Cast <to = 7> (b) y = Gather <axis = 0> (c, i)", GRAY,
+             "float[h,7]"),
+]  # fmt: skip
+
+CASES = [*OF_ONE_SIZE, *PLACES, *POSITIONS, *ALONG, *LOOKED_UP]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

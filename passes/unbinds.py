@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import onnx_ir as ir
 
-from passes.graph.graphs import all_nodes, constant_value, is_default_domain, node_paths
-from passes.typing import type_values
+from passes.graph.builder import Builder
+from passes.graph.graphs import (
+    all_nodes,
+    constant_value,
+    graphs_with_nodes,
+    is_default_domain,
+    node_paths,
+    subgraphs,
+)
+from passes.typing import Typing, type_values
 
 __all__ = ["PyTorchRanksPass", "PyTorchUnbindPass"]
 
@@ -18,29 +28,42 @@ class PyTorchUnbindPass(ir.passes.InPlacePass):
     what onnxruntime yields; the specification ignores ``keepdims`` beside a split. Without the
     split both say what PyTorch means.
 
+    The exporter infers types with ONNX, which keeps the axis: the ranks that it declares behind
+    an unbind are wrong. Those that do not follow from the nodes are left out, and those of the
+    model's outputs until `PyTorchRanksPass` brings them back. A Gemm by which it therefore wrote
+    the product of a vector gets the row that onnxruntime takes the vector for.
+
+    It is for models that PyTorch's exporter wrote.
+
     Attributes:
         assumptions: What is taken for granted, one line for each node.
+        declared: The declared shapes of the model's outputs, by their names.
     """
 
     def __init__(self) -> None:
         """Set up the pass."""
         super().__init__()
         self.assumptions: list[str] = []
+        self.declared: dict[str, ir.Shape] = {}
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
-        self.assumptions = []
-        if (model.producer_name or "").lower() != "pytorch":
-            return ir.passes.PassResult(model, False)
+        self.assumptions, self.declared = [], {}
         found = [node for node in all_nodes(model) if _is_unbind(node)]
-        paths = node_paths(model) if found else {}
+        if not found:
+            return ir.passes.PassResult(model, False)
+        paths = node_paths(model)
         for node in found:
             node.resize_inputs(1)
             self.assumptions.append(
                 f"{paths[node]}: unbind as PyTorch and onnxruntime have it, without the axis, "
                 "which the specification would keep"
             )
-        return ir.passes.PassResult(model, bool(found))
+        self.declared = {v.name or "": v.shape for v in model.graph.outputs if v.shape is not None}
+        typing = _forget_ranks(model)
+        for node in list(all_nodes(model)):
+            _take_for_a_row(node, typing)
+        return ir.passes.PassResult(model, True)
 
 
 def _is_unbind(node: ir.Node) -> bool:
@@ -49,6 +72,43 @@ def _is_unbind(node: ir.Node) -> bool:
     split = constant_value(node.inputs[1])
     is_one = split is not None and split.ndim == 0 and split == 1
     return bool(is_one) and not node.attributes.get_int("keepdims", 1)
+
+
+def _forget_ranks(model: ir.Model) -> Typing:
+    """Leave out the declared shapes that do not follow from nodes; return the types that do."""
+    declared = {value: value.shape for value in _declared(model)}
+    for value in declared:
+        value.shape = None
+    typing = type_values(model, proven=True)
+    of_model = set(model.graph.outputs)
+    for value, shape in declared.items():
+        if value not in of_model and shape is not None and typing.rank(value) == len(shape):
+            value.shape = shape
+    return typing
+
+
+def _declared(model: ir.Model) -> Iterator[ir.Value]:
+    """Yield the values whose types an exporter infers: results, and what loops carry."""
+    for graph, nodes in graphs_with_nodes(model):
+        yield from graph.outputs
+        for node in nodes:
+            yield from node.outputs
+            for _, body in subgraphs(node):
+                # A Loop gives its number and its condition the rank that the body declares.
+                yield from body.inputs[2 if node.op_type == "Loop" else 0 :]
+
+
+def _take_for_a_row(node: ir.Node, typing: Typing) -> None:
+    """Let a Gemm read a vector as a matrix of one row, as onnxruntime does."""
+    if node.op_type != "Gemm" or not is_default_domain(node) or node.graph is None:
+        return
+    vector, is_turned = node.inputs[0], node.attributes.get_int("transA", 0)
+    if vector is None or typing.rank(vector) != 1 or is_turned:
+        return
+    builder = Builder(node.name or "unbind")
+    row = builder.op("Reshape", [vector, builder.ints(1, -1)])
+    node.graph.insert_before(node, builder.nodes)
+    node.replace_input_with(0, row)
 
 
 class PyTorchRanksPass(ir.passes.InPlacePass):
@@ -74,20 +134,20 @@ class PyTorchRanksPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Compare the declared ranks of the outputs with what follows from the nodes."""
         self.warnings = []
-        if not self._unbinding.assumptions:
+        outputs = {v.name: v for v in model.graph.outputs if v.name in self._unbinding.declared}
+        if not outputs:
             return ir.passes.PassResult(model, False)
-        outputs = [value for value in model.graph.outputs if value.shape is not None]
-        declared = [value.shape for value in outputs]
-        for value in outputs:
-            value.shape = None
-        typing = type_values(model, proven=True, ranks=False)
-        for value, shape in zip(outputs, declared, strict=True):
+        typing = type_values(model, proven=True)
+        for name, shape in self._unbinding.declared.items():
+            value = outputs.get(name)
+            if value is None or value.shape is not None:
+                continue
             rank = typing.rank(value)
-            if shape is None or rank in (None, len(shape)):
+            if rank in (None, len(shape)):
                 value.shape = shape
                 continue
             self.warnings.append(
-                f"output '{value.name}' is declared with rank {len(shape)} and has rank {rank}: "
+                f"output '{name}' is declared with rank {len(shape)} and has rank {rank}: "
                 "its declared shape is left out"
             )
-        return ir.passes.PassResult(model, bool(self.warnings))
+        return ir.passes.PassResult(model, True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import functools
 import inspect
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import (
     Any,
     Literal,
-    SupportsIndex,
     TypedDict,
     TypeVar,
     cast,
@@ -25,6 +22,14 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.promises import Promises
+from rewriter.option_values import (
+    Dims,
+    check_agrees,
+    check_is_sequence,
+    check_known,
+    read_names,
+    read_shapes,
+)
 from rewriter.target_table import (
     REQUIREMENTS,
     TARGETS,
@@ -35,9 +40,7 @@ from rewriter.target_table import (
 )
 
 __all__ = [
-    "LARGEST_DIM",
     "STRATEGIES",
-    "Dims",
     "Options",
     "RewriteOptions",
     "Strategy",
@@ -47,10 +50,7 @@ __all__ = [
 
 Strategy = Literal["auto", "fuse", "expand"]
 STRATEGIES: tuple[str, ...] = get_args(Strategy)
-Dims = Sequence[int | str | None]
 F = TypeVar("F", bound=Callable[..., Any])
-LARGEST_DIM = 2**63 - 1
-"""ONNX counts in int64."""
 
 
 class RewriteOptions(TypedDict, total=False):
@@ -105,11 +105,11 @@ class Options:
 
     def __post_init__(self) -> None:
         for field in ("uniform", "padded", "require"):
-            object.__setattr__(self, field, _names(field, getattr(self, field)))
-        object.__setattr__(self, "input_shapes", _shapes(self.input_shapes))
+            object.__setattr__(self, field, read_names(field, getattr(self, field)))
+        object.__setattr__(self, "input_shapes", read_shapes(self.input_shapes))
         object.__setattr__(self, "target", find_target(self.target).name)
-        _check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
-        _check_known("requirement", "choose among", self.require, REQUIREMENTS)
+        check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
+        check_known("requirement", "choose among", self.require, REQUIREMENTS)
         if "on-device" in self.require and not self.row.kernels:
             devices = ", ".join(
                 name for name, row in TARGETS.items() if row.kernels and not row.release_of
@@ -188,15 +188,14 @@ class Options:
                     f"the promised shape is for {name!r}, which is no input of the model: the "
                     f"inputs are {', '.join(sorted(inputs))}."
                 )
-            _check_agrees(inputs[name], dims)
+            check_agrees(inputs[name], dims)
         sequences = sequence_inputs(model)
         for what, names in (
             ("promised to be uniform", self.promises.uniform),
             ("to be padded", self.padded),
         ):
             for name in sorted(names):
-                if name not in sequences:
-                    raise RewriteError(_no_sequence(name, what, sequences))
+                check_is_sequence(name, what, sequences)
 
 
 def takes_options(function: F) -> F:
@@ -241,79 +240,3 @@ def sequence_inputs(model: ir.Model) -> set[str]:
     """Return the names of the inputs that are sequences."""
     inputs = model.graph.inputs
     return {v.name for v in inputs if v.name and isinstance(v.type, ir.SequenceType)}
-
-
-def _no_sequence(name: str, what: str, sequences: Iterable[str]) -> str:
-    known = f"its sequence inputs are: {', '.join(sorted(sequences))}"
-    left_out = known if sequences else f"it has none: leave {name!r} out"
-    return f"{name!r} is {what}, but is no sequence input of the model; {left_out}"
-
-
-def _check_agrees(value: ir.Value, promised: tuple[int | None, ...]) -> None:
-    """Refuse a promised shape that no value of the declared type has."""
-    if value.shape is None:
-        return
-    declared = [dim if isinstance(dim, int) else None for dim in value.shape]
-    if len(declared) == len(promised) and all(
-        None in (one, other) or one == other for one, other in zip(declared, promised, strict=True)
-    ):
-        return
-    what = "elements of" if isinstance(value.type, ir.SequenceType) else "input"
-    raise RewriteError(
-        f"the shape {_text(promised)} is promised for {what} {value.name!r}, whose declared shape "
-        f"is {_text([str(dim) for dim in value.shape])}: correct the promise, or the type where "
-        "the model is made"
-    )
-
-
-def _text(dims: Sequence[int | str | None]) -> str:
-    return "[" + ",".join("?" if dim is None else str(dim) for dim in dims) + "]"
-
-
-def _names(field: str, given: object) -> tuple[str, ...]:
-    """Return names; a string is one name."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, Iterable) or isinstance(names, bytes):
-        raise RewriteError(f"{field} is {given!r}: give a list of names")
-    names = tuple(names)
-    for name in names:
-        if not isinstance(name, str):
-            raise RewriteError(f"{field} holds {name!r}, which is no name: give a list of names")
-    return names
-
-
-def _shapes(given: object) -> dict[str, tuple[int | str | None, ...]]:
-    if not isinstance(given or {}, Mapping):
-        raise RewriteError(f"input_shapes is {given!r}: give a dict of names and dimensions")
-    shapes = cast(Mapping[str, object], given or {})
-    return {name: _dims(name, dims) for name, dims in shapes.items()}
-
-
-def _dims(name: str, given: object) -> tuple[int | str | None, ...]:
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise RewriteError(
-            f"the shape {given!r} is promised for {name!r}: give a list of dimensions, each a "
-            "number, or a name or None for an unknown one"
-        )
-    return tuple(_dim(name, dim) for dim in given)
-
-
-def _dim(name: str, given: object) -> int | str | None:
-    if given is None or isinstance(given, str):
-        return given
-    number = None
-    if not isinstance(given, bool):
-        with contextlib.suppress(TypeError):
-            number = operator.index(cast(SupportsIndex, given))
-    if number is None or not 0 <= number <= LARGEST_DIM:
-        raise RewriteError(
-            f"the dimension {given!r} is promised for {name!r}: give a number from 0 to "
-            f"{LARGEST_DIM}, or a name or None for an unknown one"
-        )
-    return number
-
-
-def _check_known(what: str, choose: str, names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise RewriteError(f"unknown {what} {name!r}: {choose} {', '.join(known)}.")

@@ -25,7 +25,7 @@ from passes.graph.names import make_names_unique
 from passes.graph.splice import drop_initializers, unread_initializers
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
-from passes.runtimes import Authored, NearWeightsPass, SidestepDefectsPass
+from passes.runtimes import Authored, LoopStatesPass, NearWeightsPass, SidestepDefectsPass
 from passes.runtimes.convert_opset import ConvertOpsetPass
 from passes.runtimes.old_forms import OldFormsPass
 from passes.runtimes.select_branches import SelectBranchesPass
@@ -140,6 +140,7 @@ _ONLY_FOR: Mapping[type[ir.passes.InPlacePass], Collection[str]] = {
     SimplifyBodiesPass: ("SequenceMap",),
     ExpandSequenceMapPass: ("SequenceMap",),
     EliminateSequencesPass: SEQUENCE_OPERATORS,
+    LoopStatesPass: ("Loop",),
     NearWeightsPass: ("If", "Loop", "Scan"),
 }
 """Passes that change nothing in a model without any of some operators."""
@@ -215,11 +216,11 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
     if options.row.name == "portable":
         runtimes |= {row.runtime for row in DEFECTS}
     converting = [] if options.opset is None else [ConvertOpsetPass(options.opset)]
-    if options.strategy != "expand":
+    if options.strategy != "expand" and (model.producer_name or "").lower() == "pytorch":
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
-    passes.append(SidestepDefectsPass(runtimes, authored))
+    passes += [LoopStatesPass(authored), SidestepDefectsPass(runtimes, authored)]
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))
     return [*converting, *passes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import zlib
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -11,6 +12,8 @@ LARGE = 24
 """Cases of one test function from which on it is a large table."""
 SHARE = 4
 """One case in so many of a large table belongs to the default run."""
+VARIANTS = 3
+"""From so many numbers of samples on, one of them belongs to it for each named case."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,6 +28,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for cases in tables.values():
         if len(cases) < LARGE:
             continue
+        kept = set(kept_by_default([item.nodeid for item in cases]))
         for item in cases:
-            if zlib.crc32(item.nodeid.encode()) % SHARE:
+            if item.nodeid not in kept:
                 item.add_marker(pytest.mark.full)
+
+
+def kept_by_default(names: Sequence[str]) -> Iterable[str]:
+    """Yield the names of the cases of one large table that belong to the default run.
+
+    One in `SHARE`, and of what is tried with several numbers of samples at least one.
+    """
+    named = collections.defaultdict(list)
+    for name in names:
+        case, _, last = name.rpartition("-")
+        named[case if last.rstrip("]").isdigit() else name].append(name)
+    for variants in named.values():
+        chosen = [name for name in variants if not _number(name) % SHARE]
+        is_tried_often = len(variants) >= VARIANTS
+        yield from chosen or sorted(variants, key=_number)[:is_tried_often]
+
+
+def _number(name: str) -> int:
+    return zlib.crc32(name.encode())

@@ -22,7 +22,11 @@ _ALONE = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 class CountedNumbers(Evaluator):
-    """Reads integers of a body, one input of which may be the number of the sample."""
+    """Reads integers of a body, one input of which may be the number of the sample.
+
+    Attributes:
+        index: That input, if there is one.
+    """
 
     def __init__(self, typing: Typing) -> None:
         """Set up the evaluator.
@@ -34,6 +38,7 @@ class CountedNumbers(Evaluator):
         self.known = Memo()
         self._proven = typing
         self._count: ir.Value | None = None
+        self.index: ir.Value | None = None
 
     def count_samples(self, index: ir.Value, count: ir.Value) -> None:
         """Enter an input of the body that is the number of the sample, from 0.
@@ -42,7 +47,7 @@ class CountedNumbers(Evaluator):
             index: The input.
             count: The number of samples, a value around the body.
         """
-        self._count = count
+        self._count, self.index = count, index
         self.known[index] = (Linear.of(TRIP),)
 
     def most(self, number: Linear) -> Linear | None:

@@ -108,7 +108,7 @@ def _order(ctx: Context, samples: ir.Value) -> ir.Value:
 
 def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Range: ``start + position * delta``, for ``ceil((limit - start) / delta)`` positions."""
-    counted = _counted_up(ctx, node)
+    counted = _counted_up(ctx, node, operands)
     if counted is not None:
         return counted
     start, limit, delta = (_numbers(ctx, ctx.operand(operands, i)) for i in range(3))
@@ -123,7 +123,9 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
 
 
-def _counted_up(ctx: Context, node: ir.Node) -> Sequence[Output] | None:
+def _counted_up(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand]
+) -> Sequence[Output] | None:
     """Count up from a constant, by 1, to a length of the sample; None for any other Range.
 
     Floats count exactly up to 2^24; more than that is an error when the model runs.
@@ -135,7 +137,12 @@ def _counted_up(ctx: Context, node: ir.Node) -> Sequence[Output] | None:
     size = limit - first
     if first.number is None or not is_nonnegative(size):
         return None
-    lengths, dtype = lengths_of_size(ctx, size, "limit"), type_.dtype
+    dtype = type_.dtype
+    if ctx.numbers.is_at_hand(size):
+        lengths = lengths_of_size(ctx, size, "limit")
+    else:
+        end = ctx.operand(operands, 1)
+        lengths = ctx.lengths_by(size, lambda: _up_to(ctx, end, first.constant, size))
     if dtype == ir.DataType.FLOAT:
         is_long = ctx.op("Greater", [lengths.value, ctx.builder.scalar(_EXACT - first.number)])
         counts = failing_where(ctx, lengths.value, [is_long])
@@ -148,6 +155,13 @@ def _counted_up(ctx: Context, node: ir.Node) -> Sequence[Output] | None:
     if dtype != _INT64:
         value = ctx.op("Cast", [value], {"to": int(dtype)})
     return [ctx.packed(value, lengths)]
+
+
+def _up_to(ctx: Context, end: Batched, first: int, size: Linear) -> Lengths:
+    """Return how many whole numbers there are from one to an end of each sample."""
+    ends = ctx.op("Cast", [_numbers(ctx, end)], {"to": _INT64})
+    sizes = ctx.op("Sub", [ends, ctx.builder.scalar(first)]) if first else ends
+    return Lengths(ctx.builder, sizes, size=size)
 
 
 def _whole(ctx: Context, value: ir.Value | None) -> Linear | None:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar
+from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar, Trip
 
 __all__ = ["Held", "write_number"]
 
@@ -21,17 +21,20 @@ Held: TypeAlias = Callable[[ir.Value], Batched | None]
 """How a value of the body is held; None if it is not known."""
 
 
-def write_number(ops: Operators, number: Linear, held: Held) -> ir.Value:
+def write_number(
+    ops: Operators, number: Linear, held: Held, index: ir.Value | None = None
+) -> ir.Value:
     """Record a sum: int64 ``[1]`` if all samples share it, else ``[1]`` or ``[B]``.
 
     Args:
         ops: Records the nodes.
         number: A sum of what can be read outside of loops.
         held: How a value of the body is held.
+        index: The input of the body that is the number of the sample, if there is one.
     """
     total: ir.Value | None = None
     for atom, count in sorted(number.terms, key=_order_of_term):
-        term = _write_atom(ops, atom, held)
+        term = _write_atom(ops, atom, held, index)
         if count != 1:
             term = ops.op("Mul", [term, ops.ints(count)])
         total = term if total is None else ops.op("Add", [total, term])
@@ -40,30 +43,34 @@ def write_number(ops: Operators, number: Linear, held: Held) -> ir.Value:
     return ops.op("Add", [total, ops.ints(number.constant)]) if number.constant else total
 
 
-def _write_atom(ops: Operators, atom: Atom, held: Held) -> ir.Value:
+def _write_atom(ops: Operators, atom: Atom, held: Held, index: ir.Value | None) -> ir.Value:
     if isinstance(atom, Least | Greatest):
-        members = [write_number(ops, m, held) for m in sorted(atom.members, key=_order)]
+        members = [write_number(ops, m, held, index) for m in sorted(atom.members, key=_order)]
         return ops.op("Min" if isinstance(atom, Least) else "Max", members)
     if isinstance(atom, Dim) and isinstance(atom.key, Lengths):
         return atom.key.value
     value = atom.tensor if isinstance(atom, Dim) else None
     value = atom.vector if isinstance(atom, Entry) else value
     value = atom.value if isinstance(atom, Scalar) else value
+    value = index if isinstance(atom, Trip) else value
     x = None if value is None else held(value)
     assert x is not None
     if isinstance(atom, Dim):
         axis = atom.axis + x.is_stacked
         return ops.shape(x.value, axis, axis + 1)
     if isinstance(atom, Entry):
-        position = write_number(ops, atom.position, held)
+        position = write_number(ops, atom.position, held, index)
         entry = ops.op("Gather", [x.value, position], {"axis": int(x.is_stacked)})
-        return _as_vector(ops, x, entry)
+        return _as_vector(ops, x, entry, of_each=not x.is_stacked)
     return _as_vector(ops, x, x.value)
 
 
-def _as_vector(ops: Operators, x: Batched, number: ir.Value) -> ir.Value:
-    if x.is_stacked or x.type.dims != (1,):
-        number = ops.op("Reshape", [number, ops.ints(-1 if x.is_stacked else 1)])
+def _as_vector(ops: Operators, x: Batched, number: ir.Value, *, of_each: bool = False) -> ir.Value:
+    """Return numbers as an int64 vector, the entries of a vector as they are."""
+    if x.is_stacked:
+        number = ops.op("Reshape", [number, ops.ints(-1)])
+    elif not of_each and x.type.dims != (1,):
+        number = ops.op("Reshape", [number, ops.ints(1)])
     if x.dtype == ir.DataType.INT64:
         return number
     return ops.op("Cast", [number], {"to": ir.DataType.INT64})

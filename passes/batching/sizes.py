@@ -26,6 +26,7 @@ from passes.reading.integers import (
     Least,
     Linear,
     Scalar,
+    Trip,
     greatest,
     is_nonnegative,
     least,
@@ -188,7 +189,7 @@ class SampleNumbers(CountedNumbers):
             ops: Records the nodes.
             number: What `is_at_hand` holds of.
         """
-        return write_number(ops, number, self._reads.held)
+        return write_number(ops, number, self._reads.held, self.index)
 
     def is_at_hand(self, number: Linear) -> bool:
         """Whether all that a number is the sum of can be read outside of loops."""
@@ -197,8 +198,10 @@ class SampleNumbers(CountedNumbers):
     def _is_stacked_atom(self, atom: Atom) -> bool:
         if isinstance(atom, Dim):
             return isinstance(atom.key, Lengths)
-        value = atom.value if isinstance(atom, Scalar) else None
-        value = atom.vector if isinstance(atom, Entry) else value
+        value = self.index if isinstance(atom, Trip) else None
+        value = atom.value if isinstance(atom, Scalar) else value
+        if isinstance(atom, Entry) and self.is_shared(atom.position):
+            value = atom.vector
         x = None if value is None else self._reads.held(value)
         return x is not None and x.is_stacked
 

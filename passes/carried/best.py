@@ -75,6 +75,8 @@ class Chosen(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the row that won."""
+        if joined.is_collected:
+            return joined.last_of(self._whole(joined))
         builder, typing, initial = joined.builder, joined.typing, self.carried.initial
         asked, rows = joined.values[0], joined.values[-1]
         dims = typing.dims(initial)
@@ -102,9 +104,16 @@ class Chosen(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the values of all iterations."""
+        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
+
+    def _whole(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the values of all iterations."""
+        return joined.once(self.carried.inner, lambda: self._filled(joined))
+
+    def _filled(self, joined: Joined) -> ir.Value:
         is_whole, last = self.hits.is_whole, len(self.terms) - 1
         given = begun(joined, self.carried, 0, last, is_whole=is_whole)
-        return rows_of(joined.builder, filled(joined.builder, given), is_after=is_after)
+        return filled(joined.builder, given)
 
     def _row_at(
         self, builder: Builder, whole: ir.Value, position: ir.Value, *, is_scalar: bool

@@ -29,7 +29,7 @@ from passes.carried.pattern import (
     path_through,
     same_dims,
 )
-from passes.carried.selections import find_selection, hoist
+from passes.carried.selections import Selection, find_selection, hoist
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.loops.escape import SPLITTABLE
@@ -124,35 +124,58 @@ class Filter(Pattern):
 def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filter | None:
     """Return which rows a carried value gains; None if an iteration does anything else with it."""
     body = iteration.body
-    dependent = dependent_values(body, carried.inner)
     value = skip_identities(carried.next)
     mask = find_selection(value, body)
-    graphs = [body]
-    is_turned = False
-    if mask is not None:
-        if not mask.branches or mask.condition in dependent:
-            return None
-        is_turned = mask.chosen is carried.inner
-        if carried.inner not in (mask.chosen, mask.other):
-            return None
-        value = mask.other if is_turned else mask.chosen
-        dependent |= {v for g in mask.branches for v in dependent_values(g, carried.inner)}
-        graphs += mask.branches
+    if mask is None:
+        return _of_all(carried, value, body)
+    if not mask.branches or mask.condition in dependent_values(body, carried.inner):
+        return None
+    if carried.inner in (mask.chosen, mask.other):
+        return _of_some(carried, mask, body, typing)
+    return _of_either(carried, mask, body, typing)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Added:
+    """What one branch, or every iteration, adds: a row, where, and by which node."""
+
+    row: ir.Value
+    axis: int
+    is_reversed: bool
+    is_sequence: bool
+
+
+def _added(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> _Added | None:
+    """Return what a value has more than the carried one, None if it is anything else."""
+    dependent = {v for g in graphs for v in dependent_values(g, carried.inner)}
     node = next((n for g in graphs if (n := operator(value, g)) is not None), None)
     path = None if node is None else path_through(node, dependent)
     if node is None or path is None:
         return None
     found = _inserted(node, carried) or _joined(node, path, carried, graphs)
+    return None if found is None else _Added(*found, node.op_type == "SequenceInsert")
+
+
+def _of_all(carried: Carried, value: ir.Value, body: ir.Graph) -> Filter | None:
+    """Return what every iteration adds to a sequence, or in front of a tensor."""
+    found = _added(carried, value, [body])
+    if found is None or not (found.is_reversed or found.is_sequence):
+        return None
+    terms = (Term(found.row, "stacked", found.axis),)
+    return Filter(carried, terms, found.axis, found.is_sequence, found.is_reversed)
+
+
+def _of_some(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) -> Filter | None:
+    """Return what one branch of an If adds, where the other one adds nothing."""
+    is_turned = mask.chosen is carried.inner
+    value = mask.other if is_turned else mask.chosen
+    found = _added(carried, value, [body, *mask.branches])
     if found is None:
         return None
-    row, axis, is_reversed = found
-    if mask is None and not is_reversed and node.op_type != "SequenceInsert":
-        return None
-    inner = row
-    (row,), nodes, speculated = hoist([inner], graphs[1:])
-    terms = [Term(row, "stacked", axis)]
-    none = _no_rows(carried, inner, axis, typing) if may_fail_apart(speculated, typing) else []
-    if mask is not None and none:
+    axis = found.axis
+    (row,), nodes, speculated = hoist([found.row], mask.branches)
+    none = _no_rows(carried, found.row, axis, typing) if may_fail_apart(speculated, typing) else []
+    if none:
         axes = _constant(np.array([axis], np.int64))
         grown = added("Unsqueeze", [row, axes.outputs[0]])
         rows, copies = grown.outputs[0], [*nodes, axes, grown]
@@ -161,14 +184,29 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
         )
         terms = [Term(made.outputs[0], "concatenated", axis)]
         nodes, speculated = [*none, made], []
-    elif mask is not None:
+    else:
         flag, beside = flag_of(mask.condition, is_turned=is_turned)
-        terms.append(Term(flag))
+        terms = [Term(row, "stacked", axis), Term(flag)]
         nodes += beside
-    is_sequence = node.op_type == "SequenceInsert"
-    return Filter(
-        carried, tuple(terms), axis, is_sequence, is_reversed, tuple(nodes), tuple(speculated)
+    how = (axis, found.is_sequence, found.is_reversed)
+    return Filter(carried, tuple(terms), *how, tuple(nodes), tuple(speculated))
+
+
+def _of_either(carried: Carried, mask: Selection, body: ir.Graph, typing: Typing) -> Filter | None:
+    """Return what both branches of an If add at one place: the row is what an If yields."""
+    sides = [_added(carried, v, [body, *mask.branches]) for v in (mask.chosen, mask.other)]
+    one, other = sides
+    if one is None or other is None:
+        return None
+    if dataclasses.replace(one, row=other.row) != other:
+        return None
+    (row,), copies, pairs = hoist([one.row], mask.branches)
+    (other_row,), other_copies, other_pairs = hoist([other.row], mask.branches)
+    made = in_branch(
+        mask, row, copies, other_row, [*pairs, *other_pairs], typing, other_copies=other_copies
     )
+    terms = (Term(made.outputs[0], "stacked", one.axis),)
+    return Filter(carried, terms, one.axis, one.is_sequence, one.is_reversed, (made,))
 
 
 def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list[ir.Node]:

@@ -49,7 +49,8 @@ def in_branch(
     pairs: Iterable[tuple[ir.Node, ir.Node]],
     typing: Typing,
     *,
-    is_turned: bool,
+    is_turned: bool = False,
+    other_copies: Sequence[ir.Node] = (),
 ) -> ir.Node:
     """Return an If that yields a value where it is chosen, and another one otherwise.
 
@@ -61,17 +62,21 @@ def in_branch(
         pairs: Those copies that have a type, each with the node that it is a copy of.
         typing: The proven typing; it gains the copies.
         is_turned: Whether the value is chosen where the condition is false.
+        other_copies: Nodes that compute the other value.
     """
     for copy, node in pairs:
         for new, old in zip(copy.outputs, node.outputs, strict=True):
             typing.set(new, typing[old])
 
+    taken, left = _branch("taken", copies, value), _branch("left", other_copies, other)
+    names = ("else_branch", "then_branch") if is_turned else ("then_branch", "else_branch")
+    graphs = dict(zip(names, (taken, left), strict=True))
+    return added("If", [selection.condition], graphs)
+
+
+def _branch(name: str, copies: Sequence[ir.Node], value: ir.Value) -> ir.Graph:
     def write(builder: Builder) -> list[ir.Value]:
         builder.nodes.extend(copies)
         return [value]
 
-    taken = Builder("branch").subgraph("taken", [], write)
-    left = Builder("branch").subgraph("left", [], lambda _: [other])
-    names = ("else_branch", "then_branch") if is_turned else ("then_branch", "else_branch")
-    graphs = dict(zip(names, (taken, left), strict=True))
-    return added("If", [selection.condition], graphs)
+    return Builder("branch").subgraph(name, [], write)

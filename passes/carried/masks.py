@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.carried.pattern import FLOATS, added
 from passes.carried.selections import Selection
 
-__all__ = ["flag_of", "masked_terms", "neutral_of", "neutral_value"]
+__all__ = ["choice", "flag_of", "masked_terms", "neutral_of", "neutral_value"]
 
 
 def masked_terms(
@@ -27,11 +27,24 @@ def masked_terms(
     condition, beside = flag_of(mask.condition) if mask.is_whole else (mask.condition, [])
     nodes += beside
     for value in values:
-        pair = [constant.outputs[0], value] if is_turned else [value, constant.outputs[0]]
-        node = added("Where", [condition, *pair])
-        nodes.append(node)
-        masked.append(node.outputs[0])
+        one, other = (constant.outputs[0], value) if is_turned else (value, constant.outputs[0])
+        made = choice(condition, one, other, dtype)
+        nodes += made
+        masked.append(made[-1].outputs[0])
     return masked, nodes
+
+
+def choice(flag: ir.Value, one: ir.Value, other: ir.Value, dtype: ir.DataType) -> list[ir.Node]:
+    """Return the nodes that compute ``one`` where a flag holds, else ``other``, the result last.
+
+    onnxruntime has no Where of booleans.
+    """
+    if dtype != ir.DataType.BOOL:
+        return [added("Where", [flag, one, other])]
+    is_one, turned = added("And", [flag, one]), added("Not", [flag])
+    is_other = added("And", [turned.outputs[0], other])
+    either = added("Or", [is_one.outputs[0], is_other.outputs[0]])
+    return [is_one, turned, is_other, either]
 
 
 def neutral_value(

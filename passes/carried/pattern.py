@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import onnx_ir as ir
@@ -62,6 +62,8 @@ class Joined:
         trips: The number of iterations.
         opset: Version of ONNX's operators.
         branches: Whether the target has If.
+        is_collected: Whether the values of all iterations are wanted, too.
+        made: What is recorded once, though several results of one Loop are read from it.
     """
 
     builder: Builder
@@ -71,6 +73,19 @@ class Joined:
     trips: Trips
     opset: int
     branches: bool = True
+    is_collected: bool = False
+    made: dict[Hashable, ir.Value] = dataclasses.field(default_factory=dict)
+
+    def once(self, key: Hashable, write: Callable[[], ir.Value]) -> ir.Value:
+        """Return what was recorded of the same values under a key; record it the first time."""
+        key = (key, *self.values)
+        if key not in self.made:
+            self.made[key] = write()
+        return self.made[key]
+
+    def last_of(self, rows: ir.Value) -> ir.Value:
+        """Record the last row."""
+        return self.builder.op("Gather", [rows, self.builder.scalar(-1)], {"axis": 0})
 
     @property
     def runs(self) -> bool:

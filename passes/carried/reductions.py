@@ -99,7 +99,8 @@ class Reduction(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the reductions over all iterations, joined to the initial value."""
-        if self.family.startswith("Bitwise") or self.dtype in _LARGE:
+        is_running = joined.is_collected and self.family in ("Max", "Min", "Mul")
+        if is_running or self.family.startswith("Bitwise") or self.dtype in _LARGE:
             return total_of(joined, self.carried, self._joined_terms(joined), self.family)
         total = self.carried.initial
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.filled import begun, filled, rows_of, totals
-from passes.carried.masks import flag_of
+from passes.carried.masks import choice, flag_of
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -62,8 +62,7 @@ class Resets(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the value behind the last iteration."""
-        builder = joined.builder
-        return builder.op("Gather", [self._whole(joined), builder.scalar(-1)], {"axis": 0})
+        return joined.last_of(self._whole(joined))
 
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than the carried value."""
@@ -79,6 +78,10 @@ class Resets(Pattern):
         return rows_of(joined.builder, self._whole(joined), is_after=is_after)
 
     def _whole(self, joined: Joined) -> ir.Value:
+        return joined.once(self.carried.inner, lambda: self._recorded(joined))
+
+    def _recorded(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the values of all iterations."""
         given = begun(joined, self.carried, 0, 1)
         if not self.family:
             return filled(joined.builder, given)
@@ -148,11 +151,9 @@ class _Reader:
         return self.nodes[-1].outputs[0]
 
     def chosen(self, flag: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
-        """Make a choice; onnxruntime has no Where of booleans."""
-        if self._dtype != ir.DataType.BOOL:
-            return self.made("Where", [flag, one, other])
-        left = self.made("And", [self.made("Not", [flag]), other])
-        return self.made("Or", [self.made("And", [flag, one]), left])
+        """Make a choice and return its output."""
+        self.nodes += choice(flag, one, other, self._dtype)
+        return self.nodes[-1].outputs[0]
 
     def _chosen(self, selection: Selection) -> _Part | None:
         """Return what a choice is of which one side does not depend on the carried value."""

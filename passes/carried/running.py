@@ -35,7 +35,7 @@ def running(
     Raises:
         NotAMapError: The number of iterations is known, and too large.
     """
-    whole = _from_initial(joined, carried, rows, family)
+    whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
     if is_after:
         return _cut(joined.builder, whole, 1, _END)
     return _cut(joined.builder, whole, 0, -1)
@@ -46,8 +46,8 @@ def total_of(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> i
 
     The arguments and the error are those of `running`.
     """
-    whole = _from_initial(joined, carried, rows, family)
-    return joined.builder.op("Gather", [whole, joined.builder.scalar(-1)], {"axis": 0})
+    whole = joined.once(carried.inner, lambda: _from_initial(joined, carried, rows, family))
+    return joined.last_of(whole)
 
 
 def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str) -> ir.Value:

@@ -37,7 +37,9 @@ from passes.typing import Typings
 __all__ = ["apply_fusion"]
 
 
-def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision:
+def apply_fusion(
+    plan: FusionPlan, facts: FusionFacts, draft: Draft, beside: Sequence[ir.Node] = ()
+) -> Decision:
     """Put a planned map into the place of its node, if its nodes fit the model's opset.
 
     What a map was raised from is gone then.
@@ -46,6 +48,7 @@ def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision
         plan: What the map becomes.
         facts: What holds for all maps.
         draft: Holds whatever was recorded to find the plan.
+        beside: What of that is kept beside the plan.
 
     Returns:
         What was done; that it stays as it is, with the reason, if it does.
@@ -64,7 +67,7 @@ def apply_fusion(plan: FusionPlan, facts: FusionFacts, draft: Draft) -> Decision
     for body in (site.body, *(node.attributes["body"].as_graph() for node in maps)):
         move_initializers(body, model.graph)
     read_moved(builder.nodes, model.graph)
-    draft.keep(builder.nodes)
+    draft.keep([*builder.nodes, *beside])
     # A later map may read the types of the new values.
     written = splice(builder, site.node, pairs)
     typings.copy(written)
@@ -148,8 +151,7 @@ def _write_few(
     copied = copied_loop(site, typings)
     if copied is not None:
         return copied.write(builder)
-    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
-    if is_stacked or site.originals:
+    if _is_tensor(plan):
         site = dataclasses.replace(
             site,
             elements=[
@@ -158,6 +160,12 @@ def _write_few(
             ],
         )
     return FewSamples(site, plan.loop, typings, splits=True).write(builder, count)
+
+
+def _is_tensor(plan: FusionPlan) -> bool:
+    """Whether what is declared of elements could come to be the shape of a tensor in a loop."""
+    is_stacked = any(one.form is Form.SCAN_OUTPUT for one in plan.loop.outputs.values())
+    return is_stacked or bool(plan.site.originals)
 
 
 def _through_hidden(
@@ -247,7 +255,8 @@ def _writes_unguarded_loop(
         for inner, source in plan.site.elements
     ]
     other = dataclasses.replace(plan.site, elements=elements)
-    return lambda inner: write_by_count(inner, other, typings, plan.loop, count)
+    few = None if _is_tensor(plan) else plan.site
+    return lambda inner: write_by_count(inner, other, typings, plan.loop, count, few)
 
 
 def _read_unguarded(

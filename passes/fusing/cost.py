@@ -22,6 +22,8 @@ from passes.site import MapSite
 from passes.typing import Typing, Typings
 
 __all__ = [
+    "FURTHER_REFUTED",
+    "LARGEST",
     "LOSS",
     "MOST_BYTES",
     "MOST_NUMBERS",
@@ -29,8 +31,10 @@ __all__ = [
     "USUAL",
     "Cost",
     "cost_of_body",
+    "cost_of_given",
     "cost_of_loop",
     "cost_of_nodes",
+    "cost_of_stages",
     "work_of",
 ]
 
@@ -79,8 +83,9 @@ does not stay in the cache."""
 ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
 """Reading the shape of an element; what a guard costs at all, and each further sequence."""
 
-REFUTED, LOSS = 15.0, 0.06
-"""What a guard costs that two elements refute, and which share of a loop it may come to."""
+REFUTED, FURTHER_REFUTED, LOSS = 15.0, 8.0, 0.06
+"""What a guard costs that two elements refute, what more where a further form stands behind it,
+and which share of a loop that may come to."""
 
 MOST_BYTES = 8192
 """Larger elements are not batched behind a guard: a Loop keeps one in the cache."""
@@ -201,6 +206,23 @@ def cost_of_body(body: FusedBody, typings: Typings, asked: Sequence[ir.Value] = 
         and not (result.output in wanted and wanted[result.output].form is Form.INSERTION)
     )
     return Cost(fixed, each, forms.count(Form.INSERTION))
+
+
+def cost_of_given(loop: ir.Node) -> Cost:
+    """Return what a Loop or Scan costs as its model has it, beside what it costs to start it."""
+    bodies = [graph for _, graph in subgraphs(loop)]
+    return Cost(0.0, ITERATION + KERNEL * sum(map(_count, bodies)))
+
+
+def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
+    """Return what nodes cost that run once, of which an If runs those of many iterations.
+
+    What stands in an If that is inside of another one is for many more iterations.
+    """
+    nodes = list(nodes)
+    branches = [subgraphs(node) for node in nodes if node.op_type == "If"]
+    inner = sum(max(_count_of(graph) for _, graph in graphs) for graphs in branches)
+    return WRITTEN * (_count_of(nodes) + inner)
 
 
 def cost_of_nodes(nodes: Iterable[ir.Node]) -> float:

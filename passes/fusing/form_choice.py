@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from passes.batching.body_state import MANY_ROWS
 from passes.decisions import Code, Reason
@@ -39,6 +40,7 @@ class FormChoice:
         forms: Its fused bodies.
         few: Up to how many samples a loop is used, or a copy of the body for each.
         is_copied: Whether it is the copies.
+        few_of: Up to how many samples a further form is left out, where that is more.
         most_bytes: Above which size of an element it is faster, too; None if that is known.
         rest: What runs where no guard holds; None for a loop.
         relied: What the guards check of the elements of sequences.
@@ -48,6 +50,7 @@ class FormChoice:
     forms: Forms
     few: int = 0
     is_copied: bool = False
+    few_of: Mapping[GuardCheck, int] = dataclasses.field(default_factory=dict)
     most_bytes: int | None = None
     rest: FusedBody | None = None
     relied: Relied = dataclasses.field(default_factory=dict)
@@ -57,6 +60,10 @@ class FormChoice:
     def is_guarded(self) -> bool:
         """Whether all its bodies stand behind guards."""
         return bool(self.forms) and None not in self.forms
+
+    def few_for(self, check: GuardCheck | None) -> int:
+        """Return up to how many samples the form behind a guard is left out."""
+        return self.few if check is None else self.few_of.get(check, self.few)
 
 
 def with_question(
@@ -110,12 +117,17 @@ def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     """Return how many samples are run by copies of the body so that no loop is needed.
 
+    Where operators behind the map compute what a Loop carried, they run for few samples too, and
+    another If would be slower for two samples by more than a copy gains for one.
+
     Returns:
         The number, 0 if none need be or the body is too large; None for elements of a sequence,
         which a loop reads best.
     """
     if site.sequences:
         return None
+    if any(one.patterns for one in site.originals):
+        return 0
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
     largest = _MOST_COPIED if all(r.kind == "stacked" for r in site.results) else 1
@@ -126,16 +138,22 @@ def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoi
     """Return a choice that asks nothing of a number of samples that is known."""
     count = site.elements[0][1].number(facts.typings.proven)
     if not choice.few or facts.options.lacks or _is_alone(site, facts, choice):
-        return dataclasses.replace(choice, few=0, is_copied=False)
+        return _without_questions(choice, choice.forms)
     if count is None:
         return choice
     if count > choice.few:
-        return dataclasses.replace(choice, few=0, is_copied=False)
+        forms = {c: f for c, f in choice.forms.items() if count > choice.few_for(c)}
+        return _without_questions(choice, forms)
     plain = choice.forms.get(None)
     if site.originals and plain is not None and not _asks_rows(site, plain):
-        return dataclasses.replace(choice, few=0, is_copied=False)
+        return _without_questions(choice, choice.forms)
     reason = Reason(Code.COST, detail=f"batching pays for more than {choice.few} samples")
     return FormChoice({}, reasons=(*choice.reasons, reason))
+
+
+def _without_questions(choice: FormChoice, forms: Forms) -> FormChoice:
+    """Return a choice of some of its forms that does not ask for the number of samples."""
+    return dataclasses.replace(choice, forms=forms, few=0, is_copied=False, few_of={})
 
 
 def _is_alone(site: MapSite, facts: FusionFacts, choice: FormChoice) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import onnx_ir as ir
 
@@ -50,6 +51,7 @@ class FusionPlan:
         rest: What the last branch is instead of a loop alone, where part of it is batched.
         few: Up to how many samples a loop runs instead of all this; 0 if any number pays.
         is_copied: Whether it is a copy of the body for each sample instead of a loop.
+        few_of: Up to how many samples a further form is left out, where that is more.
         most_bytes: How large an element may be for a guard to pay; None for any size.
         relied: What the guards check of the elements of sequences.
     """
@@ -63,6 +65,7 @@ class FusionPlan:
     rest: FusedBody | None = None
     few: int = 0
     is_copied: bool = False
+    few_of: Mapping[GuardCheck, int] = dataclasses.field(default_factory=dict)
     most_bytes: int | None = None
     relied: Relied = dataclasses.field(default_factory=dict)
 
@@ -119,6 +122,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         where = "by copies of the body" if choice.is_copied else "in one loop"
         decision.notes.append(f"up to {choice.few} samples run {where}, which is faster")
         decision.few = choice.few
+    decision.notes.extend(
+        f"where {check.value}, up to {few} samples run in one loop, which is faster"
+        for check, few in choice.few_of.items()
+    )
     plan = FusionPlan(
         site,
         fused,
@@ -129,6 +136,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
         rest=choice.rest,
         few=choice.few,
         is_copied=choice.is_copied,
+        few_of=choice.few_of,
         most_bytes=choice.most_bytes,
         relied=choice.relied,
     )

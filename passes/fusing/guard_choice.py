@@ -10,6 +10,8 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 from passes.fusing.cost import (
+    FURTHER_REFUTED,
+    LARGEST,
     LOSS,
     MOST_BYTES,
     MOST_NUMBERS,
@@ -107,11 +109,17 @@ def choose_by_cost(
         if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
             reasons.append(Reason(Code.COST, detail=_explain(saved / USUAL, work / USUAL)))
         else:
-            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(REFUTED, LOSS))
+            refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)
+            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted, LOSS))
             is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
             most = None if is_known else MOST_BYTES
             choice = FormChoice(
-                guarded, few, most_bytes=most, rest=forms.get(None), relied=behind.relied
+                guarded,
+                few,
+                few_of=_few_of(guarded, few, site, facts, as_loop),
+                most_bytes=most,
+                rest=forms.get(None),
+                relied=behind.relied,
             )
             return for_count(site, facts, choice)
     choice = FormChoice(forms)
@@ -146,6 +154,18 @@ def _guarded_forms(
         elif costs[packed] <= as_loop.of(USUAL):
             chosen.append(packed)
     return {check: found[check] for check in chosen}
+
+
+def _few_of(
+    forms: Forms, few: int, site: MapSite, facts: FusionFacts, as_loop: Cost
+) -> dict[GuardCheck, int]:
+    """Return up to how many samples each further form is left out, where that is more."""
+    found = {}
+    for check in [one for one in forms if one is not None][1:]:
+        cost = _cost({check: forms[check]}, site, facts)
+        least = cost.pays_from(as_loop)
+        found[check] = LARGEST if least is None else least
+    return {check: least for check, least in found.items() if least > few}
 
 
 def _needs_one_length(body: FusedBody) -> bool:

@@ -87,19 +87,15 @@ def _are_as(
 ) -> ir.Value:
     """Record whether some elements are as the first, and the last small: a boolean scalar."""
     elements = [builder.op("SequenceAt", [asked.sequence, probe]) for probe in probes]
-    rows = [_row(builder, asked, element, wanted) for element in elements]
-    if asked.by_rows:
+    leaves_out = asked.by_rows and asked.may_differ is None
+    rows = [_row(builder, asked, element, wanted, int(leaves_out)) for element in elements]
+    if leaves_out:
         wanted = behind_first(builder, wanted)
-    same = all_true(
-        builder,
-        builder.op(
-            "Equal",
-            [
-                builder.op("Concat", rows, {"axis": 0}),
-                builder.op("Tile", [wanted, builder.ints(len(rows))]),
-            ],
-        ),
-    )
+    row = builder.op("Concat", rows, {"axis": 0})
+    equal = builder.op("Equal", [row, builder.op("Tile", [wanted, builder.ints(len(rows))])])
+    if asked.by_rows and asked.dims and asked.may_differ is not None:
+        equal = _or_first(builder, equal, asked.may_differ, len(asked.dims) + 1, len(rows))
+    same = all_true(builder, equal)
     if asked.most is None:
         return same
     size = builder.op("Size", [elements[0]])
@@ -107,11 +103,24 @@ def _are_as(
     return builder.op("And", [same, is_small])
 
 
-def _row(builder: Builder, asked: Asked, element: ir.Value, wanted: ir.Value) -> ir.Value:
-    """Return the shape of an element and what is behind it, as long as what is wanted."""
+def _or_first(
+    builder: Builder, equal: ir.Value, may_differ: ir.Value, width: int, rows: int
+) -> ir.Value:
+    """Record what is equal of some rows, where the first number of each may differ."""
+    firsts = builder.constant(np.array(([True] + [False] * (width - 1)) * rows))
+    return builder.op("Or", [equal, builder.op("And", [firsts, may_differ])])
+
+
+def _row(
+    builder: Builder, asked: Asked, element: ir.Value, wanted: ir.Value, start: int
+) -> ir.Value:
+    """Return the shape of an element and what is behind it, as long as what is wanted.
+
+    Without the number in front it is one shorter.
+    """
     shape = builder.op("Shape", [element])
     row = builder.op("Concat", [shape, builder.ints(LAST), wanted], {"axis": 0})
     width = (
         builder.op("Shape", [wanted]) if asked.dims is None else builder.ints(len(asked.dims) + 1)
     )
-    return builder.op("Slice", [row, builder.ints(int(asked.by_rows)), width])
+    return builder.op("Slice", [row, builder.ints(start), width])

@@ -40,6 +40,11 @@ class Questions:
         packed = dict.fromkeys(s for body in bodies for s in body.asked)
         by_rows = [c for c in plan.fused if c in (GuardCheck.ROWS, GuardCheck.LENGTHS)]
         by_shape = GuardCheck.SHAPES in plan.fused
+        self._enough = {
+            check: builder.op("Greater", [count, builder.scalar(few)])
+            for check, few in plan.few_of.items()
+        }
+        enough = next(iter(self._enough.values()), None)
         asked = {}
         for sequence in dict.fromkeys([*plan.guarded, *packed]):
             dims = plan.relied.get(sequence)
@@ -47,7 +52,7 @@ class Questions:
                 dims = (None,) * _declared_rank(plan.site, sequence, typings)
             rows = bool(dims) and (bool(by_rows) or sequence in packed)
             most = _most_numbers(sequence, plan) if sequence in plan.guarded else None
-            asked[sequence] = Asked(self.hidden(sequence), dims, by_shape, rows, most)
+            asked[sequence] = Asked(self.hidden(sequence), dims, by_shape, rows, most, enough)
         if asked:
             always = {s for body in (plan.fused.get(None), plan.rest) if body for s in body.asked}
             found = read_shapes(builder, count, list(asked.values()), gives_up=not always)
@@ -87,6 +92,7 @@ class Questions:
                 all_true(builder, builder.op("Equal", [lengths[0], other]))
                 for other in lengths[1:]
             ]
+        tests += [self._enough[check]] if check in self._enough else []
         return functools.reduce(lambda a, b: builder.op("And", [a, b]), tests)
 
 

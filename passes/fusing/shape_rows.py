@@ -59,6 +59,7 @@ class Asked:
         by_shape: Whether their shapes are asked for as a whole.
         by_rows: Whether first dimensions may differ, and are asked for; the rank is at least 1.
         most: The most numbers that an element may hold for batching to pay; None for any.
+        may_differ: Boolean scalar: whether first dimensions may differ; None where they may.
     """
 
     sequence: ir.Value
@@ -66,6 +67,7 @@ class Asked:
     by_shape: bool = True
     by_rows: bool = False
     most: int | None = None
+    may_differ: ir.Value | None = None
 
     def shapes_of(self, flag: ir.Value, lengths: ir.Value) -> Shapes:
         """Return values for all that is asked."""

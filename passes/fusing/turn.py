@@ -13,6 +13,7 @@ from passes.errors import RewriteError
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
+from passes.fusing.few_iterations import FewIterations, few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
@@ -119,6 +120,8 @@ class Turn:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)
+            given = self._given(plans, facts) if kept is None else None
+            before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
                     continue
@@ -130,6 +133,8 @@ class Turn:
                     raise RewriteError(f"{plan.site.path}: {decision.reasons[0].detail}")
                 self._changed.add(plan.site.graph)
             else:
+                if given is not None:
+                    given.write(plans[-1], before, self._facts.typings)
                 draft.keep_placed()
         if kept is not None:
             self._give_back_parts(maps[-1], kept, original.rest)
@@ -245,12 +250,21 @@ class Turn:
 
     def _apply(self, plan: FusionPlan, draft: Draft) -> Decision | None:
         """Fuse a map; return why it stays, if it does."""
-        decision = apply_fusion(plan, self._facts, draft)
+        given, before = self._given([plan], self._facts), set(plan.site.graph)
+        beside = [] if given is None else given.nodes
+        decision = apply_fusion(plan, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision
+        if given is not None:
+            given.write(plan, before, self._facts.typings)
         self._changed.add(plan.site.graph)
         self.fused.append(decision)
         return None
+
+    def _given(self, plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
+        """Return how few iterations are run, of a Loop that carries more than maps."""
+        carries = any(one.patterns for plan in plans for one in plan.site.originals)
+        return few_iterations(plans, facts) if carries else None
 
     def _give_back_parts(self, node: ir.Node, decision: Decision, rest: Rest | None) -> None:
         """Give back a Loop; one that was split is tried again without what was in the way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
@@ -48,12 +48,7 @@ class BlockLoopWriter(LoopWriter):
         scanned = self.with_form(Form.SCAN_OUTPUT)
         inserted = self.with_form(Form.INSERTION)
         tensors = [*blocks, *scanned]
-        # Without samples there is one block of none, so that the shapes come out right.
-        end = builder.op("Max", [count, builder.scalar(1)])
-        starts = builder.op("Range", [builder.scalar(0), end, builder.scalar(BLOCK)])
-        number = builder.op("Size", [starts])
-        # Where there is one block only, it may be shorter.
-        step = builder.op("Min", [end, builder.scalar(BLOCK)])
+        number, step = _cut(builder, count)
         block_index = tensor_value("block", _INT64, [])
         condition = tensor_value("cond_block", _BOOL, [])
         whole = {i: sequence_value("blocks", self.plans[i].dtype) for i in tensors}
@@ -88,9 +83,13 @@ class BlockLoopWriter(LoopWriter):
             {"body": body},
             outputs=len(inputs) - 2,
         )
-        outputs = iter(loop.outputs)
+        return self._hold(builder, iter(loop.outputs))
+
+    def _hold(self, builder: Builder, outputs: Iterator[ir.Value]) -> dict[int, Held]:
+        """Join what the blocks gave, and say how each output of the map is held."""
+        blocks = self.with_form(Form.BLOCKS)
         held = {}
-        for i in tensors:
+        for i in [*blocks, *self.with_form(Form.SCAN_OUTPUT)]:
             plan = self.plans[i]
             axis = plan.axis if plan.form is Form.BLOCKS else 0
             value = builder.op("ConcatFromSequence", [next(outputs)], {"axis": axis})
@@ -99,7 +98,7 @@ class BlockLoopWriter(LoopWriter):
         for i in blocks:
             sizes = builder.op("ConcatFromSequence", [next(outputs)], {"axis": 0})
             held[i] = Held(Form.BLOCKS, held[i].value, sizes, self.plans[i].axis)
-        for i in inserted:
+        for i in self.with_form(Form.INSERTION):
             value = next(outputs)
             self.set_type(value, i, Form.INSERTION)
             held[i] = Held(Form.INSERTION, value)
@@ -153,19 +152,12 @@ class BlockLoopWriter(LoopWriter):
 
         def write(inner: Builder) -> list[ir.Value]:
             outputs = self.apply_body(inner, inner.op("Add", [start, index]))
-            sizes = []
-            for i in blocks:
-                shape = inner.op("Shape", [outputs[i]])
-                axis = inner.scalar(self.plans[i].axis)
-                length = inner.op("Gather", [shape, axis], {"axis": 0})
-                length.type, length.shape = ir.TensorType(_INT64), ir.Shape([])
-                sizes.append(length)
             return [
                 go_on(inner, condition),
                 *(insert(inner, short[i], outputs[i]) for i in blocks),
                 *(insert(inner, carried[i], outputs[i]) for i in states),
                 *(self.scan_output(inner, outputs[i], self.plans[i]) for i in scanned),
-                *sizes,
+                *(_length(inner, outputs[i], self.plans[i].axis) for i in blocks),
             ]
 
         inputs = [index, condition, *short.values(), *carried.values()]
@@ -191,3 +183,22 @@ class BlockLoopWriter(LoopWriter):
         for i, value in sequences.items():
             self.set_type(value, i, Form.INSERTION)
         return _Block(tensors, {i: next(outputs) for i in blocks}, sequences)
+
+
+def _cut(builder: Builder, count: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Return the number of blocks, and that of samples from one block to the next.
+
+    Without samples there is one block of none, so that the shapes come out right. Where there is
+    one block only, it may be shorter.
+    """
+    end = builder.op("Max", [count, builder.scalar(1)])
+    starts = builder.op("Range", [builder.scalar(0), end, builder.scalar(BLOCK)])
+    return builder.op("Size", [starts]), builder.op("Min", [end, builder.scalar(BLOCK)])
+
+
+def _length(builder: Builder, value: ir.Value, axis: int) -> ir.Value:
+    """Return the size of a value along an axis, a scalar."""
+    shape = builder.op("Shape", [value])
+    length = builder.op("Gather", [shape, builder.scalar(axis)], {"axis": 0})
+    length.type, length.shape = ir.TensorType(_INT64), ir.Shape([])
+    return length

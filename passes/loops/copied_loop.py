@@ -13,7 +13,7 @@ from passes.graph.node_copies import copy_nodes
 from passes.site import MapSite
 from passes.typing import Typings
 
-__all__ = ["CopiedLoop", "copied_loop"]
+__all__ = ["CopiedLoop", "copied_loop", "copied_original"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,20 +44,15 @@ class CopiedLoop:
 def copied_loop(site: MapSite, typings: Typings) -> CopiedLoop | None:
     """Return what can be copied of a map that was a Loop or Scan; None where nothing can.
 
-    Elements of a sequence are better read through another type than its model has for them. The
-    initializers of a body would be copied too, and a result that is reversed is made otherwise.
-    onnxruntime ends the process on some bodies in branches that yield what they are handed, and
-    refuses a body in which declared dimensions contradict each other.
+    Elements of a sequence are better read through another type than its model has for them. A
+    result that is reversed is made otherwise.
     """
     if len(site.originals) != 1 or any(result.is_reversed for result in site.results):
         return None
-    if site.body in typings.contradicted:
-        return None
     (original,) = site.originals
-    loop, given = original.node, {new: old for old, new in original.values}
-    bodies = list(graphs_inside(loop))
-    if any(graph.initializers or set(graph.outputs) & set(graph.inputs) for graph in bodies):
+    if not _may_be_copied(original.node, site, typings):
         return None
+    loop, given = original.node, {new: old for old, new in original.values}
     nodes = [loop]
     for result in site.results:
         if result.value not in given:
@@ -68,6 +63,39 @@ def copied_loop(site: MapSite, typings: Typings) -> CopiedLoop | None:
         if node not in nodes:
             nodes.append(node)
     return CopiedLoop(site, nodes, given)
+
+
+def copied_original(
+    site: MapSite, typings: Typings
+) -> tuple[list[ir.Node], dict[ir.Value, ir.Value]] | None:
+    """Record a copy of what a map was read from, with the ConcatFromSequences behind it.
+
+    Returns:
+        The copy, and for each value that stands in the place of one of the model's that of the
+        copy; None where it may not be copied.
+    """
+    (original,) = site.originals
+    if not _may_be_copied(original.node, site, typings):
+        return None
+    values: dict[ir.Value, ir.Value | None] = {}
+    copies = copy_nodes([node for node, _ in original.nodes], values)
+    for node in copies:
+        node.metadata_props[ORIGIN_KEY] = original.path
+    pairs = ((new, values.get(old)) for old, new in original.values)
+    return copies, {new: copy for new, copy in pairs if copy is not None}
+
+
+def _may_be_copied(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
+    """Whether a Loop or Scan may stand in a branch.
+
+    The initializers of a body would be copied too. onnxruntime ends the process on some bodies in
+    branches that yield what they are handed, and refuses a body in which declared dimensions
+    contradict each other.
+    """
+    bodies = list(graphs_inside(loop))
+    if any(graph.initializers or set(graph.outputs) & set(graph.inputs) for graph in bodies):
+        return False
+    return site.body not in typings.contradicted
 
 
 def _reads(node: ir.Node, loop: ir.Node) -> bool:

@@ -104,6 +104,7 @@ def write_by_count(
     typings: Typings,
     plan: LoopPlan,
     count: ir.Value | None = None,
+    few_site: MapSite | None = None,
 ) -> Sequence[ir.Value]:
     """Record a map as a Loop, in blocks for many samples only.
 
@@ -113,6 +114,7 @@ def write_by_count(
         typings: Both typings of the model.
         plan: How a loop over any number of samples collects its results.
         count: The number of samples, an int64 scalar, where there is at least one.
+        few_site: The map as a Loop for few samples reads it, where that is another way.
 
     Returns:
         The value of each result.
@@ -125,7 +127,7 @@ def write_by_count(
         return write_results(builder, site, typings, plan, count)
     is_some = count is not None
     samples = site.elements[0][1].scalar_count(builder, typings.proven) if count is None else count
-    few = FewSamples(site, plan, typings)
+    few = FewSamples(few_site or site, plan, typings)
     if known is not None:
         return few.write(builder, samples, is_some=known > 0)
     return write_if(

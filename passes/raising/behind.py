@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -45,6 +45,8 @@ def write_behind(
     """
     site, pairs = read.site, []
     outputs = {r.value: site.body.outputs[r.output] for r in site.results}
+    made: dict[Hashable, ir.Value] = {}
+    collected = {one.pattern.carried.inner for one in read.behind if one.collects is not None}
     for one in read.behind:
         pattern = one.pattern
         if options.exact and pattern.rounds:
@@ -57,7 +59,15 @@ def write_behind(
         types = [typings.proven[outputs[term]] for term in one.terms]
         values = [yielded[term] for term in one.terms]
         joined = Joined(
-            builder, values, types, typings.proven, read.trips, opset, "If" not in options.lacks
+            builder,
+            values,
+            types,
+            typings.proven,
+            read.trips,
+            opset,
+            branches="If" not in options.lacks,
+            is_collected=pattern.carried.inner in collected,
+            made=made,
         )
         if pattern.carried.inner in read.shaped:
             pattern.check_shape(joined)

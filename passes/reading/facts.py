@@ -151,9 +151,19 @@ def skip_identities(value: ir.Value) -> ir.Value:
 
 def _casts_nothing(node: ir.Node, given: ir.Value) -> bool:
     """Whether a node is a Cast to the element type that its operand has."""
-    if node.op_type != "Cast" or not isinstance(given.type, ir.TensorType):
-        return False
-    return given.type.dtype == node.attributes.get_int("to", 0)
+    return node.op_type == "Cast" and _element_type(given) == node.attributes.get_int("to", 0)
+
+
+def _element_type(value: ir.Value) -> int | None:
+    """Return the declared element type, or that which the operator gives its results."""
+    if isinstance(value.type, ir.TensorType):
+        return int(value.type.dtype)
+    node = value.producer()
+    if node is None or not is_default_domain(node):
+        return None
+    if node.op_type in _OF_FLAGS:
+        return int(ir.DataType.BOOL)
+    return node.attributes.get_int("to") if node.op_type == "Cast" else None
 
 
 def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Value | None:
@@ -213,6 +223,12 @@ def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
     operands = node.inputs[:1] if node.op_type == "Sub" else node.inputs
     return any(v is not None and skip_identities(v) is carried.inner for v in operands)
 
+
+_OF_FLAGS = frozenset(
+    {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"}
+    | {"Not", "Or", "Xor"}
+)
+"""Operators whose results are booleans."""
 
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
 

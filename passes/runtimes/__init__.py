@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from passes.runtimes.authored import Authored
+from passes.runtimes.loop_states import LoopStatesPass
 from passes.runtimes.near_weights import NearWeightsPass
 from passes.runtimes.sidestep import SidestepDefectsPass
 
-__all__ = ["Authored", "NearWeightsPass", "SidestepDefectsPass"]
+__all__ = ["Authored", "LoopStatesPass", "NearWeightsPass", "SidestepDefectsPass"]

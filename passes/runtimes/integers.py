@@ -1,7 +1,7 @@
-"""Comparisons of int64 that onnxruntime's vectorised kernels get wrong.
+"""Comparisons and divisions of integers that onnxruntime gets wrong.
 
-They compare the lower halves of two numbers as signed where the upper halves are equal: 2^31
-counts as less than 0. Less and Greater are right.
+Its vectorised kernels compare the lower halves of two numbers as signed where the upper halves
+are equal: 2^31 counts as less than 0. Less and Greater are right.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from passes.graph.graphs import constant_value, is_default_domain
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
-__all__ = ["clipped", "compared", "extremum", "is_at_risk", "signs"]
+__all__ = [
+    "clipped",
+    "compared",
+    "divided_one_by_one",
+    "divides_nothing",
+    "extremum",
+    "is_at_risk",
+    "signs",
+]
 
 _HALF = 2**31
 _INTEGERS_COMPARED = 12
@@ -173,3 +181,32 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
 def _is_single(value: ir.Value) -> bool:
     node = value.producer()
     return node is not None and node.op_type == "TopK"
+
+
+def divides_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether integers, of which there may be none, are divided by what may hold a 0."""
+    data, divisor = node.inputs
+    if data is None or divisor is None:
+        return False
+    dtype, dims = types.dtype(data), types.dims(data)
+    if dtype is None or not dtype.is_integer() or not types.may_be_empty(data):
+        return False
+    return not _has_no_zero(divisor) and (dims is None or dims != types.dims(divisor))
+
+
+def _has_no_zero(divisor: ir.Value) -> bool:
+    """Whether no number of a constant, or of a greatest of it and others, is 0 or less."""
+    known, made = constant_value(divisor), divisor.producer()
+    if known is not None:
+        return bool((known != 0).all())
+    parts = made.inputs if made is not None and made.op_type == "Max" else ()
+    found = [constant_value(part) for part in parts]
+    return any(array is not None and bool((array > 0).all()) for array in found)
+
+
+def divided_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]:
+    """The divisors as often as there are numbers: of no numbers there are none."""
+    data, divisor = node.inputs
+    shape = builder.op("Shape", [data])
+    divisors = builder.op("Expand", [divisor, shape])
+    return [builder.op(node.op_type, [data, divisors], node.attributes)]

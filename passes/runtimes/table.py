@@ -162,6 +162,12 @@ DEFECTS: tuple[Defect, ...] = (
         rounds=True,
     ),
     _onnxruntime(
+        "division-of-nothing",
+        ("Div", "Mod"),
+        integers.divides_nothing,
+        integers.divided_one_by_one,
+    ),
+    _onnxruntime(
         "reshape-to-a-computed-shape",
         ("Reshape",),
         empties.is_shape_replaced,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rewriter.options import LARGEST_DIM
+from rewriter.option_values import LARGEST_DIM
 from rewriter.proof.budget import Budget, parse_budget
 from rewriter.target_table import ALIASES
 

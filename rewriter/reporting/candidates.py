@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.graph.graphs import default_opset
-from rewriter.options import Dims, Options
+from rewriter.option_values import Dims
+from rewriter.options import Options
 from rewriter.reporting.remedies import Candidate
 
 __all__ = ["candidates", "newer_opset"]

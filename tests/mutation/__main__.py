@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.mutation.mutants import drawn
-from tests.mutation.runs import Copy
+from tests.mutation.runs import Cases, Copy
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("tests/passes",)
@@ -31,12 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = given.only if given.only is not None else range(len(mutants))
     with tempfile.TemporaryDirectory() as scratch:
         project = Copy(ROOT, given.copy or Path(scratch), TESTS)
-        survivors = 0
+        counted: Counter[Cases | None] = Counter()
         for number in chosen:
-            killed = project.kills(mutants[number])
-            survivors += not killed
-            print(f"{number} {'killed' if killed else 'SURVIVES'} {mutants[number]}", flush=True)
-    print(f"{len(chosen) - survivors} of {len(chosen)} killed")
+            cases = project.killed_by(mutants[number])
+            counted[cases] += 1
+            said = f"killed {cases.value}" if cases else "SURVIVES"
+            print(f"{number} {said} {mutants[number]}", flush=True)
+    survivors = counted[None]
+    print(f"{len(chosen) - survivors} of {len(chosen)} killed", end=", ")
+    print(", ".join(f"{counted[cases]} {cases.value}" for cases in Cases))
     return int(survivors * 20 > len(chosen))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import json
 import os
@@ -23,9 +24,9 @@ import onnxruntime
 import pytest
 
 from tests.mutation.mutants import Mutant
-from tests.mutation.touched import EVERY, FILE
+from tests.mutation.touched import FILE
 
-__all__ = ["Copy"]
+__all__ = ["Cases", "Copy"]
 
 LOADED = (np, onnx, ir, onnxruntime)
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
@@ -41,6 +42,13 @@ _OTHERS = 120.0
 _SECONDS = 600
 _ALL_CASES = ("-m", "not cuda")
 """Asks for the cases of large tables, too, that the default run leaves out."""
+
+
+class Cases(enum.Enum):
+    """Cases of tests."""
+
+    DEFAULT = "by the default run"
+    LEFT_OUT = "by a case that the default run leaves out"
 
 
 class Copy:
@@ -75,11 +83,12 @@ class Copy:
             if failed and os.waitstatus_to_exitcode(failed) != pytest.ExitCode.NO_TESTS_COLLECTED:
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
 
-    def kills(self, mutant: Mutant) -> bool:
-        """Whether tests tell a mutant from the project: those that call its function.
+    def killed_by(self, mutant: Mutant) -> Cases | None:
+        """Return which cases tell a mutant from the project, of the tests that call its function.
 
-        The nearest of them are asked first, then some of each file, then all cases of the
-        nearest, then the others. Outside of a function it is the tests of the folder.
+        The nearest of them are asked first, then some of each file, then the others, and only
+        then the cases that the default run leaves out. Outside of a function it is the tests of
+        the folder.
         """
         place = f"{mutant.path}:{mutant.function}"
         near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
@@ -93,13 +102,19 @@ class Copy:
         wide = [t for f in files for t in [t for t in near if _file(t) == f][:_EACH]]
         others = self._within([t for t in near if t not in (*first[:_TESTS], *wide)], _OTHERS)
         whole = self._whole(first)
-        stages = (first[:_TESTS], wide, [*whole, *_ALL_CASES] if whole else [], others)
+        stages = (
+            (Cases.DEFAULT, first[:_TESTS]),
+            (Cases.DEFAULT, wide),
+            (Cases.DEFAULT, others),
+            (Cases.LEFT_OUT, [*whole, *_ALL_CASES] if whole else []),
+        )
         file = self.root / mutant.path
         kept = file.with_suffix(".kept")
         shutil.copy2(file, kept)
         try:
             file.write_text(mutant.source)
-            return any(some and self._pytest(["-x", *some]) for some in stages)
+            killing = (cases for cases, some in stages if some and self._pytest(["-x", *some]))
+            return next(killing, None)
         finally:
             shutil.move(kept, file)
 
@@ -112,7 +127,7 @@ class Copy:
             name = test.partition("[")[0]
             if name not in found and seconds < _WHOLE:
                 found.append(name)
-                seconds += EVERY * cases[name] * self._seconds(test)
+                seconds += cases[name] * self._seconds(test)
         return found
 
     def _within(self, tests: Sequence[str], most: float) -> list[str]:

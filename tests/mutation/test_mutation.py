@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.mutants import drawn, mutants_of
-from tests.mutation.runs import Copy
+from tests.mutation.runs import Cases, Copy
 
 SOURCES = {
     "condition negated": ("x = 1 if a else b", "x = 1 if not a else b"),
@@ -56,9 +56,33 @@ def test_the_same_seed_draws_the_same() -> None:
 
 FILES = {
     "passes/__init__.py": "",
-    "passes/small.py": "def bounded(x):\n    return x < 3\n\n\ndef unread(x):\n    return x < 3\n",
-    "tests/passes/test_small.py": "from passes.small import bounded\n\n\n"
-    "def test_bound():\n    assert bounded(2)\n    assert not bounded(3)\n",
+    "passes/small.py": """
+def bounded(x):
+    return x < 3
+
+def partly(x):
+    return x < 4
+
+def unread(x):
+    return x < 5
+""",
+    "tests/passes/test_small.py": """
+import pytest
+from passes.small import bounded, partly
+
+def test_bound():
+    assert bounded(2)
+    assert not bounded(3)
+
+@pytest.mark.parametrize("x", [3, pytest.param(4, marks=pytest.mark.full)])
+def test_cases(x):
+    assert partly(x) == (x == 3)
+""",
+    "pyproject.toml": """
+[tool.pytest.ini_options]
+addopts = ["-m", "not full"]
+markers = ["full: left out by default"]
+""",
 }
 
 
@@ -81,7 +105,8 @@ def test_what_was_learnt_is_kept_until_a_file_changes(
     )
     again = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     assert asked == []
-    assert list(again._tests) == ["tests/passes/test_small.py::test_bound"]
+    name = "tests/passes/test_small.py"
+    assert list(again._tests) == [f"{name}::test_bound", f"{name}::test_cases[3]"]
     os.utime(tmp_path / "project/tests/passes/test_small.py", (1, 1))
     changed = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     assert [a[-1] for a in asked] == ["tests/passes/test_small.py"]
@@ -93,9 +118,6 @@ def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
     _write_project(tmp_path)
     project = Copy(tmp_path / "project", tmp_path / "copy", ["tests/passes"])
     mutants = drawn(tmp_path / "project", "passes", 99, 0)
-    killed = {str(m): project.kills(m) for m in mutants if m.kind == "bound moved"}
-    assert killed == {
-        "passes/small.py:2 bounded: bound moved: x < 3  ->  x <= 3": True,
-        "passes/small.py:6 unread: bound moved: x < 3  ->  x <= 3": False,
-    }
+    killed = {m.function: project.killed_by(m) for m in mutants if m.kind == "bound moved"}
+    assert killed == {"bounded": Cases.DEFAULT, "partly": Cases.LEFT_OUT, "unread": None}
     assert project.root.joinpath("passes/small.py").read_text() == FILES["passes/small.py"]

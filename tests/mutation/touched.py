@@ -1,7 +1,6 @@
 """A plugin of pytest that writes down which functions of ``passes/`` each test calls.
 
 It is a plugin of the run that ``python -m tests.mutation`` starts first, in a copy of the project.
-Of the cases of one test it runs the first and every few.
 """
 
 from __future__ import annotations
@@ -10,34 +9,19 @@ import json
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
 import pytest
 
-__all__ = ["EVERY", "FILE"]
+__all__ = ["FILE"]
 
 FILE = "MUTATION_TOUCHED"
 """Environment variable that names the file to write."""
 
-EVERY = 6
-"""Of the cases of one test, which are run."""
 _FOLDER = "passes/"
 _tests: dict[str, dict[str, object]] = {}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out most cases of a test that has many."""
-    seen: Counter[str] = Counter()
-    kept = []
-    for item in items:
-        name = item.nodeid.partition("[")[0]
-        if seen[name] % EVERY == 0:
-            kept.append(item)
-        seen[name] += 1
-    items[:] = kept
 
 
 @pytest.hookimpl(hookwrapper=True)

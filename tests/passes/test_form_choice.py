@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx
 import onnx_ir as ir
 import pytest
@@ -9,9 +11,11 @@ import pytest
 from benchmarks.bodies import BODIES
 from passes.decisions import Code, Verdict
 from passes.fusing.cost import Cost
+from passes.graph.graphs import walk_nodes
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.compare import compare
+from rewriter.proof.count_iterations import ITERATIONS, with_iterations
 from rewriter.proof.size_tests import lengths_beyond
 from rewriter.proof.validation import validate
 
@@ -40,7 +44,7 @@ CHOSEN = {
     "linear, softmax, linear": ROWS,
     "linear, softmax, linear, rank known": ROWS,
     "linear, softmax, linear, ragged": ROWS,
-    "attention": SHAPES,
+    "attention": f"{SHAPES}, else if shapes differ in the first axis only",
     "large products": ROWS,
     "normalised rows": ROWS,
     "softmax of columns": f"{SHAPES}, else if shapes differ in the first axis only",
@@ -88,6 +92,68 @@ def test_the_result_at_every_side_of_the_question(name: str) -> None:
         assert difference.equal, difference.message
 
 
+FURTHER = {"attention": (73, 194), "softmax of columns": (89, 151)}
+"""Up to how many samples of equal shape a loop is faster, and up to how many others."""
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_each_form_is_asked_for_from_its_own_number_of_samples_on(name: str) -> None:
+    few, further = FURTHER[name]
+    result = rewrite(BODIES[name].case(name, 1).given)
+    (decision,) = result.report.decisions
+    assert decision.few == few
+    note = "where shapes differ in the first axis only, up to {} samples run in one loop"
+    assert any(line.startswith(note.format(further)) for line in decision.notes)
+    assert lengths_beyond(result.model)[0] == few + 1
+
+
+@pytest.mark.parametrize("name", FURTHER)
+@pytest.mark.parametrize("is_ragged", [False, True], ids=["equal", "ragged"])
+def test_which_form_runs_at_every_side_of_both_numbers(name: str, is_ragged: bool) -> None:
+    _, model = chosen(name)
+    counted = open_session(ir.to_proto(with_iterations(model)))
+    enough = FURTHER[name][is_ragged]
+    numbers = {0, 1, *FURTHER[name], FURTHER[name][0] + 1, enough - 1, enough + 1}
+    body = dataclasses.replace(BODIES[name], is_ragged=is_ragged)
+    for samples in sorted(numbers):
+        case = body.case(name, samples)
+        given = open_session(case.given).run(case.feeds)
+        found = counted.run(case.feeds)
+        iterations = found.pop(ITERATIONS)
+        difference = compare(given, found)
+        assert difference.equal, difference.message
+        # A guard reads several samples in one step.
+        assert bool(iterations < samples) == (samples > enough), samples
+
+
+def test_a_further_form_is_left_out_of_few_samples_whose_shapes_differ_late() -> None:
+    """The first sample is as the one in the middle and the last: all have to be read."""
+    _, model = chosen("attention")
+    case = BODIES["attention"].case("attention", 100)
+    case.feeds["xs"][1] = case.feeds["xs"][1][:3]
+    found = open_session(ir.to_proto(with_iterations(model))).run(case.feeds)
+    assert found.pop(ITERATIONS) > 100
+    assert compare(open_session(case.given).run(case.feeds), found).equal
+
+
+@pytest.mark.parametrize(
+    ("samples", "form"),
+    [(50, "Loop with insertion"), (150, SHAPES), (600, f"{SHAPES}, else if {ROWS[11:]}")],
+)
+def test_a_known_number_of_samples_leaves_out_what_it_is_too_small_for(
+    samples: int, form: str
+) -> None:
+    elements = ", ".join("ab" * (samples // 2))
+    model = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 18]>
+    g (float[A, B] a, float[C, D] b) => (seq(float[M, N]) ys) {{
+      xs = SequenceConstruct ({elements})
+      ys = SequenceMap (xs) <body = f (float[M, N] x) => (float[M, N] y) {{
+        s = Softmax <axis = 0> (x) l = Log (s) y = Neg (l) }}>
+    }}""")
+    (decision,) = rewrite(model).report.decisions
+    assert decision.form == form
+
+
 def test_few_samples_read_the_sequence_itself() -> None:
     """The loop for few samples keeps the fusions of the model as given."""
     _, model = chosen("gate")
@@ -99,6 +165,21 @@ def test_few_samples_read_the_sequence_itself() -> None:
     assert [value.name for value in read if value is not None] == ["xs"]
     # onnxruntime ends the process where it inlines a branch in which the condition is handed on.
     assert body.outputs[0] is not body.inputs[1]
+
+
+def test_few_samples_read_the_sequence_itself_behind_a_refuted_guard() -> None:
+    """More are read through a type that is hidden: a tensor of ours must not have a false one."""
+    _, model = chosen("softmax of columns")
+    (branch,) = [n for n in ir.from_proto(model).graph if n.op_type == "If"]
+    enough = branch.attributes["then_branch"].as_graph()
+    reads = [
+        node.inputs[0].name == "xs"
+        for loop in walk_nodes(enough)
+        if loop.op_type == "Loop"
+        for node in loop.attributes["body"].as_graph()
+        if node.op_type == "SequenceAt" and node.inputs[0] is not None
+    ]
+    assert sorted(reads) == [False, True]
 
 
 def test_a_known_number_of_samples_is_no_question() -> None:

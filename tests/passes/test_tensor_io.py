@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+import numpy as np
 import onnx
 import onnx_ir as ir
+import onnxruntime
 import pytest
 
 from passes.promises import Promises
@@ -257,6 +259,21 @@ def test_output(text: str, outputs: list[str]) -> None:
     check(model)
     again = TensorOutputsPass()
     assert not again(model).modified
+
+
+@pytest.mark.parametrize("lengths", [[], [2, 0, 1]])
+def test_outputs_of_no_elements(lengths: list[int]) -> None:
+    """What is concatenated has its element type and rank where there is nothing, too."""
+    model = parse(OUTPUTS["packed by the map"][0])
+    TensorOutputsPass()(model)
+    assert "ConcatFromSequence" in {node.op_type for node in model.graph}
+    FinishTensorIoPass()(model)
+    session = onnxruntime.InferenceSession(ir.to_proto(model).SerializeToString())
+    feeds = {"t": np.ones((sum(lengths), 8), np.float32), "l": np.array(lengths, np.int64)}
+    rows, counted = session.run(None, feeds)
+    assert (rows.dtype, rows.shape) == (np.float32, (sum(lengths), 8))
+    assert (counted.dtype, counted.shape) == (np.int64, (len(lengths),))
+    assert counted.tolist() == lengths
 
 
 @pytest.mark.parametrize(

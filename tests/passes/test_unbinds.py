@@ -76,6 +76,55 @@ def test_of_other_exporters_nothing_is_supposed():
     assert same(before, result.model, *feeds()) == 5
 
 
+CARRIED = """<ir_version: 8, opset_import: ["" : 17], producer_name: "pytorch">
+g (float[N,4] x, float[4,4] w, float[4] b, seq(float[4]) others) => (float[p,q] y) {{
+  one = Constant <value_int = 1> ()
+  go = Constant <value = bool {{1}}> ()
+  begin = Constant <value = float[4] {{1, 0, -1, 2}}> ()
+  rows = SplitToSequence <axis = 0, keepdims = 0> (x, one)
+  trips = SequenceLength ({counted})
+  y = Loop (trips, go, begin) <body = b (int64 i, bool on, float[4] s)
+      => (bool further, float[p,q] r) {{
+    row = SequenceAt (rows, i)
+    {body}
+    further = Identity (on)
+  }}>
+}}"""
+BODIES = {
+    "a total": "r = Add (s, row)",
+    "a greatest": "u = Relu (row) r = Max (s, u)",
+    "a recurrence": "t = Tanh (s) r = Add (t, row)",
+    "beside a list": "other = SequenceAt (others, i) u = Mul (row, other) r = Add (s, u)",
+    "under a condition": """sum = ReduceSum <keepdims = 0> (row) zero = Constant <value = float {0}> ()
+      is_high = Greater (sum, zero)
+      r = If (is_high) <then_branch = yes () => (float[p,q] v) { v = Add (s, row) },
+                        else_branch = no () => (float[p,q] u) { u = Identity (s) }>""",
+    "a product of a vector": "u = Gemm (row, w, b) v = Squeeze (u) r = Add (s, v)",
+    "a turned product": "u = Gemm <transB = 1, alpha = 2.0> (row, w) v = Squeeze (u) r = Add (s, v)",
+}
+
+
+@pytest.mark.parametrize("counted", ["rows", "others"])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_ranks_that_the_exporter_declares_behind_it_are_not_believed(body, counted):
+    before = onnx.parser.parse_model(CARRIED.format(body=body, counted=counted))
+    rng = np.random.default_rng(1)
+    fed = [
+        {
+            "x": rng.standard_normal((n, 4)).astype(np.float32),
+            "w": rng.standard_normal((4, 4)).astype(np.float32),
+            "b": rng.standard_normal(4).astype(np.float32),
+            "others": list(rng.standard_normal((n, 4)).astype(np.float32)),
+        }
+        for n in (0, 1, 4)
+    ]
+    result = rewrite(before)
+    assert ("Loop" in operators(result.model)) == ("Tanh" in body or "other" in body)
+    assert not result.report.warnings or "rank 2 and has rank 1" in result.report.warnings[0]
+    fed = [{i.name: one[i.name] for i in before.graph.input} for one in fed]
+    assert same(before, result.model, *fed) == 3
+
+
 CUT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[N,3] x) => (float[M,2] y) {
   zero = Constant <value_int = 0> ()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import onnx
-import onnx_ir as ir
 import pytest
 
 import passes
 from passes.batching import table
-from passes.batching.packed.row_by_row import rows
 from rewriter import RewriteError, cli, rule_files
 from rewriter.evaluator import reference
 from tests.passes.batching.test_custom_rule import MODEL
@@ -89,34 +86,6 @@ def test_a_file_that_is_no_good_is_told_in_one_line(
     with pytest.raises(RewriteError, match=message) as told:
         rule_files.load_rules(path)
     assert "\n" not in str(told.value)
-
-
-def test_a_family_brings_its_form_for_ragged_samples() -> None:
-    passes.register("Fancy", passes.broadcasting, domain="my.domain")
-    (row,) = [row for row in table.rows() if row.op_type == "Fancy"]
-    assert isinstance(row, table.Row)
-    assert table.has_packed_rule(row)
-
-
-def test_what_is_said_of_an_operator_stands_in_its_row() -> None:
-    said: dict[str, Any] = {"rounding": True, "discrete": True, "total": True, "draws": True}
-    passes.register("Odd", passes.elementwise, domain="my.domain", until=12, **said)
-    passes.register("Odd", passes.broadcasting, domain="my.domain", since=13)
-    old, new = (row for row in table.rows() if row.op_type == "Odd")
-    assert isinstance(old, table.Row)
-    assert isinstance(new, table.Row)
-    assert (old.since, old.until, new.since, new.until) == (1, 12, 13, None)
-    assert {name: getattr(old, name) for name in said} == said
-    assert not any(getattr(new, name) for name in said)
-    assert table._packed["my.domain", "Odd"].rule is rows
-
-
-def test_a_rule_for_ragged_samples_of_ones_own() -> None:
-    def own(ctx: passes.Context, node: ir.Node, operands: Sequence[passes.Operand]) -> Any:
-        return rows(ctx, node, operands)
-
-    passes.register("Odd", passes.elementwise, packed=own, domain="my.domain")
-    assert table._packed["my.domain", "Odd"].rule is own
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, load: object) -> None:

@@ -66,6 +66,26 @@ CASES = {
     ),
 }
 CASES |= {
+    "rows_of_either": loop(
+        "float[R,4]",
+        "Slice (x, zero1, one1)",
+        either(
+            f"{MEAN}  q = Unsqueeze (m, zero1)  v = Concat <axis = 0> (s, q)",
+            "f1 = Unsqueeze (first, zero1)  w = Concat <axis = 0> (s, f1)",
+            "float[R,4]",
+        ),
+        "float[Q,4]",
+    ),
+    "columns_of_either_in_front": loop(
+        "float[4,R]",
+        "Unsqueeze (first, one1)",
+        either(
+            f"{MEAN}  q = Unsqueeze (m, one1)  v = Concat <axis = 1> (q, s)",
+            "f1 = Unsqueeze (first, one1)  w = Concat <axis = 1> (f1, s)",
+            "float[4,R]",
+        ),
+        "float[4,Q]",
+    ),
     "sum_or_difference": loop(
         "float",
         "Identity (z)",
@@ -96,11 +116,22 @@ CASES |= {
         "p = ReduceSum <keepdims = 0> (e) a1 = Add (s, p) b1 = Sub (s, z) s2 = Where (many, a1, b1)",
     ),
 }
+CASES |= {
+    f"{kind}_of_some_flags" + "_turned" * turned: loop(
+        "bool",
+        "Less (z, z)" if kind == "Or" else "Equal (z, z)",
+        "p = ReduceSum <keepdims = 0> (e)  f = Less (p, z)  "
+        + taken(f"v = {kind} (s, f)", "bool", turned=turned),
+    )
+    for kind in ("And", "Or", "Xor")
+    for turned in (False, True)
+}
 STAY = {
     "sum_or_product": either("v = Add (s, z)", "w = Mul (s, z)", "float"),
     "from_the_other_side": either("v = Add (s, z)", "w = Sub (z, s)", "float"),
     "by_the_state": "low = Less (s, z) a1 = Add (s, z) b1 = Sub (s, z) s2 = Where (low, a1, b1)",
 }
+SUM = "m = ReduceSum <keepdims = 0> (e, zero1)"
 LISTS = {
     "all": "m = ReduceSum <keepdims = 0> (e, zero1)  s2 = SequenceInsert (s, m)",
     "in_front": "m = ReduceSum <keepdims = 0> (e, zero1)  s2 = SequenceInsert (s, m, zero)",
@@ -108,6 +139,27 @@ LISTS = {
         "m = ReduceSum <keepdims = 0> (e, zero1)  v = SequenceInsert (s, m)", "seq(float[4])"
     ),
     "means": taken(f"{MEAN}  v = SequenceInsert (s, m)", "seq(float[4])"),
+    "either": either(
+        f"{MEAN}  v = SequenceInsert (s, m)", "w = SequenceInsert (s, first)", "seq(float[4])"
+    ),
+    "either_in_front": either(
+        "v = SequenceInsert (s, first, zero)",
+        f"{SUM}  h = Neg (m)  w = SequenceInsert (s, h, zero)",
+        "seq(float[4])",
+    ),
+}
+APART = {
+    "at both ends": either(
+        "v = SequenceInsert (s, first)", "w = SequenceInsert (s, first, zero)", "seq(float[?])"
+    ),
+    "of two shapes": either(
+        "v = SequenceInsert (s, first)", "w = SequenceInsert (s, score)", "seq(float[?])"
+    ),
+    "two in one branch": either(
+        "u = SequenceInsert (s, first)  v = SequenceInsert (u, first)",
+        "w = SequenceInsert (s, first)",
+        "seq(float[?])",
+    ),
 }
 BEHIND = "r = ConcatFromSequence <axis = 0, new_axis = 1> (all)"
 
@@ -150,6 +202,15 @@ def test_a_list_that_starts_with_elements(name: str, begin: str) -> None:
     found = read(before)
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+
+
+@pytest.mark.parametrize("body", APART.values(), ids=APART)
+def test_branches_that_add_otherwise_stay(body: str) -> None:
+    behind = "l = SequenceLength (all)  r = Reshape (l, one1)"
+    before = model(loop("seq(float[?])", "SequenceEmpty ()", body, "int64[1]", behind))
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
 def test_a_list_whose_first_element_may_have_another_shape_stays() -> None:

@@ -119,6 +119,17 @@ def test_it_ends_without_a_loop(name: str, dialect: str) -> None:
     assert any(note.startswith(case.name) for note in decision.notes), decision.notes
 
 
+@pytest.mark.parametrize(
+    ("name", "op_type", "count"),
+    [("forward_fill", "Compress", 1), ("sums_of_integers", "CumSum", 2), ("largest", "If", 4)],
+)
+def test_the_last_value_is_read_from_those_of_all_iterations(
+    name: str, op_type: str, count: int
+) -> None:
+    found = read(model(CASES[name].text("counted")))
+    assert found.operators[op_type] == count
+
+
 @pytest.mark.parametrize("name", ["forward_fill", "sums", "largest", "reset_before_it_adds"])
 def test_a_nan_or_an_infinity_ends_where_it_begins_anew(name: str) -> None:
     rng = np.random.default_rng(3)

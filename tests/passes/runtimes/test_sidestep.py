@@ -67,6 +67,12 @@ STAYS = {
     "numbers dequantized by one scale": """q = Cast <to = 2> (x)
         k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k) y = MatMul(d, d)
         r = Shape(y)""",
+    "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
+    "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
+        n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
+    "a division of a number": "r = Div(s, s)",
+    "divisions of as many": "r = Div(v, v)",
+    "a division of floats": "k = Cast <to = 1> (s) y = Div(x, k) r = Shape(y)",
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",
 }

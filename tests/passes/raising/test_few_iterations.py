@@ -1,0 +1,186 @@
+"""Carried values whose batched form pays from many iterations on: few run in the Loop as given."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.decisions import Verdict
+from passes.fusing.cost import ITERATION, KERNEL, WRITTEN, cost_of_given, cost_of_stages
+from rewriter.backends import open_session
+from rewriter.pipeline import rewrite
+from rewriter.proof.count_iterations import ITERATIONS, with_iterations
+from tests.passes.loops import Read, model, read, same
+from tests.passes.raising.carried import DIALECTS, feeds, nested, nested_feeds
+from tests.passes.raising.test_carried import FLAGS, INTS, ROW, Case
+
+TOTAL = "u = Add (s, e)  s2 = Where (pe, e, u)"
+CASES = {
+    "sum_that_begins_anew": Case(ROW, f"{TOTAL}  y = Identity (s2)", "b", "", ROW),
+    "sum_that_is_not_collected": Case(ROW, TOTAL, "b", ""),
+    "running_maximum": Case(ROW, "s2 = Max (s, e)  y = Identity (s2)", "b", "", ROW),
+    "running_minimum": Case(INTS, "s2 = Min (s, ke)  y = Identity (s)", "c", "", INTS),
+    "running_product_that_is_read": Case(ROW, "s2 = Mul (s, e)  y = Tanh (s2)", "b", "", ROW),
+    "bits": Case(INTS, "s2 = BitwiseXor (s, ke)  y = Identity (s2)", "c", "", INTS, opset=18),
+    "disjunction_that_begins_anew": Case(
+        FLAGS,
+        """h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)  s2 = If (l) <
+            then_branch = yes () => (bool[4] v) { v = Identity (pe) },
+            else_branch = no () => (bool[4] v2) { v2 = Or (s, pe) }>  y = Identity (s2)""",
+        "f",
+        "",
+        FLAGS,
+    ),
+}
+CHEAP = {
+    "sum": Case(ROW, "s2 = Add (s, e)", "b", ""),
+    "running_sum": Case(ROW, "s2 = Add (s, e)  y = Identity (s2)", "b", "", ROW),
+    "maximum": Case(ROW, "s2 = Max (s, e)", "b", ""),
+    "forward_fill": Case(ROW, "s2 = Where (pe, e, s)  y = Identity (s2)", "b", "", ROW),
+    "sum_of_integers_that_begins_anew": Case(
+        INTS, "u = Add (s, ke)  s2 = Where (pe, ke, u)  y = Identity (s2)", "c", "", INTS
+    ),
+}
+
+
+def auto(case: Case, dialect: str = "counted") -> tuple[onnx.ModelProto, Read]:
+    before = model(case.text(dialect), case.opset)
+    return before, read(before, auto=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "dialect"),
+    [(n, d) for n in CASES for d in DIALECTS],
+)
+def test_few_iterations_run_in_the_loop_as_given(name: str, dialect: str) -> None:
+    before, found = auto(CASES[name], dialect)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FUSED
+    few = decision.few
+    assert 4 < few < 24
+    note = f"up to {few} iterations run in the Loop as given, which is faster"
+    assert decision.notes[-1] == note
+    assert found.loops == 1
+    counted = open_session(ir.to_proto(with_iterations(found.model)))
+    first = [0, 1] if dialect != "scan" else [1]
+    fed = [feeds(n) for n in (*first, few - 1, few, few + 1, 100)]
+    assert same(before, found.model, *fed) == len(fed)
+    ran = [int(counted.run(feed)[ITERATIONS]) for feed in fed]
+    assert ran == [*first, few - 1, few, 0, 0]
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_what_is_cheap_at_no_iterations_asks_nothing(name: str) -> None:
+    before, found = auto(CHEAP[name])
+    (decision,) = found.decisions
+    assert decision.few == 0
+    assert found.loops == 0
+    assert same(before, found.model, *map(feeds, (0, 1, 8))) == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"auto": True, "lacks": ("Loop",)}, {"auto": True, "for_device": True}],
+    ids=["fuse", "a target without Loop", "a device"],
+)
+def test_no_loop_is_left_where_none_is_wanted(options: dict[str, object]) -> None:
+    before = model(CASES["running_maximum"].text("counted"))
+    found = read(before, **options)
+    assert found.loops == 0
+    assert found.decisions[0].few == 0
+    assert same(before, found.model, *map(feeds, (0, 1, 8, 70))) == 4
+
+
+def test_no_if_is_written_where_the_target_has_none() -> None:
+    before = model(CASES["running_maximum"].text("counted"))
+    found = read(before, auto=True, lacks=("If",))
+    assert found.loops == found.operators["If"] == 0
+    assert same(before, found.model, *map(feeds, (0, 1, 8))) == 3
+
+
+def test_a_known_number_of_iterations_is_no_question() -> None:
+    text = CASES["running_maximum"].text("counted").replace("float[N,4] x", "float[40,4] x")
+    found = read(model(text), auto=True)
+    assert found.loops == found.operators["If"] == 0
+
+
+def test_a_loop_in_a_loop_asks_nothing() -> None:
+    case = dataclasses.replace(CASES["sum_that_is_not_collected"])
+    before = model(nested(case.text("counted")))
+    found = read(before, auto=True)
+    assert found.loops == 0
+    pairs = [(0, 3), (2, 1), (3, 7)]
+    assert same(before, found.model, *(nested_feeds(*pair) for pair in pairs)) == len(pairs)
+
+
+def test_a_body_that_hands_on_its_condition_is_not_copied() -> None:
+    """onnxruntime ends the process on some of them in branches."""
+    text = CASES["running_maximum"].text("counted").replace("go = Identity (cond)", "")
+    text = text.replace("=> (bool go, ", "=> (bool cond, ")
+    before = model(text)
+    found = read(before, auto=True)
+    assert found.loops == 0
+    assert same(before, found.model, *map(feeds, (0, 1, 8))) == 3
+
+
+def test_what_the_loop_collects_beside_and_what_reads_it_stay_as_they_are() -> None:
+    """Results of the map itself, and a map of rows that the Loop yields."""
+    case = Case(ROW, "s2 = Max (s, e)  y = Tanh (s2)", "b", "", ROW)
+    text = case.text("counted").rstrip().removesuffix("}")
+    text = text.replace("float[T,4] ys)", "float[T,4] ys, float[4] q, float[T,4] v)")
+    text += """q = Neg (r)  v = Loop (n, , ) <body = rows (int64 j, bool on)
+            => (bool on2, float[4] w2) {
+            on2 = Identity (on)  w0 = Gather <axis = 0> (ys, j)  w2 = Exp (w0) }> }"""
+    text = text.replace("Loop (n, , )", "Loop (n, t0)").replace(
+        "q = Neg (r)", "q = Neg (r)  t0 = Constant <value = bool {1}> ()"
+    )
+    before = model(text)
+    found = read(before, auto=True)
+    assert {d.verdict for d in found.decisions} == {Verdict.FUSED}
+    assert sorted(d.few > 0 for d in found.decisions) == [False, True]
+    few = max(d.few for d in found.decisions)
+    assert found.loops == 1
+    assert same(before, found.model, *map(feeds, (0, 1, few, few + 1, 70))) == 5
+    outputs = [o.name for o in found.model.graph.output]
+    assert outputs == ["r", "ys", "q", "v"]
+
+
+def test_the_report_tells_of_both_forms() -> None:
+    result = rewrite(model(CASES["running_maximum"].text("counted")))
+    assert "iterations run in the Loop as given" in str(result.report)
+    assert result.report.decisions[0].few > 0
+    second = rewrite(result.model)
+    assert second.model == result.model
+
+
+def test_no_loop_is_left_where_that_is_required() -> None:
+    given = model(CASES["running_maximum"].text("counted"))
+    result = rewrite(given, require=["loop-free"])
+    operators = {n.op_type for n in ir.from_proto(result.model).graph.all_nodes()}
+    assert "Loop" not in operators
+
+
+def test_what_an_if_costs_that_asks_for_many_iterations() -> None:
+    """The nodes of its longer branch, without what is for many more; constants cost nothing."""
+    graph = ir.from_onnx_text("""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N] x, bool c) => (float[N] y) {
+          one = Constant <value_float = 1.0> ()  a = Add (x, one)
+          y = If (c) <
+            then_branch = t () => (float[N] d) {
+              b = Neg (a)  d = If (c) <
+                then_branch = t2 () => (float[N] e) { f = Abs (b)  h = Neg (f)  e = Abs (h) },
+                else_branch = e2 () => (float[N] q) { q = Identity (b) }> },
+            else_branch = e1 () => (float[N] k) { k = Identity (a) }> }""").graph
+    assert cost_of_stages(graph) == pytest.approx(4 * WRITTEN)
+
+
+def test_what_an_iteration_of_the_loop_as_given_costs() -> None:
+    before = ir.from_proto(model(CHEAP["sum"].text("counted")))
+    (loop,) = [node for node in before.graph if node.op_type == "Loop"]
+    nodes = len(loop.attributes["body"].as_graph())
+    cost = cost_of_given(loop)
+    assert cost.of(3) - cost.of(2) == pytest.approx(ITERATION + KERNEL * nodes)
+    assert cost.of(0) == 0.0

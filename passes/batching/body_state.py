@@ -57,6 +57,12 @@ PADDED = (
 )
 """What is said of a body that asks for the lengths of its samples first."""
 
+_PADDED_ANYWAY = (
+    "samples are padded to the longest, and nothing asks what that takes: (number of samples x "
+    "the longest) / (all lengths together) times the rows{} that they hold, so at most as many "
+    "times as there are samples"
+)
+
 MANY_ROWS = "samples of many rows, or few samples, run in one loop, which is faster for them"
 """What is said of a body that asks for the number of its rows first."""
 
@@ -72,6 +78,7 @@ class BodyState(abc.ABC):
         reads_numbers: How many single numbers of a packed sample a node reads, one by one.
         limits: Flags that must hold for this form to be the faster one, each with what is said
             of it; a loop runs otherwise.
+        padded: What is said of samples that are padded to the longest whatever that takes.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
     """
 
@@ -80,6 +87,7 @@ class BodyState(abc.ABC):
         self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
         self.hoisted: list[ir.Node] = []
         self.limits: dict[ir.Value, str] = {}
+        self.padded: dict[str, None] = {}
         self.few = 0
         self.reads_numbers = 0
         self._typings = typings
@@ -205,6 +213,16 @@ class BodyState(abc.ABC):
         if self._around is not None:
             raise Decline(Code.RAGGED, "what it takes has no bound inside of a branch")
         self.limits[flag] = note
+
+    def note_padding(self, x: Batched) -> None:
+        """See `passes.batching.context.Context.note_padding`."""
+        rest = [d for axis, d in enumerate(x.dims) if axis != x.axis]
+        sizes = [d for d in rest if isinstance(d, int)]
+        each = ""
+        if x.dtype is not None and x.dtype != ir.DataType.STRING and len(sizes) == len(rest):
+            each = f" of {int(np.prod(sizes)) * x.dtype.itemsize:g} bytes"
+        body = self if self._around is None else self._around
+        body.padded[_PADDED_ANYWAY.format(each)] = None
 
     @abc.abstractmethod
     def nested(

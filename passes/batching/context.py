@@ -107,20 +107,28 @@ class Context(BatchAxis):
         """Note that a rule reads so many single numbers of each sample, which a loop copies."""
         self._body.reads_numbers = max(self._body.reads_numbers, count)
 
-    def limit_padding(self, *axes: Lengths) -> None:
+    def note_padding(self, *operands: Batched) -> None:
+        """Let the report say what it takes to pad samples to the longest, whatever that is."""
+        for x in operands:
+            if x.is_packed:
+                self._body.note_padding(x)
+
+    def limit_padding(self, *operands: Batched) -> None:
         """Let a loop run where padding takes too many times what the samples hold.
 
         Samples of lengths ``[1, 2, 9]`` take 27 places for 12 rows. Where a target has no loop,
-        nothing is asked.
+        nothing is asked, and the report says so.
 
         Args:
-            axes: The lengths of the samples along each axis that is padded.
+            operands: What is padded, one for each axis.
 
         Raises:
             Decline: Nothing can be asked here.
         """
         if self.lacks("Loop") or self.lacks("If"):
+            self.note_padding(*operands)
             return
+        axes = [x.lengths for x in operands if x.lengths is not None]
         own, most = axes[0].value, self.op("Mul", [self.batch, axes[0].longest])
         for other in axes[1:]:
             own = self.op("Mul", [own, other.value])

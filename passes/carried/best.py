@@ -19,6 +19,7 @@ from passes.carried.pattern import (
     Joined,
     Pattern,
     Term,
+    covers,
     dependent_values,
     operator,
     same_dims,
@@ -80,6 +81,8 @@ class Chosen(Pattern):
         builder, typing, initial = joined.builder, joined.typing, self.carried.initial
         asked, rows = joined.values[0], joined.values[-1]
         dims = typing.dims(initial)
+        if self._spreads(joined):
+            return self._spread(joined)
         known = [same_dims(typing, initial, joined.types[-1].dims)]
         if self.hits.carried is not None:
             known.append(same_dims(typing, self.hits.carried.initial, joined.types[0].dims))
@@ -96,6 +99,33 @@ class Chosen(Pattern):
         if self.weighs:
             return weigh_losers(joined, found, whole, position, len(dims))
         return found
+
+    def _spreads(self, joined: Joined) -> bool:
+        """Whether each element of a larger tensor has a condition, and takes one number."""
+        if self.hits.carried is not None or self.hits.is_whole or self.weighs or self.hits.mark:
+            return False
+        initial, (asked, rows) = self.carried.initial, joined.types
+        is_one = asked.dims != () and rows.dims == () and joined.typing.dims(initial) != ()
+        return is_one and covers(joined.typing, initial, asked.dims)
+
+    def _spread(self, joined: Joined) -> ir.Value:
+        """Record for each element the number of the row that won, or what it was at first."""
+        builder, initial = joined.builder, self.carried.initial
+        asked, rows = joined.values
+        position = self.hits.position(joined, asked)
+        spare = builder.op("Cast", [builder.ints(0)], {"to": int(self._dtype(joined))})
+        table = builder.op("Concat", [spare, rows], {"axis": 0})
+        found = builder.op("Gather", [table, position], {"axis": 0})
+        won = builder.op("Greater", [position, builder.scalar(0)])
+        if self._dtype(joined) != ir.DataType.BOOL:
+            return builder.op("Where", [won, found, initial])
+        kept = builder.op("And", [builder.op("Not", [won]), initial])
+        return builder.op("Or", [builder.op("And", [won, found]), kept])
+
+    def _dtype(self, joined: Joined) -> ir.DataType:
+        dtype = joined.typing.dtype(self.carried.initial)
+        assert dtype is not None
+        return dtype
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations are rows up to the last one that counted."""

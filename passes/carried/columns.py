@@ -29,12 +29,14 @@ class Column:
         is_point: Whether it is one number.
         start: The least of them; None where it is not known.
         size: How many follow it at most, itself counted; None where that is not known.
+        is_constant: Whether it is one number that stands in a constant of whatever shape.
     """
 
     root: ir.Value
     is_point: bool
     start: Linear | None = None
     size: int | None = None
+    is_constant: bool = False
 
 
 def find_columns(
@@ -70,9 +72,16 @@ def _grid(parts: Sequence[ir.Value | None], body: ir.Graph) -> list[ir.Value | N
     values = [None if node is None else node.inputs[0] for node in expands]
     leaves = [None if v is None else skip_identities(v) for v in values]
     sums = [None if node is None else _summed(node.inputs[1], body) for node in expands]
-    if None in leaves or any(one != leaves for one in sums):
+    keys = [_key(leaf) for leaf in leaves]
+    if None in leaves or any(one is None or [_key(v) for v in one] != keys for one in sums):
         return []
     return [_along(leaf, len(parts) - 1 - at, body) for at, leaf in enumerate(leaves)]
+
+
+def _key(value: ir.Value | None) -> ir.Value | int | None:
+    """Return what tells a vector of positions from others; equal constants may stand apart."""
+    array = constant_value(value)
+    return int(array.item()) if array is not None and array.size == 1 else value
 
 
 def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph) -> ir.Node | None:
@@ -109,7 +118,7 @@ def _summed(shape: ir.Value | None, body: ir.Graph) -> list[ir.Value | None] | N
 
 def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | None:
     """Return the vector that is reshaped to ``[-1, 1, ..]``, with so many axes behind it."""
-    if not behind:
+    if not behind or isinstance(_key(value), int):
         return value
     node = _made_by("Reshape", value, body)
     shape = None if node is None else constant_value(node.inputs[1])
@@ -120,7 +129,9 @@ def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | No
 def _column(root: ir.Value, body: ir.Graph, evaluator: Evaluator) -> Column | None:
     """Return what is known of the positions along one axis."""
     value = skip_identities(root)
-    number = evaluator.number(value)
+    number, fixed = evaluator.number(value), _key(value)
+    if isinstance(fixed, int) and evaluator.rank(value) != 0:
+        return Column(value, True, Linear(fixed), 1, is_constant=True)
     scalar = _scalar(value, body, evaluator)
     if scalar is not None:
         return Column(scalar, True, number, 1)

@@ -16,7 +16,7 @@ from passes.carried.pattern import Joined
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 
-__all__ = ["Begun", "begun", "filled", "rows_of", "totals"]
+__all__ = ["Begun", "begun", "expanded", "filled", "rows_of", "totals"]
 
 _NUMBERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
@@ -61,18 +61,18 @@ def begun(
     rank = joined.typing.rank(initial)
     assert rank is not None
     first = builder.op("Unsqueeze", [initial, builder.ints(0)])
-    whole = builder.op("Concat", [first, _expanded(joined, carried, rows, rank)], {"axis": 0})
+    whole = builder.op("Concat", [first, expanded(joined, carried, rows, rank)], {"axis": 0})
     yes = builder.constant(np.array([True]))
     if is_whole:
         marks = builder.op("Reshape", [joined.values[flags], builder.ints(-1)])
         marks = builder.op("Concat", [yes, marks], {"axis": 0})
     else:
         given = builder.op("Expand", [yes, builder.op("Shape", [first])])
-        marks = builder.op("Concat", [given, _expanded(joined, carried, flags, rank)], {"axis": 0})
+        marks = builder.op("Concat", [given, expanded(joined, carried, flags, rank)], {"axis": 0})
     return Begun(whole, marks, rank, is_whole=is_whole)
 
 
-def _expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
+def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
     """Record a term of all iterations in the shape of the carried value."""
     builder, rows, dims = joined.builder, joined.values[at], joined.types[at].dims
     assert dims is not None

@@ -9,7 +9,9 @@ import onnx_ir as ir
 from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
+from passes.carried.cache_writes import find_cache_write
 from passes.carried.filters import find_filter
+from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
@@ -82,7 +84,10 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
 def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     carried, iteration = state.carried, facts.iteration
     return (
-        find_write(carried, facts, typing.dtype(carried.initial))
+        find_own_rows(carried, facts, typing)
+        or find_write(carried, facts, typing.dtype(carried.initial))
+        or find_range_write(carried, facts, typing)
+        or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
         or find_buffer(carried, iteration, typing)

@@ -59,7 +59,7 @@ class Hits:
             value = {"value": ir.tensor(np.array([1], np.int32))}
             first = builder.op("ConstantOfShape", [shape], value)
             if self.mark is not None:
-                first = self._before(builder)
+                first = self._before(joined)
             hits = builder.op("Concat", [first, flags], {"axis": 0})
             return _pick(builder, hits, self.takes_first)
         initial = self.carried.initial
@@ -81,12 +81,13 @@ class Hits:
         # No value is better than NaN.
         return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
 
-    def _before(self, builder: Builder) -> ir.Value:
+    def _before(self, joined: Joined) -> ir.Value:
         """Record, as one row, 1 where the initial value is a hit of its own."""
         assert self.mark is not None
         carried, op_type, number = self.mark
-        least = builder.op("CastLike", [builder.scalar(number), carried.initial])
-        none = builder.op(op_type, [carried.initial, least])
+        builder, initial = joined.builder, carried.initial
+        least = joined.number(number, joined.typing.dtype(initial), initial)
+        none = builder.op(op_type, [initial, least])
         found = builder.op("Cast", [builder.op("Not", [none])], {"to": int(ir.DataType.INT32)})
         return builder.op("Reshape", [found, builder.ints(1)])
 

@@ -7,11 +7,12 @@ joined by ScatterElements. Places along two axes become those of one: ``[i, j]``
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 
-__all__ = ["join_at_places"]
+__all__ = ["join_at_places", "join_extremes"]
 
 
 def join_at_places(
@@ -51,6 +52,36 @@ def join_at_places(
     attributes = {"axis": 0, "reduction": reduction}
     joined = builder.op("ScatterElements", [rows, places, new], attributes)
     return joined if named == 1 else builder.op("Reshape", [joined, whole], {"allowzero": 1})
+
+
+def join_extremes(
+    builder: Builder,
+    tensor: ir.Value,
+    rank: int,
+    indices: ir.Value,
+    named: int,
+    updates: ir.Value,
+    reduction: str,
+) -> ir.Value:
+    """Record the largest or the least floats at each place, NaN where one of them is.
+
+    A scatter compares numbers, and may leave any of two where one is NaN; Max and Min do not. The
+    arguments are those of `join_at_places`.
+    """
+    worst = builder.op("CastLike", [builder.constant(_WORST[reduction]), tensor])
+    marks, clean = [], []
+    for value in (tensor, updates):
+        spoilt = builder.op("IsNaN", [value])
+        marks.append(builder.op("Cast", [spoilt], {"to": int(ir.DataType.INT32)}))
+        clean.append(builder.op("Where", [spoilt, worst, value]))
+    joined = join_at_places(builder, clean[0], rank, indices, named, clean[1], reduction)
+    found = join_at_places(builder, marks[0], rank, indices, named, marks[1], "max")
+    spoilt = builder.op("Greater", [found, builder.constant(np.zeros((), np.int32))])
+    nan = builder.op("CastLike", [builder.constant(np.array(np.nan, np.float32)), tensor])
+    return builder.op("Where", [spoilt, nan, joined])
+
+
+_WORST = {"max": np.array(-np.inf, np.float32), "min": np.array(np.inf, np.float32)}
 
 
 def _as_rows(

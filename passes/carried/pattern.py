@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.decisions import Code
@@ -83,6 +84,12 @@ class Joined:
             self.made[key] = write()
         return self.made[key]
 
+    def number(self, number: int, dtype: ir.DataType | None, like: ir.Value) -> ir.Value:
+        """Record a scalar of an element type; where nothing tells it, that of another value."""
+        if dtype is None:
+            return self.builder.op("CastLike", [self.builder.scalar(number), like])
+        return self.builder.constant(np.array(number, dtype.numpy()))
+
     def last_of(self, rows: ir.Value) -> ir.Value:
         """Record the last row."""
         return self.builder.op("Gather", [rows, self.builder.scalar(-1)], {"axis": 0})
@@ -129,6 +136,7 @@ class Pattern(abc.ABC):
         rounds: Whether it rounds otherwise than the Loop.
         grows: Whether the Loop copies in every iteration what it has appended so far.
         needs_sizes: Whether the sizes of what iterations give count where there are none.
+        is_dear: Whether it may take many times the time and memory of the Loop.
         nodes: What computes terms that the body itself does not compute, in order; they read
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
@@ -141,6 +149,7 @@ class Pattern(abc.ABC):
     rounds: bool = False
     grows: bool = False
     needs_sizes: bool = True
+    is_dear: bool = False
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
 

@@ -19,8 +19,8 @@ from passes.reading.integers import is_nonnegative
 
 __all__ = ["find_joined", "formed"]
 
-_REDUCTIONS = {"Add": "add", "Sum": "add", "Sub": "add", "Mul": "mul"}
-"""The reduction of a scatter that each operator is; for Max and Min it may lose a NaN."""
+_REDUCTIONS = {"Add": "add", "Sum": "add", "Sub": "add", "Mul": "mul", "Max": "max", "Min": "min"}
+"""The reduction of a scatter that each operator is."""
 
 _FORMS = frozenset({"Expand", "Reshape", "Identity"})
 """Operators that give one number, or one row, another shape."""

@@ -62,7 +62,7 @@ def _from_initial(joined: Joined, carried: Carried, rows: ir.Value, family: str)
     number = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
     shape = builder.op("Concat", [number, builder.op("Shape", [carried.initial])], {"axis": 0})
     whole = builder.op("Concat", [first, builder.op("Expand", [rows, shape])], {"axis": 0})
-    neutral = _neutral_row(builder, whole, _NEUTRAL[family]) if family in _NEUTRAL else None
+    neutral = _neutral_row(joined, whole, _NEUTRAL[family]) if family in _NEUTRAL else None
 
     def step(b: Builder, values: Sequence[ir.Value], places: ir.Value, by: int) -> list[ir.Value]:
         return [_joined(b, values[0], places, by, family, neutral)]
@@ -102,7 +102,8 @@ _NEUTRAL = {"Mul": 1, "BitwiseXor": 0}
 """What changes no total of operators that may not join a row twice."""
 
 
-def _neutral_row(builder: Builder, rows: ir.Value, number: int) -> ir.Value:
+def _neutral_row(joined: Joined, rows: ir.Value, number: int) -> ir.Value:
+    builder, type_ = joined.builder, joined.types[0].type
     first = _cut(builder, rows, 0, 1)
-    value = builder.op("CastLike", [builder.scalar(number), first])
+    value = joined.number(number, None if type_ is None else type_.dtype, first)
     return builder.op("Expand", [value, builder.op("Shape", [first])])

@@ -64,7 +64,7 @@ def find_slice_write(
     if indices is None or updates is None or rank is None:
         return None
     columns = find_columns(indices, body, evaluator)
-    if columns is None or len(columns) > rank:
+    if columns is None or len(columns) > rank or any(c.is_constant for c in columns):
         return None
     index, width = _own_place(columns)
     wide = [column for column in columns if not column.is_point]
@@ -168,7 +168,7 @@ def _rows_of(
     shape, nodes = _shape_of_rows(wide, rest)
     given = _spread(value, own, body, evaluator)
     if given is None:
-        if evaluator.rank(value) == own:
+        if evaluator.rank(value) == own and _keeps_rows(value, updates, rest, evaluator):
             return value, []
         nodes.append(added("Reshape", [value, shape], {"allowzero": 1}))
         return nodes[-1].outputs[0], nodes
@@ -177,6 +177,16 @@ def _rows_of(
         given, picked = _picked(given, wide)
     rows = added("Expand", [given, shape])
     return rows.outputs[0], [*picked, *nodes, rows]
+
+
+def _keeps_rows(value: ir.Value, updates: ir.Value, rest: _Rest, evaluator: Evaluator) -> bool:
+    """Whether a value is written row by row as it is, whatever it was reshaped to."""
+    if value is skip_identities(updates):
+        return True
+    own, whole = evaluator.dims(value), evaluator.dims(rest.inner)
+    if own is None or whole is None:
+        return False
+    return own[1:] == whole[rest.named :] and None not in own[1:]
 
 
 def _shape_of_rows(wide: Column, rest: _Rest) -> tuple[ir.Value, list[ir.Node]]:

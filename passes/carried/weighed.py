@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, added
@@ -36,7 +35,7 @@ def weigh_losers(
     places = builder.op("Range", [builder.scalar(0), number, builder.scalar(1)])
     places = builder.op("Reshape", [places, builder.ints(-1, *[1] * rank)])
     is_found = builder.op("Equal", [places, position])
-    zero = _zero(builder, whole)
+    zero = _zero(joined, whole)
     losers = builder.op("Where", [is_found, zero, builder.op("Mul", [whole, zero])])
     return builder.op("Add", [found, joined.reduce("ReduceSum", losers)])
 
@@ -77,7 +76,7 @@ def weigh_totals(
     """Record a total, made NaN by the initial value or a term but the last that is infinite."""
     builder, rank = joined.builder, joined.typing.rank(initial)
     assert rank is not None
-    zero = _zero(builder, initial)
+    zero = _zero(joined, initial)
     number = builder.op(
         "Slice", [builder.op("Shape", [terms[0]]), builder.ints(0), builder.ints(1)]
     )
@@ -92,6 +91,6 @@ def weigh_totals(
     return total
 
 
-def _zero(builder: Builder, like: ir.Value) -> ir.Value:
-    zero = builder.constant(np.array(0, np.float32))
-    return builder.op("CastLike", [zero, like])
+def _zero(joined: Joined, like: ir.Value) -> ir.Value:
+    type_ = joined.types[-1].type
+    return joined.number(0, None if type_ is None else type_.dtype, like)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from passes.carried.joined_places import join_at_places
+from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
+from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.reading.evaluate import Evaluator
@@ -23,8 +24,6 @@ from passes.reading.not_a_map import NotAMapError
 __all__ = ["Write", "find_write"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
-_FILLS = frozenset({"Expand", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Tile", "Cast"})
-"""Operators whose result holds one number if their first operand does."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,15 +67,15 @@ class Write(Pattern):
 
     def _joined_rows(self, joined: Joined) -> ir.Value:
         """Record how the rows of all iterations are joined, some perhaps to one place."""
-        tensor, dims = self.carried.initial, joined.types[0].dims
-        rank, named = joined.typing.rank(tensor), dims[-1] if dims else None
+        typing, tensor, dims = joined.typing, self.carried.initial, joined.types[0].dims
+        rank, named = typing.rank(tensor), dims[-1] if dims else None
         if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         indices, updates = joined.values
-        return join_at_places(
-            joined.builder, tensor, rank, indices, named, updates, self.reduction
-        )
+        is_extreme = self.reduction in ("max", "min")
+        join = join_extremes if is_extreme and typing.dtype(tensor) in FLOATS else join_at_places
+        return join(joined.builder, tensor, rank, indices, named, updates, self.reduction)
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
@@ -116,14 +115,14 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
         joins = find_read_back(node, carried.inner, body, facts.evaluator)
-        if joins is None or not _keeps_nan(joins.reduction, dtype):
+        if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
     if indices in dependent or updates in dependent:
         return None
     index = None
     if reduction == "none":
-        index = _one_number(indices, facts.evaluator)
+        index = one_number(indices, facts.evaluator)
         if index is None and node.op_type == "ScatterND":
             index = _shared_coordinate(indices, facts.evaluator)
         if index is None or not index.coefficient(TRIP):
@@ -154,17 +153,9 @@ def _placed(
     if not (read - is_shape).isdisjoint(dependent):
         return None
     terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
-    rounds = placed.reduction != "none" and dtype in FLOATS
+    rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
     return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
-
-
-def _keeps_nan(reduction: str, dtype: ir.DataType | None) -> bool:
-    """Whether a scatter joins numbers as the operator of that name does.
-
-    Max and Min of a NaN are NaN; a scatter that compares may leave the other number.
-    """
-    return reduction in ("add", "mul") or (dtype is not None and dtype.is_integer())
 
 
 def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:
@@ -204,7 +195,7 @@ def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None
         return _of_branches(node, list(node.outputs).index(indices), evaluator)
     is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
     parts = node.inputs if is_last else ()
-    numbers = [None if part is None else _one_number(part, evaluator) for part in parts]
+    numbers = [None if part is None else one_number(part, evaluator) for part in parts]
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
 
@@ -226,20 +217,3 @@ def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
         if len(set(column)) == 1 and column[0].coefficient(TRIP):
             return column[0]
     return None
-
-
-def _one_number(value: ir.Value, evaluator: Evaluator) -> Linear | None:
-    """Return the number that all elements of a tensor are, None if they may differ."""
-    while True:
-        number = evaluator.number(value)
-        if number is not None:
-            return number
-        node = value.producer()
-        if node is None or node.op_type not in _FILLS or not is_default_domain(node):
-            return None
-        if node.op_type == "Cast" and node.attributes.get_int("to", 0) not in (6, 7):
-            return None
-        operand = node.inputs[0]
-        if operand is None:
-            return None
-        value = operand

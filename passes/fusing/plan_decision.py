@@ -62,7 +62,7 @@ def plan_decision(
     reasons = [*walk.reasons]
     if not site.originals and not site.lengths_are_equal(facts.typings.proven):
         reasons.append(Reason(Code.SURPLUS_IGNORED))
-    notes.extend(dict.fromkeys(walk.limits.values()))
+    notes.extend(dict.fromkeys([*walk.limits.values(), *walk.padded]))
     count = sum(map(len, walk.loops))
     walks = [one.walk for one in [*fused.values(), *([rest] if rest else [])]]
     boundary = boundary_values(site, walks, facts.typings.declared)

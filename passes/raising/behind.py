@@ -41,7 +41,8 @@ def write_behind(
         Pairs of an output of the Loop and the value that takes its place.
 
     Raises:
-        NotAMapError: Something that a pattern relies on is not proven, or it rounds.
+        NotAMapError: Something that a pattern relies on is not proven, it rounds, or it would not
+            be faster.
     """
     site, pairs = read.site, []
     outputs = {r.value: site.body.outputs[r.output] for r in site.results}
@@ -52,6 +53,11 @@ def write_behind(
         if options.exact and pattern.rounds:
             detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
             raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
+        if options.auto and not options.lacks and pattern.is_dear:
+            detail = (
+                f"{_title(pattern.name, pattern.carried.inner)} compares each place with each "
+            )
+            raise NotAMapError(Code.COST, f"{detail}iteration", pattern.carried.next.producer())
         for term, entry in zip(one.terms, pattern.terms, strict=True):
             is_part = _is_part(outputs[term], site, typings.proven)
             if entry.kind == "stacked" and not (pattern.grows or is_part):

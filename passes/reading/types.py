@@ -22,6 +22,7 @@ from passes.typing.declared_types import erase_body
 from passes.typing.element_symbols import forget_element_symbols
 from passes.typing.inference import (
     correct_nodes,
+    counted_values,
     infer,
     read_graph,
     show_constants,
@@ -178,7 +179,9 @@ def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) 
     proto = ir.serde.serialize_graph(body)
     forget(proto)
     captured = captured_values(body)
+    asked = {v: f"{v.name}/counted_{at}" for at, v in enumerate(counted_values(body))}
     inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]
+    inputs += [_info(v, typing[v], name) for v, name in asked.items()]
     del proto.input[:]
     proto.input.extend(inputs)
     constants = {
@@ -189,7 +192,7 @@ def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) 
     stand_in(proto.node)
     _stand_in_slices(body, proto)
     show_constants(body, proto, constants)
-    correct_nodes(body, proto)
+    correct_nodes(body, proto, asked)
     whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)
     whole.functions.extend(map(ir.serde.serialize_function, _called(body, model)))
     for domain, version in model.opset_imports.items():
@@ -230,13 +233,13 @@ def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
             )
 
 
-def _info(value: ir.Value, known: ValueType) -> onnx.ValueInfoProto:
+def _info(value: ir.Value, known: ValueType, name: str | None = None) -> onnx.ValueInfoProto:
     shape = (
         None
         if known.dims is None
         else ir.Shape([d if isinstance(d, int) else d or None for d in known.dims])
     )
-    typed = ir.Value(name=value.name, type=known.type, shape=shape)
+    typed = ir.Value(name=name or value.name, type=known.type, shape=shape)
     return ir.serde.serialize_value(typed)
 
 

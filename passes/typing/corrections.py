@@ -1,4 +1,4 @@
-"""What ONNX's inference gets wrong: sequences that a Loop carries, and whole slices."""
+"""What ONNX's inference gets wrong: sequences that a Loop carries, whole slices, and counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain
 
-__all__ = ["axes_of_cut", "hide_first_elements", "is_whole", "pass_whole"]
+__all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
 
 
 def hide_first_elements(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
@@ -107,6 +107,45 @@ def axes_of_cut(node: ir.Node) -> np.ndarray | None:
     if axes is None or not axes.size or is_inferred:
         return None
     return axes.reshape(-1)
+
+
+def counted_axis(node: ir.Node) -> tuple[ir.Value, int] | None:
+    """Return the dimension up to which a Range counts from 0, as its tensor and its axis.
+
+    ONNX's inference gives the result a dimension of a new name.
+    """
+    if node.op_type != "Range" or not is_default_domain(node) or len(node.inputs) != 3:
+        return None
+    ends = [constant_value(node.inputs[at]) for at in (0, 2)]
+    if [None if end is None else end.tolist() for end in ends] != [0, 1]:
+        return None
+    return _asked_dimension(node.inputs[1])
+
+
+_WHOLE_TYPES = frozenset({int(ir.DataType.INT32), int(ir.DataType.INT64)})
+
+
+def _asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
+    """Return the dimension that one number is, as its tensor and its axis."""
+    node = None if value is None else value.producer()
+    while node is not None and is_default_domain(node) and node.op_type in (*_AROUND, "Cast"):
+        if node.op_type == "Cast" and node.attributes.get_int("to", 0) not in _WHOLE_TYPES:
+            return None
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    if node is None or not is_default_domain(node):
+        return None
+    if node.op_type == "Shape":
+        start = node.attributes.get_int("start", 0) or 0
+        end = node.attributes.get_int("end")
+        is_one = start == -1 if end is None else start == end - 1 != -1
+        return (node.inputs[0], start) if is_one and node.inputs[0] is not None else None
+    at = constant_value(node.inputs[1]) if node.op_type == "Gather" else None
+    shape = None if at is None or node.inputs[0] is None else node.inputs[0].producer()
+    if at is None or at.size != 1 or shape is None or shape.op_type != "Shape":
+        return None
+    if shape.attributes or not is_default_domain(shape) or shape.inputs[0] is None:
+        return None
+    return shape.inputs[0], int(at.item())
 
 
 def pass_whole(proto: onnx.NodeProto) -> None:

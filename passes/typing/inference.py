@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -14,16 +14,30 @@ from passes.graph.graphs import (
     constant_value,
     is_default_domain,
     subgraphs,
+    walk_nodes,
+    with_subgraphs,
 )
 from passes.graph.limits import LARGEST_TRACKED_DIM, LONGEST_VECTOR
 from passes.typing import shape_functions
 from passes.typing.carried_shapes import keep_carried_shapes
-from passes.typing.corrections import axes_of_cut, hide_first_elements, is_whole, pass_whole
-from passes.typing.shape_functions import has_shape_function, stand_in_cut, stand_in_typed
+from passes.typing.corrections import (
+    axes_of_cut,
+    counted_axis,
+    hide_first_elements,
+    is_whole,
+    pass_whole,
+)
+from passes.typing.shape_functions import (
+    has_shape_function,
+    stand_in_counted,
+    stand_in_cut,
+    stand_in_typed,
+)
 from passes.typing.value_types import UNKNOWN, Typing, ValueType
 
 __all__ = [
     "correct_nodes",
+    "counted_values",
     "infer",
     "proto_without_data",
     "read_graph",
@@ -77,24 +91,45 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
-def correct_nodes(graph: ir.Graph, proto: onnx.GraphProto) -> None:
+def correct_nodes(
+    graph: ir.Graph, proto: onnx.GraphProto, outer: Mapping[ir.Value, str] | None = None
+) -> None:
     """Correct nodes that inference reads wrongly, for inference only, at any depth.
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
     as there are axes. A Slice of all that there is would get dimensions of new names, and one by
-    unknown bounds knows none at all.
+    unknown bounds knows none at all. A Range up to a dimension gets a new name for it.
+
+    Args:
+        graph: The graph.
+        proto: The same for inference.
+        outer: Names of values that it does not read (`counted_values`), if it stands alone.
     """
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
-            correct_nodes(inner, inner_proto)
+            correct_nodes(inner, inner_proto, outer)
         if node.op_type == "Slice" and is_whole(node):
             pass_whole(node_proto)
         elif (axes := axes_of_cut(node)) is not None:
             stand_in_cut(node_proto, axes)
+        elif (counted := counted_axis(node)) is not None:
+            tensor, axis = counted
+            name = (outer or {}).get(tensor) or tensor.name or ""
+            stand_in_counted(node_proto, name, axis)
         if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])
             if scales is not None and not scales.size:
                 node_proto.input[2] = ""
+
+
+def counted_values(graph: ir.Graph) -> list[ir.Value]:
+    """Return the tensors to whose dimensions a Range counts, and that a graph does not know."""
+    nodes = list(walk_nodes(graph))
+    found = [counted_axis(node) for node in nodes if node.op_type == "Range"]
+    known = {v for g in with_subgraphs(graph) for v in (*g.inputs, *g.initializers.values())}
+    known |= {*captured_values(graph), *(v for node in nodes for v in node.outputs)}
+    asked = dict.fromkeys(counted[0] for counted in found if counted is not None)
+    return [v for v in asked if v not in known]
 
 
 def _subgraph_pairs(

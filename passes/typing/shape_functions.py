@@ -16,7 +16,14 @@ import onnx
 
 from passes.typing.own_operators import register_operator
 
-__all__ = ["DOMAIN", "VERSION", "has_shape_function", "stand_in_cut", "stand_in_typed"]
+__all__ = [
+    "DOMAIN",
+    "VERSION",
+    "has_shape_function",
+    "stand_in_counted",
+    "stand_in_cut",
+    "stand_in_typed",
+]
 
 DOMAIN, VERSION = "seqmap.types", 1
 _OP_TYPE, _NAME = "Typed", "seqmap_operator"
@@ -144,6 +151,13 @@ def _cut(call: _NodeCall) -> None:
     call.set(call.elem_type(), dims)
 
 
+def _counted(call: _NodeCall) -> None:
+    """The numbers from 0 to a dimension of the second input, of the type of the first."""
+    dims, axis = call.dims(1), call.number("axis", 0)
+    is_known = dims is not None and -len(dims) <= axis < len(dims)
+    call.set(call.elem_type(), [dims[axis] if dims is not None and is_known else None])
+
+
 _LIKE_FIRST = (
     "BiasGelu",
     "FastGelu",
@@ -166,6 +180,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("ai.onnx.ml", "TreeEnsembleRegressor"): _tree_regressor,
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
     (DOMAIN, "Cut"): _cut,
+    (DOMAIN, "Counted"): _counted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
@@ -196,6 +211,22 @@ def stand_in_cut(node: onnx.NodeProto, axes: Iterable[int]) -> None:
     del node.attribute[:]
     node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in axes]))
     node.domain, node.op_type = DOMAIN, "Cut"
+    stand_in_typed(node)
+
+
+def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
+    """Let inference know how many numbers a Range counts.
+
+    Args:
+        node: A Range from 0 to a dimension in steps of 1.
+        tensor: The tensor that has the dimension.
+        axis: Which it is.
+    """
+    del node.input[1:]
+    node.input.append(tensor)
+    del node.attribute[:]
+    node.attribute.append(onnx.helper.make_attribute("axis", axis))
+    node.domain, node.op_type = DOMAIN, "Counted"
     stand_in_typed(node)
 
 

@@ -180,3 +180,28 @@ def test_is_sequence() -> None:
     assert declared.is_sequence(named["e"]) is False
     assert declared.is_sequence(named["made"]) is None
     assert declared[named["made"]] == ValueType(None, None)
+
+
+COUNTS = {
+    "picked": ("s = Shape (x)  n = Gather (s, one)", True),
+    "cast": ("s = Shape (x)  n0 = Gather (s, one)  n = Cast <to = 7> (n0)", True),
+    "cut": ("s = Shape <start = 1, end = 2> (x)  n = Squeeze (s)", True),
+    "from the end": ("s = Shape <start = -1> (x)  n = Squeeze (s)", True),
+    "of floats": (
+        "s = Shape (x)  n0 = Gather (s, one)  n1 = Cast <to = 10> (n0)  n = Cast <to = 7> (n1)",
+        False,
+    ),
+    "more than it": ("s = Shape (x)  n0 = Gather (s, one)  n = Add (n0, one)", False),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_range_has_as_many_numbers_as_it_counts(name: str) -> None:
+    nodes, counts = COUNTS[name]
+    typings, known = both(f"""{HEADER}g (float[N,M] x) => (int64[K] y) {{
+        zero = Constant <value = int64 {{0}}> ()  one = Constant <value = int64 {{1}}> ()
+        {nodes}  r = Range (zero, n, one)  y = Neg (r) }}""")
+    for typing in (typings.declared, typings.proven):
+        dims, (_, size) = typing.dims(known["r"]), typing.dims(known["x"]) or (None, None)
+        assert dims is not None
+        assert (dims[0] == size) == counts

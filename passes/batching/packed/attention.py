@@ -47,6 +47,7 @@ def attention_rows(
     if any(x.dims[0] != 1 or (x.is_packed and x.axis != x.rank - 2) for x in operands[:3] if x):
         raise Decline(Code.RAGGED, "it is not over one sequence in each sample")
     width = width_of(ctx, lengths)
+    ctx.note_padding(query, key, value)
     given = [_side_by_side(ctx, x, lengths, width) for x in (query, key, value)]
     if key.is_packed:
         given.append(_mask(ctx, lengths, width))

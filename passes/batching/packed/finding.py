@@ -87,6 +87,7 @@ def suppression_of_rows(
     lengths = lengths_of(operands)
     if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1 or scores.dims[0] != 1:
         raise Decline(Code.RAGGED, "it is not over the boxes of one image in each sample")
+    ctx.note_padding(boxes, scores)
     width = width_of(ctx, lengths)
     _, inside = places_inside(ctx, lengths.value, width)
     lowest = ctx.builder.constant(np.array(-np.inf, np.float32))

@@ -68,7 +68,7 @@ def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     sizes = [x.dims[1 - x.axis] for x in (a, b) if x.rank == 2]
     if len(sizes) == 2 and not _is_small(sizes[0], sizes[1]):
         width = width_of(ctx, lengths)
-        ctx.limit_padding(lengths)
+        ctx.limit_padding(a)
         left, right = (padded(ctx, v, lengths, width) for v in (left, right))
         turned = ctx.op("Transpose", [left], {"perm": [0, 2, 1]})
         return ctx.stacked(ctx.op("MatMul", [turned, right]))

@@ -40,7 +40,7 @@ def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
     if a.beside is not None:
         left = dataclasses.replace(a, value=_with(ctx, a, a.beside, 0))
     product = ctx.op("MatMul", [_side_by_side(ctx, left), _side_by_side(ctx, b)])
-    ctx.limit_padding(_lengths(a), _lengths(b))
+    ctx.limit_padding(a, b)
     return _rows_again(ctx, product, a, b.lengths if is_of_rows else None)
 
 

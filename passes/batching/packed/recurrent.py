@@ -44,6 +44,7 @@ def recurrent_rows(
         raise Decline(Code.UNKNOWN_RANK, "X is not known to have three axes")
     lengths = x.lengths
     width = width_of(ctx, lengths)
+    ctx.note_padding(x)
     rows = padded(ctx, x.value, lengths, width)
     given: list[Operand] = [*operands, *[None] * (_SEQUENCE_LENS + 1 - len(operands))]
     dims = (None, *x.dims[1:])

@@ -66,7 +66,7 @@ def _sorted(
     attributes = {"axis": 1, "sorted": 1, **({} if largest else {"largest": 0})}
     found = ctx.builder.node("TopK", [laid, most], attributes, outputs=2).outputs
     if data.rank > 1 or not data.lengths.held_padded:
-        ctx.limit_padding(data.lengths)
+        ctx.limit_padding(data)
     return found
 
 

@@ -7,22 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from tests.passes.loops import kept, model, read, same
+from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import LENGTHS, loop_over_slices
+from tests.passes.raising.places import CONSTANTS, counted, grid
 
 INPUTS = "float[T,3] x, int64[N] lengths, int64[N] k, int64[N] j, float[R,M,3] start"
 STATE = "float[R,M,3]"
-
-
-CONSTANTS = """minus1 = Constant <value = int64[1] {-1}> ()
-        none = Constant <value = int64[0] {}> ()
-        column = Constant <value = int64[2] {-1, 1}> ()
-        corner = Constant <value = int64[3] {-1, 1, 1}> ()
-        two = Constant <value = int64 {2}> ()
-        two1 = Constant <value = int64[1] {2}> ()
-        three1 = Constant <value = int64[1] {3}> ()
-        far = Constant <value = int64[1] {9223372036854775807}> ()
-        half = Constant <value = float {0.5}> ()"""
 
 
 def loop(body: str, state: str = STATE, begin: str = "Identity (start)") -> str:
@@ -33,33 +23,6 @@ def loop(body: str, state: str = STATE, begin: str = "Identity (start)") -> str:
     return loop_over_slices(
         INPUTS, state, begin, f"{beside}\n            {body}", constants=CONSTANTS
     )
-
-
-def counted(axis: int, name: str = "all") -> str:
-    """Compute the numbers of the positions along an axis."""
-    return f"""at{axis} = Constant <value = int64 {{{axis}}}> ()
-            n{axis} = Gather <axis = 0> (h, at{axis})
-            {name} = Range (zero, n{axis}, one)"""
-
-
-def grid(*columns: str) -> str:
-    """Compute the places of a grid of vectors, as ``index_put`` is exported."""
-    shapes = {2: ["column"], 3: ["corner", "column"]}[len(columns)]
-    lines = [
-        f"g{at} = Reshape ({c}, {s})"
-        for at, (c, s) in enumerate(zip(columns, shapes, strict=False))
-    ]
-    lines.append(f"g{len(columns) - 1} = Identity ({columns[-1]})")
-    total = "g0"
-    for at in range(1, len(columns)):
-        lines.append(f"t{at} = Add ({total}, g{at})")
-        total = f"t{at}"
-    lines.append(f"size_of_grid = Shape ({total})")
-    for at in range(len(columns)):
-        lines.append(f"z{at} = Expand (g{at}, size_of_grid)")
-        lines.append(f"y{at} = Unsqueeze (z{at}, minus1)")
-    parts = ", ".join(f"y{at}" for at in range(len(columns)))
-    return "\n            ".join([*lines, f"places = Concat <axis = -1> ({parts})"])
 
 
 WHERE = f"""{counted(1)}
@@ -150,6 +113,30 @@ def test_what_stands_at_a_place_is_added_to(name: str, opset: int) -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+@pytest.mark.parametrize("operator", ["Max", "Min"])
+def test_the_extreme_of_what_stands_at_a_place(operator: str) -> None:
+    """A NaN stays, whichever of the two it is, and at no other place."""
+    body = f"""ji = Gather <axis = 0> (j, i)  h0 = Gather <axis = 0> (s, ji)
+            q = Gather <axis = 0> (x, i)  w = {operator} (h0, q)
+            h1 = Shape (h0)  w2 = Expand (w, h1)  j1 = Unsqueeze (ji, zero1)
+            p = Unsqueeze (j1, minus1)  rest = Slice (h, one1, far, zero1)
+            c = Shape (j1)  whole = Concat <axis = 0> (c, rest)  u = Reshape (w2, whole)
+            s2 = ScatterND (s, p, u)"""
+    before = model(loop(body, "float[R,3]", "Gather <axis = 1> (start, zero)"), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    plain = [feeds(n, 1) for n in LENGTHS]
+    rng = np.random.default_rng(4)
+    spoilt = []
+    for feed in plain:
+        marks = {
+            name: rng.choice([0, 0, 0, np.nan, np.inf, -np.inf], feed[name].shape)
+            for name in ("x", "start")
+        }
+        spoilt.append(feed | {n: (feed[n] + m).astype(np.float32) for n, m in marks.items()})
+    assert same(before, found.model, *plain, *spoilt) == 2 * len(LENGTHS)
+
+
 COUNTED = "Gather <axis = 2> (start, zero)"
 
 
@@ -174,8 +161,17 @@ def test_a_cell_whose_number_may_mean_another_row_stays() -> None:
 
 
 ANYWHERE = WHERE.replace("g0 = Reshape (i1,", f"{CELL}  g0 = Reshape (k1,")
+
+
+def test_slices_that_overlap() -> None:
+    """The last one that reaches a place holds."""
+    before = model(loop(f"{ANYWHERE}  v = Expand (e, like)  {BACK}"))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
 MISSES = {
-    "slices_that_overlap": loop(f"{ANYWHERE}  v = Expand (e, like)  {BACK}"),
     "what_was_written_is_read": loop(f"{WHERE}  d = Tanh (target)  v = Expand (d, like)  {BACK}"),
 }
 
@@ -198,12 +194,9 @@ def windows(step: str) -> str:
     return loop(body, "float[R,3]", "Gather <axis = 1> (start, zero)")
 
 
-def test_windows_that_do_not_overlap() -> None:
-    before = model(windows("two"))
+@pytest.mark.parametrize("step", ["two", "one"])
+def test_windows_that_lie_apart_or_overlap(step: str) -> None:
+    before = model(windows(step))
     found = read(before)
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
-
-
-def test_windows_that_overlap_stay() -> None:
-    assert kept(windows("one")).codes == ["recurrence"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import onnx
 import pytest
 
+from passes.graph.graphs import all_graphs
+from passes.typing import type_values
 from rewriter.backends import open_session
 from rewriter.model_files.model_facts import count_operators
 from rewriter.model_files.models import take
 from rewriter.pipeline import explain, rewrite
 from rewriter.proof.compare import compare
+from rewriter.targets import TargetError
 from tests.passes.raising.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 
 RUNNING = """r, ys = Loop (n, t, b) <body = step (int64 i, bool cond, float[4] s)
@@ -67,3 +72,23 @@ def test_a_form_without_if_is_preferred_where_the_target_refuses_some(
         for feed in map(feeds, LENGTHS):
             difference = compare(before.run(feed), after.run(feed))
             assert difference.equal, difference.message
+
+
+MODELS = pathlib.Path(__file__).parents[3] / "models"
+ZOO = sorted((*MODELS.glob("text/*.onnxtxt"), *MODELS.glob("exported/*.onnx")))
+
+
+@pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
+def test_what_an_if_of_ours_yields_has_a_rank(path: pathlib.Path) -> None:
+    """OpenVINO refuses an If of whose results it knows no rank."""
+    given = take(path).model
+    own = {node.name for graph in all_graphs(given) for node in graph if node.op_type == "If"}
+    try:
+        made = take(rewrite(path, target="openvino").model).model
+    except TargetError:
+        return  # nothing is handed out
+    typing = type_values(made)
+    ifs = [node for graph in all_graphs(made) for node in graph if node.op_type == "If"]
+    results = [value for node in ifs if node.name not in own for value in node.outputs]
+    unknown = [value.name for value in results if typing.rank(value) is None]
+    assert not unknown

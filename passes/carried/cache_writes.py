@@ -1,0 +1,115 @@
+"""Caches that each iteration writes the next rows to by TensorScatter.
+
+The rows of all iterations stand one behind the other, so that one TensorScatter writes them all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.carried.appends import like_initial, same_dims_beside
+from passes.carried.pattern import Joined, Pattern, Term, dependent_values, operator
+from passes.carried.uniform import one_number
+from passes.decisions import Code
+from passes.graph.builder import Builder
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.integers import TRIP, Linear
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.written_numbers import is_writable, write_number
+
+__all__ = ["CacheWrite", "find_cache_write"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheWrite(Pattern):
+    """A carried cache that each iteration writes rows to, behind those of the iteration before.
+
+    Attributes:
+        carried: Where it stands.
+        terms: The rows.
+        axis: Along which axis they follow one another.
+        first: The position of the first row.
+        base: What is added to it for each sample of the batch, ``[B]``; None for nothing.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    axis: int
+    first: Linear
+    base: ir.Value | None
+    name = "carried cache"
+    needs_sizes = False
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record one TensorScatter of all rows.
+
+        Raises:
+            NotAMapError: Nothing tells the rank.
+        """
+        builder, initial, (rows,) = joined.builder, self.carried.initial, joined.values
+        rank, dims = joined.typing.rank(initial), joined.types[0].dims
+        if rank is None or dims is None:
+            detail = f"nothing tells the rank of '{self.carried.inner.name}'"
+            raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
+        if not joined.runs and not same_dims_beside(joined.typing, initial, dims, self.axis):
+            rows = like_initial(builder, initial, rows, rank, self.axis)
+        inputs = [initial, rows, self._positions(builder)]
+        return builder.op("TensorScatter", inputs, {"axis": self.axis})
+
+    def check_shape(self, joined: Joined) -> None:
+        """What is written to keeps its shape."""
+
+    def _positions(self, builder: Builder) -> ir.Value:
+        first = write_number(builder, self.first)
+        if self.base is not None:
+            return builder.op("Add", [self.base, first])
+        shape = builder.op("Shape", [self.carried.initial])
+        batch = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
+        return builder.op("Expand", [first, batch])
+
+
+def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
+    """Return what each iteration writes to the next places of a cache, None if it is no such."""
+    body = facts.iteration.body
+    node = operator(skip_identities(carried.next), body)
+    if node is None or node.op_type != "TensorScatter" or len(node.inputs) < 3:
+        return None
+    data, rows, indices = node.inputs
+    rank = facts.evaluator.rank(carried.initial)
+    if data is None or rows is None or indices is None or rank is None:
+        return None
+    if (node.attributes.get_string("mode", "linear") or "linear") != "linear":
+        return None
+    if skip_identities(data) is not carried.inner:
+        return None
+    if not dependent_values(body, carried.inner).isdisjoint({rows, indices}):
+        return None
+    axis = (node.attributes.get_int("axis", -2) or 0) % rank
+    dims, found = facts.evaluator.dims(rows), _steps(indices, facts)
+    if found is None or dims is None or len(dims) != rank:
+        return None
+    number, base = found
+    first = number.replace({TRIP: Linear(0)})
+    if not dims[axis] or dims[axis] != number.coefficient(TRIP) or not is_writable(first):
+        return None
+    return CacheWrite(carried, (Term(rows, "concatenated", axis),), axis, first, base)
+
+
+def _steps(indices: ir.Value, facts: LoopFacts) -> tuple[Linear, ir.Value | None] | None:
+    """Return the number that positions have in common, and what is added for each sample."""
+    number = one_number(indices, facts.evaluator)
+    if number is not None:
+        return number, None
+    node = operator(skip_identities(indices), facts.iteration.body)
+    if node is None or node.op_type != "Add":
+        return None
+    operands = [skip_identities(v) for v in node.inputs if v is not None]
+    outer = [facts.evaluator.outside(v) for v in operands]
+    for value, other in ((outer[0], operands[1]), (outer[1], operands[0])):
+        number = one_number(other, facts.evaluator)
+        if value not in facts.inside and facts.evaluator.rank(value) == 1 and number is not None:
+            return number, value
+    return None

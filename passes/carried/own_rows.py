@@ -1,0 +1,72 @@
+"""Writes to ranges of rows of which each iteration has one of its own: ``s[i, a:b, c:d] = v``.
+
+No two iterations write to one row, so that those of all iterations are changed side by side.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.pattern import Joined
+from passes.carried.range_marks import reached_places
+from passes.carried.range_writes import One, RangedWrites
+from passes.decisions import Code
+from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.written_numbers import write_number
+
+__all__ = ["OwnRows"]
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnRows(RangedWrites):
+    """Writes of which the first axis is named by the number of the iteration; see `RangedWrites`.
+
+    Attributes:
+        index: The row of an iteration.
+    """
+
+    index: Linear = dataclasses.field(default_factory=Linear)
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the initial tensor with other rows.
+
+        Raises:
+            NotAMapError: The first row is not proven to be counted from the start.
+        """
+        builder, initial = joined.builder, self.carried.initial
+        first_row = self.index.replace({TRIP: Linear(0)})
+        if not is_nonnegative(first_row):
+            detail = f"two iterations may write to one row of '{self.carried.inner.name}'"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+        first, zero = write_number(builder, first_row), builder.ints(0)
+        behind = builder.op("Add", [first, joined.trips.write(builder)])
+        rows = builder.op("Slice", [initial, first, behind, zero])
+        for one in self.writes:
+            rows = self._changed(joined, one, rows)
+        end = builder.ints(int(np.iinfo(np.int64).max))
+        parts = [builder.op("Slice", [initial, behind, end, zero])]
+        if first_row != Linear(0):
+            parts.insert(0, builder.op("Slice", [initial, zero, first, zero]))
+        parts.insert(-1, rows)
+        return builder.op("Concat", parts, {"axis": 0})
+
+    def _changed(self, joined: Joined, one: One, rows: ir.Value) -> ir.Value:
+        """Record the rows after one of the writes."""
+        builder, rest = joined.builder, self.behind(joined, one)
+        flags = reached_places(joined, self.carried.initial, one.ranges)
+        if flags is not None and rest:
+            flags = builder.op("Unsqueeze", [flags, builder.ints(*rest)])
+        if one.term is None:
+            written = self.fixed(builder, one)
+        else:
+            own, written = self.check_row(joined, one), joined.values[one.term]
+            beside = len(one.ranges) - 1 + len(rest) - own
+            if beside:
+                written = builder.op("Unsqueeze", [written, builder.ints(*range(1, 1 + beside))])
+        if flags is None:
+            return builder.op("Expand", [written, builder.op("Shape", [rows])])
+        return self.chosen(builder, flags, written, rows)

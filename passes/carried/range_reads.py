@@ -1,0 +1,130 @@
+"""Which places of a carried tensor a ScatterND writes to, as one range along each axis.
+
+PyTorch writes ``s[.., a:b, c:d] = v`` as a ScatterND to a grid of places, each column of which is
+a part of the numbers from 0 to the size of the axis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+
+import onnx_ir as ir
+
+from passes.carried.columns import Column
+from passes.carried.pattern import added, operator
+from passes.graph.graphs import constant_value
+from passes.reading.evaluate import Evaluator
+from passes.reading.facts import skip_identities
+from passes.reading.integers import Linear
+from passes.typing.corrections import counted_axis
+
+__all__ = ["Range", "find_ranges"]
+
+_END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """The positions that one iteration writes to along one axis.
+
+    Attributes:
+        start: The first of them, ``[1]``, counted from the end where it is negative; None where
+            it is all of the axis.
+        end: The first behind them, ``[1]``; None for one position, or all.
+    """
+
+    start: ir.Value | None = None
+    end: ir.Value | None = None
+
+
+def find_ranges(
+    columns: Sequence[Column],
+    tensors: Collection[ir.Value],
+    initial: ir.Value,
+    body: ir.Graph,
+    evaluator: Evaluator,
+) -> tuple[tuple[Range, ...], list[ir.Node]] | None:
+    """Return the range along each axis that is named, and what computes the bounds.
+
+    None if the positions along one of them are no range.
+
+    Args:
+        columns: The places, axis by axis.
+        tensors: The carried tensor, and what it is after some writes, of the same shape.
+        initial: What it is in front of the first iteration.
+        body: The body of the Loop.
+        evaluator: Knows the numbers of the body.
+    """
+    reader = _Reader(tensors, initial, body, evaluator)
+    ranges = [reader.read(column, axis) for axis, column in enumerate(columns)]
+    known = tuple(r for r in ranges if r is not None)
+    return (known, reader.nodes) if len(known) == len(ranges) else None
+
+
+class _Reader:
+    def __init__(
+        self,
+        tensors: Collection[ir.Value],
+        initial: ir.Value,
+        body: ir.Graph,
+        evaluator: Evaluator,
+    ) -> None:
+        self.nodes: list[ir.Node] = []
+        self._tensors, self._initial = tensors, initial
+        self._body, self._evaluator = body, evaluator
+
+    def read(self, column: Column, axis: int) -> Range | None:
+        """Return the range of one column."""
+        if column.is_constant:
+            return Range(self._constant(column))
+        if column.is_point:
+            return Range(self._as_vector(column.root))
+        node = operator(skip_identities(column.root), self._body)
+        if node is None:
+            node = skip_identities(column.root).producer()
+        if node is None or node.op_type not in ("Slice", "Range"):
+            return None
+        if node.op_type == "Range":
+            return Range() if self._counts(node, axis) else None
+        given = node.inputs[0]
+        whole = None if given is None else skip_identities(given).producer()
+        is_part = whole is not None and whole.op_type == "Range" and self._counts(whole, axis)
+        if not is_part or not self._steps_by_one(node):
+            return None
+        first, behind = (self._evaluator.number(node.inputs[at]) for at in (1, 2))
+        if first == Linear(0) and behind is not None and (behind.number or 0) >= _END:
+            return Range()
+        return Range(node.inputs[1], node.inputs[2])
+
+    def _constant(self, column: Column) -> ir.Value:
+        assert column.start is not None
+        vector = ir.tensor([column.start.constant], ir.DataType.INT64)
+        self.nodes.append(added("Constant", [], {"value": vector}))
+        return self.nodes[-1].outputs[0]
+
+    def _as_vector(self, number: ir.Value) -> ir.Value:
+        axis = added("Constant", [], {"value": ir.tensor([0], ir.DataType.INT64)})
+        vector = added("Unsqueeze", [number, axis.outputs[0]])
+        self.nodes += [axis, vector]
+        return vector.outputs[0]
+
+    def _steps_by_one(self, cut: ir.Node) -> bool:
+        """Whether a Slice of a vector takes all positions from its start to its end."""
+        if len(cut.inputs) < 3 or cut.inputs[1] is None or cut.inputs[2] is None:
+            return False
+        steps = cut.inputs[4] if len(cut.inputs) > 4 else None
+        step = self._evaluator.number(steps)
+        return steps is None or (step is not None and step.number == 1)
+
+    def _counts(self, node: ir.Node, axis: int) -> bool:
+        """Whether a Range holds the numbers from 0 to the size of an axis of what is carried."""
+        counted = counted_axis(node)
+        if counted is not None and skip_identities(counted[0]) in self._tensors:
+            return counted[1] == axis
+        ends = [constant_value(node.inputs[at]) for at in (0, 2)]
+        if [None if e is None else e.item() for e in ends] != [0, 1]:
+            return False
+        number = self._evaluator.number(node.inputs[1])
+        return number is not None and number == self._evaluator.dimension(self._initial, axis)

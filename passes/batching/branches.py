@@ -9,8 +9,10 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
 from passes.batching.failing import is_total
+from passes.batching.flat.row_by_row import are_alike
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.joint_forms import either
 from passes.batching.packed.partition import partitioned
 from passes.batching.packed.some_samples import as_packed
 from passes.batching.picking import can_pick, pick
@@ -52,6 +54,8 @@ def _shared_branch(
     builders = [Builder(ctx.builder.origin) for _ in graphs]
     made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
+    if any(x.flat is not None for pair in pairs for x in pair):
+        return either(ctx, condition.value, builders, made)
     forms = [_form(*pair) for pair in pairs]
     own = [i for i, pair in enumerate(pairs) if forms[i] is Layout.PACKED and not _alike(*pair)]
     branches = []
@@ -98,6 +102,12 @@ def _is_empty_sequence(x: Batched) -> bool:
 
 def _alike(one: Batched, other: Batched) -> bool:
     return one.is_packed and one.lengths is other.lengths and one.axis == other.axis
+
+
+def _lie_alike(one: Batched, other: Batched) -> bool:
+    """Whether two flat values have the same rows."""
+    flats = [x.flat for x in (one, other) if x.flat is not None]
+    return len(flats) > 1 and all(f.is_plain for f in flats) and are_alike(flats)
 
 
 def _writer(
@@ -171,16 +181,18 @@ def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequen
     outputs = []
     for one, other in pairs:
         picks = flags
-        if one.lengths is not None:
+        if one.flat is not None:
+            picks = ctx.op("Gather", [flags, one.flat.grid.rows.samples], {"axis": 0})
+            picks = ctx.unsqueeze(picks, range(1, one.rank - one.flat.grid.rank + 1))
+        elif one.lengths is not None:
             picks = ctx.op("Gather", [flags, one.lengths.samples], {"axis": 0})
             picks = ctx.unsqueeze(picks, range(1, one.rank - one.axis))
         elif one.rank:
             picks = ctx.unsqueeze(flags, range(1, one.rank + 1))
         assert one.dtype is not None
         value = pick(ctx.builder, picks, one.value, other.value, one.dtype)
-        is_packed = one.lengths is not None
-        layout = Layout.PACKED if is_packed else Layout.STACKED
-        outputs.append(Output(value, layout, one.lengths, one.axis))
+        held = Layout.STACKED if one.is_shared else one.layout
+        outputs.append(Output(value, held, one.lengths, one.axis, flat=one.flat))
     return outputs
 
 
@@ -194,6 +206,8 @@ def _are_one_shape(one: Batched, other: Batched, *, is_equal: bool) -> bool:
     """
     if (one.is_packed or other.is_packed) and not _alike(one, other):
         return False
+    if one.flat is not None or other.flat is not None:
+        return _lie_alike(one, other)
     if one.type.dims is None or not isinstance(one.type.type, ir.TensorType):
         return False
     if is_equal and one.rank == other.rank:

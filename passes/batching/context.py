@@ -29,7 +29,11 @@ Operand = Batched | None
 
 
 class Output:
-    """An output of a rule: a value in any layout but per-sample."""
+    """An output of a rule: a value in any layout but per-sample.
+
+    Attributes:
+        is_exact: Whether it has the bits of the operator alone, though others of its rule may not.
+    """
 
     def __init__(
         self,
@@ -39,7 +43,9 @@ class Output:
         axis: int = 0,
         beside: Lengths | None = None,
         flat: FlatSamples | None = None,
+        is_exact: bool = False,
     ) -> None:
+        self.is_exact = is_exact
         self.value = value
         self.layout = layout
         self.lengths = lengths

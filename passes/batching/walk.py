@@ -194,7 +194,7 @@ class Walk(BodyState):
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 type_ = self.type_of(old)
-                rounded = rounding or chosen.rounds
+                rounded = rounding or (chosen.rounds and not new.is_exact)
                 self.env[old] = Batched(
                     new.layout,
                     new.value,

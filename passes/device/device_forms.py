@@ -12,6 +12,7 @@ from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
 from passes.device.exact_forms import EXACT, Needs
 from passes.device.optional_forms import OPTIONAL
+from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_default_domain
@@ -75,6 +76,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     5. Columns of a table are gathered.
     6. A sequence of a known number of parts is made of these.
     7. What no wider type holds is written by other operators (``exact_forms``).
+    8. A part of a shape is what Shape itself yields.
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -89,15 +91,22 @@ class DeviceFormsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph and subgraphs."""
         modified = open_functions(model, [model.graph], stays=self._stays)
-        found = [node for graph in all_graphs(model) for node in graph if _is_known(node)]
-        typing = type_values(model, proven=True) if found else None
-        for node in found:
-            assert typing is not None
-            opset = default_opset(model)
-            modified |= splice_form(node, functools.partial(self._form, node, typing, opset))
+        modified |= self._write_forms(model, _is_known)
+        # What the other forms recorded has parts of shapes, too.
+        modified |= self._write_forms(model, _picks_of_vector)
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
+
+    def _write_forms(self, model: ir.Model, is_asked: Callable[[ir.Node], bool]) -> bool:
+        found = [node for graph in all_graphs(model) for node in graph if is_asked(node)]
+        typing = type_values(model, proven=True) if found else None
+        modified = False
+        for node in found:
+            assert typing is not None
+            form = functools.partial(self._form, node, typing, default_opset(model))
+            modified |= splice_form(node, form)
+        return modified
 
     def _stays(self, node: ir.Node) -> bool:
         is_opened = is_default_domain(node) and node.op_type in _OPENED
@@ -110,6 +119,8 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             dtype = _dtype(node.inputs[0], typing)
             takes = dtype is not None and self._has_all((("Gather", None),), dtype)
             return FORMS[_COLUMNS](node, typing, builder) if takes else None
+        if node.op_type in SHAPE_PARTS:
+            return part_of_shape(node, typing, Operators(builder, opset))
         if node.op_type in OPTIONAL:
             has_kernel = self._has_kernel(node, None)
             return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
@@ -147,6 +158,10 @@ _KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
 def _is_known(node: ir.Node) -> bool:
     is_default = is_default_domain(node) and node.op_type in _KNOWN
     return is_default or (node.domain, node.op_type) == _COLUMNS
+
+
+def _picks_of_vector(node: ir.Node) -> bool:
+    return is_default_domain(node) and node.op_type in SHAPE_PARTS and may_be_part(node)
 
 
 def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:

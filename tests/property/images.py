@@ -225,7 +225,56 @@ def _by_matrix(body: _Body) -> None:
     body.step(text + "{y} = MatMul ({x}, m{n})")
 
 
+def _lines(body: _Body) -> None:
+    axis = body.pick(body.image_axes())
+    text = _ints("i{n}", body.pick([[0, -1], [1, 0, -2, 1], [-1]]))
+    body.step(text + f"{{y}} = Gather <axis = {axis}> ({{x}}, i{{n}})")
+
+
+def _backwards(body: _Body) -> None:
+    """Each place of an axis is read by its number."""
+    axis = body.pick(body.image_axes())
+    text = f"o{{n}} = Shape <start = {axis}, end = {axis + 1}> ({{x}}) " + _ints("k{n}", [0])
+    text += "s{n} = Squeeze (o{n}, k{n}) zero{n} = Constant <value_int = 0> () "
+    text += f"step{{n}} = Constant <value_int = {body.pick([1, 2])}> () "
+    text += "r{n} = Range (zero{n}, s{n}, step{n}) one{n} = Constant <value_int = 1> () "
+    text += "q{n} = Sub (s{n}, r{n}) i{n} = Sub (q{n}, one{n}) "
+    body.step(text + f"{{y}} = Gather <axis = {axis}> ({{x}}, i{{n}})")
+
+
+def _either(body: _Body) -> None:
+    """Samples that are taller than wide take the one branch."""
+    first, second = body.image_axes()
+    perm = list(range(len(body.axes)))
+    perm[first], perm[second] = second, first
+    turned = f"a{{n}} = Transpose <perm = {perm}> ({{x}})"
+    ways = [turned, "a{n} = Identity ({x})"]
+    if body.dtype == "float":
+        ways.append("a{n} = Neg ({x})")
+    text = f"o{{n}} = Shape ({{x}}) p{{n}} = Constant <value_int = {first}> () "
+    text += f"q{{n}} = Constant <value_int = {second}> () h{{n}} = Gather (o{{n}}, p{{n}}) "
+    text += "w{n} = Gather (o{n}, q{n}) g{n} = Greater (h{n}, w{n}) "
+    names = ("then", "else")
+    declared = f"{body.dtype}[{','.join('uvw'[: len(perm)])}]"
+    graphs = ", ".join(
+        f"{name}_branch = {name}{{n}} () => ({declared} {name[0]}a{{n}}) "
+        f"{{{{ {body.pick(ways).replace('a{n} =', f'{name[0]}a{{n}} =')} }}}}"
+        for name in names
+    )
+    body.step(text + f"{{y}} = If (g{{n}}) <{graphs}>")
+
+
+def _at_places(body: _Body) -> None:
+    if body.dtype != "float" or body.rounds or body.sums:
+        return
+    text = f"k{{n}} = Constant <value_float = {body.pick([0.0, 100.0, 999.0])}> () "
+    text += "b{n} = Greater ({x}, k{n}) f{n} = NonZero (b{n}) "
+    text += "p{n} = Transpose <perm = [1, 0]> (f{n}) g{n} = GatherND ({x}, p{n}) "
+    body.step(text + "m{n} = Neg (g{n}) {y} = ScatterND ({x}, p{n}, m{n})")
+
+
 _STEPS = (
+    *(_lines, _backwards, _either, _at_places),
     *(_resize, _resize, _crop, _slice, _pad, _turn, _unary, _channels, _by_image, _with_itself),
     *(_less_a_line, _softmax, _through_other_shapes, _joined, _tiled, _counted, _by_matrix),
 )

@@ -133,9 +133,12 @@ def resampled(ops: Operators, x: Batched) -> ir.Value:
     order = [0, *(at + 1 for at in (z, y, *others))]
     at_rows = ops.op("Transpose", [at_rows], {"perm": order})
     pixels = ops.op("Gather", [rows, at_rows], {"axis": 0})  # [B, Z, Y, *others, *rest]
-    passed = _pass(ops, pixels, tables[z], x.dtype)  # [B, z, Y, ...]
+    is_rounded = x.dtype == ir.DataType.UINT8
+    pixels = _as_floats(ops, pixels, x.dtype)
+    passed = _pass(ops, pixels, tables[z], is_rounded=is_rounded)  # [B, z, Y, ...]
     turned = ops.op("Transpose", [passed], {"perm": [0, 2, 1, *range(3, rank + 1)]})
-    passed = _pass(ops, turned, tables[y], x.dtype)  # [B, y, z, *others, *rest]
+    passed = _pass(ops, turned, tables[y], is_rounded=is_rounded)  # [B, y, z, *others, *rest]
+    passed = reals(ops, passed).cast(x.dtype).value
     behind = [y, z, *others, *range(grid.rank, rank)]
     perm = [0, *(behind.index(at) + 1 for at in range(rank))]
     if perm != sorted(perm):
@@ -143,8 +146,19 @@ def resampled(ops: Operators, x: Batched) -> ir.Value:
     return filled(ops, flat, tables, passed, rank)
 
 
-def _pass(ops: Operators, value: ir.Value, table: AxisTable, dtype: ir.DataType) -> ir.Value:
-    """Return the weighted sums over the second axis of ``[B, N, *s]``, ``[B, O, *s]``."""
+def _as_floats(ops: Operators, value: ir.Value, dtype: ir.DataType) -> ir.Value:
+    return Formula(ops, value, dtype).cast(_FLOAT).value
+
+
+def _pass(ops: Operators, value: ir.Value, table: AxisTable, *, is_rounded: bool) -> ir.Value:
+    """Return the weighted sums over the second axis of ``[B, N, *s]``, ``[B, O, *s]``.
+
+    Args:
+        ops: Records the nodes.
+        value: Floats.
+        table: The places along the axis.
+        is_rounded: Whether they are 8-bit numbers, and the sums rounded to such.
+    """
     assert table.weight is not None
     batch, length = ops.shape(value, 0, 1), ops.shape(value, 1, 2)
     rest = ops.shape(value, 2)
@@ -155,16 +169,15 @@ def _pass(ops: Operators, value: ir.Value, table: AxisTable, dtype: ir.DataType)
     samples = ops.op("Range", [zero, ops.squeeze(batch, [0]), one])
     first = ops.unsqueeze(ops.op("Mul", [samples, length]), [1, 2])
     at = ops.op("Add", [table.index, first])
-    taken = Formula(ops, ops.op("Gather", [rows, at], {"axis": 0}), dtype).cast(_FLOAT)
+    taken = reals(ops, ops.op("Gather", [rows, at], {"axis": 0}))
     weight = reals(ops, table.weight)
-    if dtype == ir.DataType.UINT8:
+    if is_rounded:
         sums = _rounded_sums(ops, weight, taken)
     else:
         product = ops.op("MatMul", [weight.unsqueeze(2).value, taken.value])
         sums = reals(ops, ops.squeeze(product, [2]))
-    made = sums.cast(dtype).value
     head = ops.shape(table.index, 1, 2)
-    return ops.reshape(made, ops.op("Concat", [batch, head, rest], {"axis": 0}))
+    return ops.reshape(sums.value, ops.op("Concat", [batch, head, rest], {"axis": 0}))
 
 
 def _rounded_sums(ops: Operators, weight: Formula, rows: Formula) -> Formula:

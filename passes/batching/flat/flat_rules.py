@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from passes.batching.branches import branch
 from passes.batching.flat import (
     arranging,
     beside,
     cutting,
+    entries,
     lines,
     lookups,
     masked,
@@ -18,6 +20,7 @@ from passes.batching.flat import (
     windowed,
     windows,
 )
+from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.packed.rules import BROADCASTING, UNARY
@@ -55,6 +58,9 @@ register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing, rounding=True)
 register_flat("Split", beside.along(0), since=13)
 register_flat("Gather", lookups.gather)
+register_flat("NonZero", entries.non_zero, since=16)
+register_flat("GatherND", entries.gather_nd, since=12)
+register_flat("ScatterND", entries.scatter_nd, since=12)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
 
@@ -70,7 +76,9 @@ register_flat("ConvTranspose", windowed.transposed, rounding=True)
 register_flat("Conv", windowed.convolution, rounding=True)
 register_flat("MaxPool AveragePool LpPool", windowed.pool, rounding=True, since=11)
 
+register_flat("If", branch, since=16)
 register_flat("Resize", resize, since=11)
+register_flat("GridSample", grid_sample, rounding=True, since=16)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
 register_flat("Slice", cutting.slice_, since=10)

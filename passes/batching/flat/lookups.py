@@ -9,29 +9,88 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
+from passes.batching.flat.axis_reads import read_along
 from passes.batching.flat.moves import has_fill, read_simply, rows_again
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
+from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
 
 __all__ = ["gather", "one_hot", "quantization"]
 
 
 def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Gather of flat samples, or of the rows of a shared table by flat indices."""
-    table, indices = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
-    if indices.flat is None or not table.is_shared or int(ctx.attribute(node, "axis", 0)):
-        return beside.gather(ctx, node, operands)
+    """Three mixes.
+
+    1. Flat indices: each row looks up in its own sample's data, or in data that all share.
+    2. Flat data along an axis along which samples differ: `read_along`.
+    3. Flat data along another one, by shared indices.
+    """
     simple = read_simply(ctx, node, operands)
     if simple is not None:
         return simple
-    found = _read(ctx, indices)
-    flat = found.flat
+    data, indices = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    axis = int(ctx.attribute(node, "axis", 0)) % data.rank
+    if data.flat is not None and data.flat.is_ragged(axis):
+        return [read_along(ctx, data, indices, axis)]
+    if indices.flat is None or data.flat is not None:
+        return beside.gather(ctx, node, operands)
+    if not indices.flat.is_plain:
+        # What no sample reads may be no place at all.
+        indices = rows_again(ctx, indices)
+    return [_looked_up(ctx, data, indices, axis)]
+
+
+def _looked_up(ctx: Context, data: Batched, indices: Batched, axis: int) -> Output:
+    """Return what rows of indices mean along an axis of data that is not flat.
+
+    The axis comes first, so that each row finds whole rows; those axes of the data that stood
+    before it lie behind the axes of the indices.
+    """
+    flat = indices.flat
     assert flat is not None
-    (new,) = ctx.same(node, [table.value, found.value])
+    if data.is_packed and axis != data.axis:
+        raise Decline(Code.RAGGED, "it looks up what differs along another axis")
+    others = [a for a in range(data.rank) if a != axis]
+    shift, value = int(data.is_stacked), data.value
+    if axis:
+        perm = [*range(shift), *(a + shift for a in (axis, *others))]
+        value = ctx.op("Transpose", [value], {"perm": perm})
+    where = indices.value
+    if not data.is_shared:
+        value, where = _own_places(ctx, data, value, indices)
+    rows = ctx.op("Gather", [value, where], {"axis": 0})
     rank = len(flat.order)
-    order = (*flat.order, *range(rank, rank + table.rank - 1))
-    return [ctx.flat(new.value, dataclasses.replace(flat, order=order))]
+    behind = [rank + i for i in range(len(others))]
+    order = (*behind[:axis], *flat.order, *behind[axis:])
+    return ctx.flat(rows, dataclasses.replace(flat, order=order))
+
+
+def _own_places(
+    ctx: Context, data: Batched, value: ir.Value, indices: Batched
+) -> tuple[ir.Value, ir.Value]:
+    """Return the rows of all samples, and which of them rows of indices mean.
+
+    Args:
+        ctx: The context.
+        data: What is read: stacked, or packed.
+        value: The same with the axis that is read in front.
+        indices: The indices.
+    """
+    flat = indices.flat
+    assert flat is not None
+    samples = ctx.unsqueeze(flat.grid.rows.samples, range(1, len(flat.order) - flat.grid.rank + 1))
+    where = ctx.op("Cast", [indices.value], {"to": int(ir.DataType.INT64)})
+    if data.lengths is not None:
+        starts, sizes = (
+            ctx.op("Gather", [v, samples], {"axis": 0})
+            for v in (data.lengths.starts, data.lengths.value)
+        )
+        return value, places_in_all(ctx, where, starts, sizes, data.lengths.total)
+    size = ctx.shape(value, 1, 2)
+    starts = ctx.op("Mul", [samples, size])
+    table = ctx.merged(value)
+    return table, places_in_all(ctx, where, starts, size, ctx.shape(table, 0, 1))
 
 
 def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -51,10 +51,29 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
             given.append(dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None))
         else:
             raise Decline(Code.RAGGED, "its samples differ along several axes")
+    if any(x is not None and x.is_packed for x in given):
+        return _by_packed_rule(ctx, node, given)
     row = table.find(node, ctx.opset)
     if not isinstance(row, table.Row):
         raise Decline(Code.NO_RULE, "it has no rule")
     return [out for out in row.rule(ctx, node, given) if out is not None]
+
+
+def _by_packed_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Run the rule for packed operands.
+
+    Raises:
+        Decline: There is none for such operands, or it declines.
+    """
+    row = table.find_packed(node, ctx.opset)
+    if row is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
+    packed = [x for x in operands if x is not None and x.is_packed]
+    if any(x.axis for x in packed) and not row.any_axis:
+        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
+    if any(x.beside for x in packed) and not row.two_axes:
+        raise Decline(Code.RAGGED, "its samples differ in length along two axes")
+    return [out for out in row.rule(ctx, node, operands) if out is not None]
 
 
 def read_simply(
@@ -73,13 +92,8 @@ def read_simply(
         return restacked(ctx, node, operands)
     if any(not flat.has_one_shape and flat.ragged_axis is None for flat in flats):
         return None
-    row = table.find_packed(node, ctx.opset)
-    if row is None:
-        raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
-    if any(flat.ragged_axis for flat in flats) and not row.any_axis:
-        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
     given = [x if x is None or x.flat is None else _read(ctx, x) for x in operands]
-    return [out for out in row.rule(ctx, node, given) if out is not None]
+    return _by_packed_rule(ctx, node, given)
 
 
 def _read(ctx: Context, x: Batched) -> Batched:

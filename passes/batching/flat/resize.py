@@ -26,7 +26,7 @@ from passes.batching.flat.size_changes import (
     with_changed_axes_in_grid,
 )
 from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
@@ -83,7 +83,8 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if region is not None:
         value = np.array(ctx.attribute(node, "extrapolation_value", 0.0), np.float32)
         made = dataclasses.replace(made, fill=ctx.builder.constant(value))
-    return [ctx.flat(x.value, made)]
+    rounds = mode == "antialias" and x.dtype == _FLOAT
+    return [Output(x.value, Layout.FLAT, flat=made, is_exact=not rounds)]
 
 
 def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched | None:

@@ -9,10 +9,18 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Output
-from passes.batching.layouts import Batched, Layout
+from passes.batching.flat.grid import Side
+from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.some_samples import SomeSamples, as_packed, inverse_of
-from passes.decisions import Code, Decline
+from passes.batching.packed.joint_forms import (
+    JointForm,
+    joint_form,
+    lengths_along,
+    output_of_form,
+    rows_of_form,
+    typed_rows,
+)
+from passes.batching.packed.some_samples import SomeSamples, inverse_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import captured_values
 from passes.typing import ValueType
@@ -41,26 +49,12 @@ class _Group:
     is_total: bool
 
 
-@dataclasses.dataclass
-class _PartForm:
-    """How a result of both groups is held.
-
-    Attributes:
-        empty: No samples of it.
-        is_packed: Whether it is packed, otherwise it is stacked.
-        lengths: The lengths of all samples, if the result has those of an operand.
-    """
-
-    empty: np.ndarray
-    is_packed: bool
-    lengths: Lengths | None
-
-
 def partitioned(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output]:
     """Run each of two branches for the samples that take it, and put the results in order.
 
     A branch that no sample takes does not run; for a target without If it runs on no samples,
-    where that cannot fail. Results of one shape are stacked; others are packed.
+    where that cannot fail. Results of one shape are stacked; those that differ along the first
+    axis are packed, others flat.
 
     Args:
         ctx: The context.
@@ -68,7 +62,7 @@ def partitioned(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Se
         graphs: The branches.
 
     Raises:
-        Decline: The shapes of two results differ behind the first axis.
+        Decline: The shapes of two results differ in a way that no layout has.
     """
     sides = [flags, ctx.op("Not", [flags])]
     groups = [_run(ctx, side, graph) for side, graph in zip(sides, graphs, strict=True)]
@@ -92,53 +86,48 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     return _Group(numbers, builder, local, picked, outputs, is_total)
 
 
-def _form(ctx: Context, groups: Sequence[_Group], index: int) -> _PartForm:
-    """Return how a result is held.
-
-    Raises:
-        Decline: Its shapes differ by more than the first dimension, or are not known.
-    """
+def _form(ctx: Context, groups: Sequence[_Group], index: int) -> JointForm:
+    """Return how a result of both groups is held."""
     one, other = (group.outputs[index] for group in groups)
-    if not isinstance(one.type.type, ir.TensorType) or one.dtype in (None, ir.DataType.STRING):
-        raise Decline(Code.CONTROL_FLOW, "it yields what cannot be put in order")
-    if one.axis or other.axis:
-        raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
-    assert one.dtype is not None
-    is_even = one.dims == other.dims and all(isinstance(d, int) for d in one.dims[:1])
-    has_rows = one.is_packed or other.is_packed or not is_even
-    start = int(has_rows)
-    rest = [d for d in one.dims[start:] if isinstance(d, int)]
-    is_alike = one.rank == other.rank and one.dims[start:] == other.dims[start:]
-    if not is_alike or len(rest) + start != one.rank:
-        raise Decline(Code.CONTROL_FLOW, "the condition and so the shape differs by sample")
-    if has_rows and ctx.opset < 16:
-        raise Decline(Code.OPSET, "rows of samples that differ in length need opset 16")
-    origins = {group.picked.origin(group.outputs[index].lengths) for group in groups}
-    lengths = origins.pop() if len(origins) == 1 else None
-    return _PartForm(np.empty((0, *rest), one.dtype.numpy()), has_rows, lengths)
+    origins = [_Origins(group.picked, group.outputs[index]) for group in groups]
+    return joint_form(ctx, one, other, lambda axis: _same(axis, origins))
 
 
-def _write(ctx: Context, group: _Group, forms: Sequence[_PartForm]) -> Sequence[ir.Value]:
+@dataclasses.dataclass
+class _Origins:
+    """Where the dimensions of a result of a group come from."""
+
+    picked: SomeSamples
+    x: Batched
+
+    def along(self, axis: int) -> Lengths | None:
+        """Return the lengths of all samples that those along an axis were picked from."""
+        return self.picked.origin(lengths_along(self.x, axis))
+
+
+def _same(axis: int, origins: Sequence[_Origins]) -> Lengths | None:
+    one, other = (o.along(axis) for o in origins)
+    return one if one is other else None
+
+
+def _write(ctx: Context, group: _Group, forms: Sequence[JointForm]) -> Sequence[ir.Value]:
     """Record a branch, behind an If that asks whether a sample takes it unless it may run anyway.
 
     Returns:
-        Its results, and the lengths of each.
+        Its results, and the lengths that each has of its own.
     """
 
     def run(inner: Builder) -> Sequence[ir.Value]:
-        inner.nodes.extend(group.builder.nodes)
-        local = ctx.with_batch(inner, group.local.batch, may_be_empty=group.local.may_be_empty)
         values, sizes = [], []
         for x, form in zip(group.outputs, forms, strict=True):
-            rows, lengths = as_packed(local, x) if form.is_packed else (local.expanded(x), None)
-            values.append(_typed(rows, form.empty))
-            if _has_own_lengths(form):
-                assert lengths is not None
-                sizes.append(_typed(lengths, np.empty(0, np.int64)))
+            rows, columns = rows_of_form(group.local, x, form)
+            values.append(typed_rows(rows, form.empty))
+            sizes += [typed_rows(columns[axis], np.empty(0, np.int64)) for axis in form.own]
+        inner.nodes.extend(group.builder.nodes)
         return [*values, *sizes]
 
     def skip(inner: Builder) -> Sequence[ir.Value]:
-        sizes = [inner.ints() for form in forms if _has_own_lengths(form)]
+        sizes = [inner.ints() for form in forms for _ in form.own]
         return [*(inner.constant(form.empty) for form in forms), *sizes]
 
     if group.is_total:
@@ -148,46 +137,37 @@ def _write(ctx: Context, group: _Group, forms: Sequence[_PartForm]) -> Sequence[
         "then_branch": ctx.builder.subgraph("taken", [], run),
         "else_branch": ctx.builder.subgraph("not_taken", [], skip),
     }
-    count = len(forms) + sum(map(_has_own_lengths, forms))
+    count = len(forms) + sum(len(form.own) for form in forms)
     return ctx.builder.node("If", [some], attributes, outputs=count).outputs
-
-
-def _has_own_lengths(form: _PartForm) -> bool:
-    return form.is_packed and form.lengths is None
-
-
-def _typed(value: ir.Value, like: np.ndarray) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.from_numpy(like.dtype))
-    value.shape = ir.Shape([None, *like.shape[1:]])
-    return value
 
 
 def _in_order(
     ctx: Context,
     order: ir.Value,
-    forms: Sequence[_PartForm],
+    forms: Sequence[JointForm],
     yielded: Sequence[Sequence[ir.Value]],
 ) -> list[Output]:
     """Put the results of two groups into the order of the samples."""
     back = SomeSamples(ctx, inverse_of(ctx, order))
     sizes = iter(zip(*(values[len(forms) :] for values in yielded), strict=True))
     grouped: dict[Lengths, Lengths] = {}
+
+    def grouped_side(side: Side | None) -> Side:
+        if side is None:
+            return Lengths(ctx.builder, ctx.op("Concat", list(next(sizes)), {"axis": 0}))
+        if isinstance(side, int):
+            return side
+        if side not in grouped:
+            together = ctx.op("Gather", [side.value, order], {"axis": 0})
+            grouped[side] = Lengths(ctx.builder, together)
+            back.know(grouped[side], side)
+        return grouped[side]
+
     outputs = []
     for form, pair in zip(forms, zip(*yielded, strict=True), strict=False):
         value = ctx.op("Concat", list(pair), {"axis": 0})
         type_ = ValueType(ir.TensorType(ir.DataType.from_numpy(form.empty.dtype)), ())
-        if not form.is_packed:
-            x = back.of(Batched(Layout.STACKED, value, type_))
-            outputs.append(ctx.stacked(x.value))
-            continue
-        lengths = grouped.get(form.lengths) if form.lengths is not None else None
-        if lengths is None and form.lengths is not None:
-            together = ctx.op("Gather", [form.lengths.value, order], {"axis": 0})
-            lengths = grouped[form.lengths] = Lengths(ctx.builder, together)
-            back.know(lengths, form.lengths)
-        elif lengths is None:
-            lengths = Lengths(ctx.builder, ctx.op("Concat", list(next(sizes)), {"axis": 0}))
-        x = back.of(Batched(Layout.PACKED, value, type_, lengths=lengths))
-        assert x.lengths is not None
-        outputs.append(ctx.packed(x.value, x.lengths))
+        out = output_of_form(ctx, form, value, [grouped_side(side) for side in form.sides])
+        x = back.of(Batched(out.layout, value, type_, lengths=out.lengths, flat=out.flat))
+        outputs.append(Output(x.value, x.layout, x.lengths, flat=x.flat))
     return outputs

@@ -39,9 +39,9 @@ def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
 
     1. Packed positions in shared data: the operator itself.
     2. Shared positions along another axis than that of different lengths: the operator itself.
-    3. Positions along that axis, which is the first, or packed positions in stacked data: the
-       row is looked up behind the sample's first. A position outside of the sample becomes one
-       outside of all rows, which is an error.
+    3. Positions along that axis, or packed positions in stacked data: the row is looked up behind
+       the sample's first. A position outside of the sample becomes one outside of all rows, which
+       is an error. Another axis than the first is moved there, and what is found back.
     """
     data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
@@ -53,16 +53,32 @@ def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         _, lengths = packed_data(ctx, operands)
         place = data.axis if data.axis < axis else data.axis - 1 + positions.rank
         return same_rows(ctx, node, inputs, lengths, axis=place)
-    if axis:
-        raise crosses(node.op_type)
-    table, where = _looked_up(ctx, data, positions, positions.value)
+    table, where = _looked_up(ctx, _axis_first(ctx, data, axis), positions, positions.value)
     found = ctx.op("Gather", [table, where], {"axis": 0})
-    return [_like_positions(ctx, found, positions)]
+    if axis:
+        shift, behind = int(not positions.is_packed), positions.rank + axis
+        end = data.rank - 1 + positions.rank
+        perm = [*range(positions.rank, behind), *range(positions.rank), *range(behind, end)]
+        found = ctx.op("Transpose", [found], {"perm": [*range(shift), *(a + shift for a in perm)]})
+    return [_like_positions(ctx, found, positions, axis)]
 
 
-def _like_positions(ctx: Context, found: ir.Value, positions: Batched) -> Output:
+def _axis_first(ctx: Context, data: Batched, axis: int) -> Batched:
+    """Return packed or stacked samples with another axis as their first."""
+    if not axis:
+        return data
+    order = [axis, *(a for a in range(data.rank) if a != axis)]
+    shift = int(data.is_stacked)
+    perm = [*range(shift), *(a + shift for a in order)]
+    type_ = dataclasses.replace(data.type, dims=tuple(data.dims[a] for a in order))
+    value = ctx.op("Transpose", [data.value], {"perm": perm})
+    return dataclasses.replace(data, value=value, type=type_, axis=0)
+
+
+def _like_positions(ctx: Context, found: ir.Value, positions: Batched, axis: int = 0) -> Output:
+    """Return what was found, with the axes of the positions from an axis on."""
     if positions.is_packed and positions.lengths is not None:
-        return ctx.packed(found, positions.lengths, positions.axis)
+        return ctx.packed(found, positions.lengths, axis + positions.axis)
     return ctx.stacked(found)
 
 

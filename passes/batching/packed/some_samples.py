@@ -7,12 +7,16 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.batching.context import Context
-from passes.batching.layouts import Batched
+from passes.batching.flat.grid import Grid, Side
+from passes.batching.flat.laying import laid_out, packed_laid_out
+from passes.batching.flat.reading import as_rows, as_stacked, in_order
+from passes.batching.flat.spreading import on_first, sides_of
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 
-__all__ = ["SomeSamples", "as_packed", "inverse_of"]
+__all__ = ["SomeSamples", "as_packed", "inverse_of", "rows_and_sides"]
 
 
 class SomeSamples:
@@ -32,6 +36,7 @@ class SomeSamples:
         self._numbers = numbers
         self._lengths: dict[Lengths, Lengths] = {}
         self._rows: dict[Lengths, ir.Value] = {}
+        self._grids: dict[Grid, Grid] = {}
 
     def origin(self, lengths: Lengths | None) -> Lengths | None:
         """Return the lengths of all samples that some were picked from, None if there are none."""
@@ -51,19 +56,42 @@ class SomeSamples:
             return x
         if not isinstance(x.type.type, ir.TensorType):
             raise Decline(Code.SEQUENCE_IN_BODY, "it picks samples of a sequence")
+        if x.flat is not None and x.flat.has_one_shape:
+            x = _stacked(self._ctx, x)
+        if x.flat is not None:
+            return self._of_flat(x)
         if x.lengths is None:
             return dataclasses.replace(x, value=self._gather(x.value, self._numbers))
         rows = self._rows_of(x.lengths)
         value = self._ctx.op("Gather", [x.value, rows], {"axis": x.axis})
         return dataclasses.replace(x, value=value, lengths=self._lengths[x.lengths])
 
+    def _of_flat(self, x: Batched) -> Batched:
+        """Return the picked ones of samples that differ along several axes."""
+        rows, flat = as_rows(self._ctx, x)
+        grid = flat.grid
+        if grid not in self._grids:
+            sides = [self._side_of(grid.side(axis)) for axis in range(grid.rank)]
+            count = self._ctx.op("Shape", [self._numbers])
+            self._grids[grid] = Grid.of_sides(self._ctx.builder, sides, count)
+        samples = dataclasses.replace(flat, grid=self._grids[grid])
+        value = self._gather(rows, self._rows_of(grid.rows))
+        return dataclasses.replace(x, value=value, flat=samples)
+
+    def _side_of(self, side: Side) -> Side:
+        return side if isinstance(side, int) else self._lengths_of(side)
+
+    def _lengths_of(self, lengths: Lengths) -> Lengths:
+        """Return the lengths of the picked samples."""
+        if lengths not in self._lengths:
+            sizes = self._gather(lengths.value, self._numbers)
+            self._lengths[lengths] = Lengths(self._ctx.builder, sizes)
+        return self._lengths[lengths]
+
     def _rows_of(self, lengths: Lengths) -> ir.Value:
         """Return the rows of the picked samples among those of all samples."""
         if lengths not in self._rows:
-            if lengths not in self._lengths:
-                sizes = self._gather(lengths.value, self._numbers)
-                self._lengths[lengths] = Lengths(self._ctx.builder, sizes)
-            picked = self._lengths[lengths]
+            picked = self._lengths_of(lengths)
             first = spread(self._ctx, self._gather(lengths.starts, self._numbers), picked)
             self._rows[lengths] = self._ctx.op("Add", [first, picked.positions])
         return self._rows[lengths]
@@ -84,6 +112,33 @@ def as_packed(ctx: Context, x: Batched) -> tuple[ir.Value, ir.Value]:
         raise Decline(Code.RAGGED, "it is not made of rows in both branches")
     value = ctx.expanded(x)
     return ctx.merged(value, x.dims), ctx.op("Expand", [ctx.shape(value, 1, 2), ctx.batch])
+
+
+def rows_and_sides(ctx: Context, x: Batched, count: int) -> tuple[ir.Value, list[Side]]:
+    """Return the rows of all samples, and their dimensions along the axes that rows are for.
+
+    Args:
+        ctx: The context.
+        x: Samples of any layout but apart.
+        count: How many of their axes, the first ones, rows are for; all samples have one known
+            dimension along each other one.
+    """
+    if x.flat is not None and x.flat.has_one_shape:
+        x = _stacked(ctx, x)
+    if x.is_packed:
+        x = packed_laid_out(ctx, x)
+    elif x.flat is None:
+        every = dataclasses.replace(x, layout=Layout.STACKED, value=ctx.expanded(x))
+        x = laid_out(ctx, every, range(count))
+    rows, flat = in_order(ctx, x)
+    ordered = dataclasses.replace(x, value=rows, flat=flat)
+    grid, rows = on_first(ctx, ordered, sides_of(ordered), count)
+    return rows, [grid.side(axis) for axis in range(count)]
+
+
+def _stacked(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples of one shape as stacked ones."""
+    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)
 
 
 def inverse_of(ctx: Context, order: ir.Value) -> ir.Value:

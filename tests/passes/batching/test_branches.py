@@ -11,7 +11,6 @@ from tests.passes.batching.harness import (
     Case,
     Operand,
     constant,
-    decline_of,
     fused_model,
     mapped,
     prove,
@@ -292,10 +291,11 @@ COLUMNS = _if("a = ReduceMax<keepdims=1>(x, k)", "b = Neg(x)")
 ALONG = "q = Transpose(x) " + _if("a = Concat<axis=0>(q, q)", "b = Neg(q)")
 
 
-def test_different_rows_decline() -> None:
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("side", SIDES)
+def test_rows_of_different_width(side: str, batch: int) -> None:
     text = _if("a = Neg(x)", "b = Concat<axis=1>(x, x)")
-    case = Case("", text, {"x": mapped((2, 3)), "c": SIDES["all"]})
-    assert decline_of(case) == [("If", "control-flow")]
+    prove_ragged(RaggedCase("", text, {"x": mapped((2, 3)), "c": SIDES[side]}), batch)
 
 
 @pytest.mark.parametrize("text", [COLUMNS, ALONG], ids=["columns", "rows beside columns"])

@@ -14,6 +14,9 @@ from passes.batching.flat import flat_rules
 from passes.decisions import Code
 from rewriter.errors import BackendError
 from tests.passes.batching import (
+    test_flat_branches,
+    test_flat_entries,
+    test_flat_grid_sample,
     test_flat_joined,
     test_flat_padded,
     test_flat_resize,
@@ -316,7 +319,15 @@ def test_no_image(case: FlatCase) -> None:
 def test_every_rule_is_proven() -> None:
     names = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
     ruled = {name for name in names if table.find_flat(ir.node(name, []), 28) is not None}
-    tables = (test_flat_joined, test_flat_padded, test_flat_resize, test_flat_shapes)
+    tables = (
+        test_flat_branches,
+        test_flat_entries,
+        test_flat_grid_sample,
+        test_flat_joined,
+        test_flat_padded,
+        test_flat_resize,
+        test_flat_shapes,
+    )
     others = (one.CASES for one in tables)
     proven = {
         node.op_type

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+import rewriter
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
 
 COORDINATES = (
     "half_pixel",
@@ -287,3 +288,38 @@ def test_images_of_that_size_are_copied(mode: str, element: str) -> None:
     rng = np.random.default_rng(0)
     images = [rng.uniform(0, 255, shape).astype(np.float32) for _ in range(9)]
     prove_flat(resized(mode, element), feeds=[images])
+
+
+def _rounded(attributes: str, kind: str) -> FlatCase:
+    """Make a case of a Resize in front of what may flip."""
+    return FlatCase(
+        f"{attributes} of {kind}",
+        f"s = Constant <value_ints = [9, 11]> () r = Resize <{attributes}, axes = [0, 1]> (x,,,s) "
+        "f = Cast <to = 1> (r) y = ArgMax <axis = 2> (f)",
+        f"{kind}[H,W,3]",
+        "int64[9,11,1]",
+        stacked=True,
+    )
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        _rounded(LINEAR, "uint8"),
+        _rounded(LINEAR, "float"),
+        _rounded(NEAREST, "float"),
+        _rounded(ANTIALIAS, "uint8"),
+    ],
+    ids=str,
+)
+def test_exact_resizes_are_batched_in_front_of_what_may_flip(case: FlatCase) -> None:
+    given = {"strategy": "fuse", "target": "portable", "tensor_io": True}
+    after = rewriter.optimize(case.model, exact=True, **given)
+    assert after.graph.node == reached(case).graph.node
+    prove_flat(case)
+
+
+def test_an_antialiased_resize_of_floats_may_flip() -> None:
+    case = _rounded(ANTIALIAS, "float")
+    after = rewriter.optimize(case.model, strategy="fuse", tensor_io=True, exact=True)
+    assert "Loop" in {node.op_type for node in after.graph.node}

@@ -25,6 +25,10 @@ def ints(*numbers: int) -> Operand:
     return constant(np.array(numbers, np.int64))
 
 
+LONG = ragged(4, lengths=(4, 2, 3))
+ONE_OF_TWO = mapped(np.array(1), np.array(-2), np.array(0))
+SOME_OF_TWO = ragged(dtype=np.int64, low=0, high=1.9, seed=2)
+
 CASES = [
     turned("transpose", "y = Identity(t)"),
     turned("elementwise", "a = Exp(t) y = Neg(a)"),
@@ -45,6 +49,20 @@ CASES = [
     turned("size", "y = Size(t)"),
     turned("row", "y = Gather(t, i)", i=constant(np.array(2))),
     turned("rows", "y = Gather(t, i)", i=ints(-1, 0)),
+    turned("a column", "y = Gather<axis = 1>(t, i)", x=LONG, i=constant(np.array(-2))),
+    turned("columns", "y = Gather<axis = 1>(t, i)", x=LONG, i=ints(-1, 0, 1)),
+    turned("a column of each", "y = Gather<axis = 1>(t, i)", x=LONG, i=ONE_OF_TWO),
+    turned("columns by places of each", "y = Gather<axis = 1>(t, i)", x=LONG, i=SOME_OF_TWO),
+    RaggedCase(
+        "a middle axis by a table",
+        "t = Transpose<perm = [1, 0, 2]>(x) y = Gather<axis = 1>(t, i)",
+        {"x": ragged(4, 3, lengths=(4, 2, 3)), "i": constant(np.array([[0, -1], [1, 0]]))},
+    ),
+    RaggedCase(
+        "columns of one size by places of each",
+        "y = Gather<axis = 1>(x, i)",
+        {"x": mapped((3, 2, 2)), "i": SOME_OF_TWO},
+    ),
     turned("slice", "y = Slice(t, s, e, a)", s=ints(1), e=ints(3), a=ints(0)),
     turned("slice of columns", "y = Slice(t, s, e, a)", s=ints(1), e=ints(3), a=ints(1)),
     RaggedCase(

@@ -1,0 +1,170 @@
+"""Elements of flat samples by their positions: NonZero, GatherND and ScatterND.
+
+The element at ``(y, x)`` of a sample of ``[h, w]`` is ``y * w + x`` rows behind its first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.grid import Grid
+from passes.batching.flat.moves import read_simply
+from passes.batching.flat.reading import in_order
+from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
+from passes.batching.places import places_in_all
+from passes.decisions import Code, Decline
+
+__all__ = ["FAR", "gather_nd", "non_zero", "scatter_nd", "with_samples"]
+
+FAR = 1 << 40
+"""A place that no sample has: what reads it is an error."""
+_ALL = int(np.iinfo(np.int64).max)
+
+
+def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """The places of the rows that hold something, then the coordinates within those rows."""
+    simple = read_simply(ctx, node, operands)
+    if simple is not None:
+        return simple
+    data = ctx.operand(operands, 0)
+    rows, flat = in_order(ctx, data)
+    found = ctx.op("NonZero", [rows])
+    at = ctx.op("Gather", [found, ctx.builder.scalar(0)], {"axis": 0})
+    parts = [
+        ctx.unsqueeze(ctx.op("Gather", [flat.grid.place(axis), at], {"axis": 0}), [0])
+        for axis in range(flat.grid.rank)
+    ]
+    if flat.grid.rank < len(flat.order):
+        parts.append(ctx.op("Slice", [found, ctx.ints(1), ctx.ints(_ALL), ctx.ints(0)]))
+    samples = ctx.op("Gather", [flat.grid.rows.samples, at], {"axis": 0})
+    lengths = ctx.lengths_by(
+        data.value, lambda: Lengths.of_rows(ctx.builder, samples, flat.grid.count)
+    )
+    return [ctx.packed(ctx.op("Concat", parts, {"axis": 0}), lengths, 1)]
+
+
+def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Elements of flat samples, or of shared data by flat positions."""
+    simple = read_simply(ctx, node, operands)
+    if simple is not None:
+        return simple
+    data, positions = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "indices")
+    if ctx.attribute(node, "batch_dims", 0):
+        raise Decline(Code.RAGGED, "its batch axes are axes along which samples differ")
+    held, samples = with_samples(ctx, positions)
+    if data.is_shared:
+        rows, where = data.value, held.value
+    else:
+        rows, grid = _rows_of(ctx, data)
+        where = _row_positions(ctx, grid, held, samples)
+    return [_like_positions(ctx, ctx.op("GatherND", [rows, where]), held)]
+
+
+def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Updates of flat samples by positions that are stacked or packed."""
+    simple = read_simply(ctx, node, operands)
+    if simple is not None:
+        return simple
+    data, positions, updates = (ctx.operand(operands, i) for i in range(3))
+    if data.flat is None or positions.flat is not None or updates.flat is not None:
+        raise Decline(Code.RAGGED, "its updates differ along several axes")
+    if positions.is_packed != updates.is_packed or not _are_alike(positions, updates):
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    rows, flat = in_order(ctx, data)
+    held, samples = with_samples(ctx, positions)
+    where = _row_positions(ctx, flat.grid, held, samples)
+    values = updates.value if updates.is_packed else ctx.expanded(updates)
+    (new,) = ctx.same(node, [rows, where, values])
+    return [ctx.flat(new.value, flat)]
+
+
+def _are_alike(positions: Batched, updates: Batched) -> bool:
+    """Whether each position has its update, row for row, if they are packed."""
+    if positions.lengths is None:
+        return True
+    return positions.axis == updates.axis and positions.lengths.equal(updates.lengths)
+
+
+def _rows_of(ctx: Context, data: Batched) -> tuple[ir.Value, Grid]:
+    """Return rows of samples in their order, and how they belong to samples."""
+    if data.flat is None:
+        raise Decline(Code.RAGGED, "it reads samples by positions that differ along several axes")
+    rows, flat = in_order(ctx, data)
+    return rows, flat.grid
+
+
+def with_samples(ctx: Context, positions: Batched) -> tuple[Batched, ir.Value]:
+    """Return positions that each sample has of its own, and which sample each belongs to.
+
+    Args:
+        ctx: The context.
+        positions: Positions held in any way but apart.
+
+    Returns:
+        The positions, stacked, packed, or flat in their order. Numbers of samples, of a shape
+        that broadcasts with them.
+
+    Raises:
+        Decline: Samples may have different numbers of coordinates.
+    """
+    if not isinstance(positions.dims[-1], int):
+        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many coordinates a position has")
+    if positions.flat is not None:
+        rows, flat = in_order(ctx, positions)
+        behind = range(1, len(flat.order) - flat.grid.rank + 1)
+        held = dataclasses.replace(positions, value=rows, flat=flat)
+        return held, ctx.unsqueeze(flat.grid.rows.samples, behind)
+    if positions.lengths is not None:
+        behind = range(1, positions.rank - positions.axis)
+        return positions, ctx.unsqueeze(positions.lengths.samples, behind)
+    value = ctx.expanded(positions)
+    count = ctx.squeeze(ctx.batch, [0])
+    numbers = ctx.op("Range", [ctx.builder.scalar(0), count, ctx.builder.scalar(1)])
+    held = dataclasses.replace(positions, layout=Layout.STACKED, value=value)
+    return held, ctx.unsqueeze(numbers, range(1, positions.rank + 1))
+
+
+def _like_positions(ctx: Context, found: ir.Value, held: Batched) -> Output:
+    """Return what was found at positions, held as they are."""
+    if held.flat is not None:
+        order = tuple(range(len(held.flat.order) - 1))
+        return ctx.flat(found, dataclasses.replace(held.flat, order=order))
+    if held.lengths is not None:
+        return ctx.packed(found, held.lengths, held.axis)
+    return ctx.stacked(found)
+
+
+def _row_positions(ctx: Context, grid: Grid, held: Batched, samples: ir.Value) -> ir.Value:
+    """Return positions whose first coordinate is a row, in place of those along the grid.
+
+    Raises:
+        Decline: They do not tell all axes along which samples differ.
+    """
+    count = held.dims[-1]
+    assert isinstance(count, int)
+    if count < grid.rank:
+        raise Decline(Code.RAGGED, "it picks parts of samples that differ in size")
+    where = ctx.op("Cast", [held.value], {"to": int(ir.DataType.INT64)})
+    row = ctx.op("Gather", [grid.base, samples], {"axis": 0})
+    far, zero = ctx.builder.scalar(FAR), ctx.builder.scalar(0)
+    for axis in range(grid.rank):
+        place = _coordinates(ctx, where, axis, axis + 1)
+        size = ctx.op("Gather", [grid.column(axis), samples], {"axis": 0})
+        inside, step = places_in_all(ctx, place, zero, size, far), grid.stride(axis)
+        if step is not None:
+            step = ctx.op("Gather", [step, samples], {"axis": 0})
+            inside = ctx.op("Mul", [inside, step])
+        row = ctx.op("Add", [row, inside])
+    if count == grid.rank:
+        return row
+    return ctx.op("Concat", [row, _coordinates(ctx, where, grid.rank, _ALL)], {"axis": -1})
+
+
+def _coordinates(ctx: Context, where: ir.Value, start: int, end: int) -> ir.Value:
+    return ctx.op("Slice", [where, ctx.ints(start), ctx.ints(end), ctx.ints(-1)])

@@ -1,0 +1,206 @@
+"""GridSample of images of any size, by grids that all share, that each has, or of any size, too.
+
+The formulas, and the order of their operations in float32, are those of onnxruntime's CPU kernel.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.entries import with_samples
+from passes.batching.flat.formula import Formula, reals
+from passes.batching.flat.grid import Grid
+from passes.batching.flat.laying import packed_laid_out
+from passes.batching.flat.moves import restacked
+from passes.batching.layouts import Batched, Layout
+from passes.batching.packed.some_samples import rows_and_sides
+from passes.decisions import Code, Decline
+
+__all__ = ["grid_sample"]
+
+_FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
+_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""What opset 16 calls the modes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Axis:
+    """Rows or columns, as the points of a grid read them.
+
+    Attributes:
+        size: How many there are for each point, float.
+        ends: Where what lies outside is mirrored.
+        padding: The attribute ``padding_mode``.
+    """
+
+    size: Formula
+    ends: tuple[Formula, Formula]
+    padding: str
+
+    def brought_in(self, x: Formula) -> Formula:
+        """Return coordinates as they are clamped or mirrored; zeros stay outside."""
+        low, high = self.ends
+        if self.padding == "zeros":
+            return x
+        below, above = x.compare("Less", low), x.compare("Greater", high)
+        if self.padding == "border":
+            inside = x.min(self.size - 1.0).max(0.0)
+            return below.where(inside, above.where(inside, x))
+        return below.where(self._mirrored(low - x, low, high), above.where(
+            self._mirrored(x - high, high, low), x))  # fmt: skip
+
+    def _mirrored(self, beyond: Formula, near: Formula, far: Formula) -> Formula:
+        """Return what lies beyond one end, mirrored there and back."""
+        span = (far - near).abs()
+        is_none = span.compare("Equal", 0.0)
+        times = (beyond / is_none.where(1.0, span)).floor()
+        rest = beyond - times * span
+        is_even = (times - (times / 2.0).floor() * 2.0).compare("Equal", 0.0)
+        inwards = (far - near).sign() * rest
+        return is_none.where(near, is_even.where(near + inwards, far - inwards))
+
+    def place(self, whole: Formula) -> tuple[Formula, Formula | None]:
+        """Return places that are there for whole numbers, and which of them are; None for all."""
+        inside = whole.min(self.size - 1.0).max(0.0)
+        if self.padding == "border":
+            return inside, None
+        if self.padding == "reflection":
+            found = self.brought_in(whole)
+            # What becomes a whole number is cut off.
+            return found.cast(_INT64).cast(_FLOAT).min(self.size - 1.0).max(0.0), None
+        return inside, inside.compare("Equal", whole)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pixels:
+    """The pixels of all images, ``[P, C]``, and where a point's image has them.
+
+    Attributes:
+        rows: The pixels.
+        first: The first one of each point's image, int64.
+        width: How many make a row there, int64.
+    """
+
+    rows: ir.Value
+    first: Formula
+    width: Formula
+
+    def read(self, ctx: Context, down: _Axis, across: _Axis, y: Formula, x: Formula) -> Formula:
+        """Return the pixels at whole numbers, ``[..., C]``; those outside have zeros."""
+        (row, has_row), (column, has_column) = down.place(y), across.place(x)
+        at = self.first + row.cast(_INT64) * self.width + column.cast(_INT64)
+        value = reals(
+            ctx, ctx.op("Gather", [self.rows, _without_last(ctx, at.value)], {"axis": 0})
+        )
+        if has_row is None or has_column is None:
+            return value
+        return has_row.both(has_column).where(value, 0.0)
+
+
+def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """One image in each sample, of which both sizes may differ.
+
+    Raises:
+        Decline: A sample has several images, or they have more than two axes.
+    """
+    x, points = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "grid")
+    if all(o.flat is None or o.flat.has_one_shape for o in (x, points)):
+        return restacked(ctx, node, operands)
+    given = str(ctx.attribute(node, "mode", "linear"))
+    mode = _MODES.get(given, given)
+    if x.rank != 4 or x.dims[0] != 1 or points.dims[0] != 1 or x.dtype != _FLOAT:
+        raise Decline(Code.NO_RULE, "it is not of one image of float in each sample")
+    if mode == "cubic" or points.dtype != _FLOAT:
+        raise Decline(Code.NO_RULE, f"{mode} has no form for samples of several sizes")
+    held, samples = with_samples(ctx, _laid(ctx, points))
+    pixels, sizes = _pixels(ctx, x, samples)
+    is_aligned = bool(ctx.attribute(node, "align_corners", 0))
+    padding = str(ctx.attribute(node, "padding_mode", "zeros"))
+    found = []
+    axes = []
+    for position, size in enumerate(sizes):
+        start = ctx.ints(position), ctx.ints(position + 1), ctx.ints(-1)
+        n = reals(ctx, ctx.op("Slice", [held.value, *start])) + 1.0
+        at = n / 2.0 * (size - 1.0) if is_aligned else (n * size - 1.0) / 2.0
+        ends = (size * 0.0, size - 1.0) if is_aligned else (size * 0.0 - 0.5, size - 0.5)
+        axes.append(_Axis(size, ends, padding))
+        at = at.on(lambda v: ctx.op("Round", [v])) if mode == "nearest" else at
+        found.append(axes[-1].brought_in(at))
+    (across, down), (at_x, at_y) = axes, found
+    if mode == "nearest":
+        value = pixels.read(ctx, down, across, at_y, at_x)
+    else:
+        value = _linear(ctx, pixels, down, across, at_y, at_x)
+    return [_in_front(ctx, value.value, held)]
+
+
+def _linear(
+    ctx: Context, pixels: _Pixels, down: _Axis, across: _Axis, y: Formula, x: Formula
+) -> Formula:
+    """Return the weighted sum of the four pixels around each point."""
+    top, left = y.floor(), x.floor()
+    bottom, right = top + 1.0, left + 1.0
+    p = [
+        pixels.read(ctx, down, across, *one)
+        for one in itertools.product((top, bottom), (left, right))
+    ]
+    above = p[0] * (right - x) + p[1] * (x - left)
+    below = p[2] * (right - x) + p[3] * (x - left)
+    return above * (bottom - y) + below * (y - top)
+
+
+def _laid(ctx: Context, points: Batched) -> Batched:
+    return packed_laid_out(ctx, points) if points.is_packed else points
+
+
+def _pixels(ctx: Context, x: Batched, samples: ir.Value) -> tuple[_Pixels, list[Formula]]:
+    """Return the pixels, and the width and height of each point's image.
+
+    Args:
+        ctx: The context.
+        x: Images ``[1, C, h, w]``.
+        samples: The image of each point.
+    """
+    order = (2, 3, 0, 1)
+    dims = tuple(x.dims[axis] for axis in order)
+    moved = dataclasses.replace(x, type=dataclasses.replace(x.type, dims=dims))
+    if x.flat is not None:
+        flat = dataclasses.replace(x.flat, order=tuple(x.flat.order[axis] for axis in order))
+        moved = dataclasses.replace(moved, flat=flat)
+    elif x.is_packed:
+        laid = packed_laid_out(ctx, x)
+        assert laid.flat is not None
+        flat = dataclasses.replace(laid.flat, order=tuple(laid.flat.order[a] for a in order))
+        moved = dataclasses.replace(moved, value=laid.value, layout=Layout.FLAT, flat=flat,
+                                    lengths=None, axis=0)  # fmt: skip
+    else:
+        value = ctx.expanded(x)
+        turned = ctx.op("Transpose", [value], {"perm": [0, 3, 4, 1, 2]})
+        moved = dataclasses.replace(moved, value=turned, layout=Layout.STACKED)
+    rows, sides = rows_and_sides(ctx, moved, 2)
+    grid = Grid.of_sides(ctx.builder, sides, ctx.batch)
+    read = [
+        Formula(ctx, ctx.op("Gather", [v, samples], {"axis": 0}), _INT64)
+        for v in (grid.base, grid.column(1), grid.column(0))
+    ]
+    pixels = _Pixels(ctx.squeeze(rows, [1]), read[0], read[1])
+    return pixels, [read[1].cast(_FLOAT), read[2].cast(_FLOAT)]
+
+
+def _without_last(ctx: Context, value: ir.Value) -> ir.Value:
+    """Return a value without its last axis, of size 1."""
+    if ctx.opset >= 13:
+        return ctx.op("Squeeze", [value, ctx.ints(-1)])
+    return ctx.op("Squeeze", [value], {"axes": [-1]})
+
+
+def _in_front(ctx: Context, value: ir.Value, held: Batched) -> Output:
+    """Return ``[1, y, x, C]`` of each sample as ``[1, C, y, x]``."""
+    if held.flat is None:
+        return ctx.stacked(ctx.op("Transpose", [value], {"perm": [0, 1, 4, 2, 3]}))
+    return ctx.flat(value, dataclasses.replace(held.flat, order=(0, 3, 1, 2)))

@@ -1,0 +1,94 @@
+"""Parts of a shape that one Shape yields, so that no node has to pick them on the host."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.batching.operators import Operators
+from passes.graph.graphs import constant_value, is_default_domain
+from passes.typing import Typing
+
+__all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
+
+SHAPE_PARTS = frozenset({"Gather", "Slice", "Unsqueeze"})
+"""What picks a part of a vector."""
+_PARTS = 15
+"""The first opset in which Shape yields a part."""
+
+
+def may_be_part(node: ir.Node) -> bool:
+    """Whether a node reads a shape, or what is picked of one; its types are not asked for."""
+    before = None if node.inputs[0] is None else node.inputs[0].producer()
+    if before is not None and node.op_type == "Unsqueeze" and before.op_type == "Gather":
+        return _shaped(before.inputs[0]) is not None
+    return _shaped(node.inputs[0]) is not None
+
+
+def part_of_shape(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return the part of a shape that a node picks; None where it picks something else.
+
+    Args:
+        node: A node of one of `SHAPE_PARTS`.
+        typing: The types of values.
+        ops: Records the new node.
+    """
+    if ops.opset < _PARTS or node.inputs[0] is None:
+        return None
+    match node.op_type:
+        case "Unsqueeze":
+            found = _dimension(node.inputs[0], typing)
+        case "Gather":
+            found = _bounds_of_index(node, typing, rank=1)
+        case _:
+            found = _bounds_of_slice(node, typing)
+    if found is None:
+        return None
+    whole, start, end = found
+    return [ops.shape(whole, start, end)]
+
+
+def _dimension(value: ir.Value, typing: Typing) -> tuple[ir.Value, int, int] | None:
+    """Return the tensor and the bounds of a single dimension, a scalar."""
+    node = value.producer()
+    if node is None or node.op_type != "Gather" or not is_default_domain(node):
+        return None
+    return _bounds_of_index(node, typing, rank=0)
+
+
+def _bounds_of_index(
+    node: ir.Node, typing: Typing, *, rank: int
+) -> tuple[ir.Value, int, int] | None:
+    """Return the tensor, and the bounds of the dimension that a Gather picks of its shape."""
+    whole, index = _shaped(node.inputs[0]), constant_value(node.inputs[1])
+    dims = None if whole is None else typing.dims(whole)
+    if whole is None or dims is None or index is None or index.ndim != rank or index.size != 1:
+        return None
+    at = int(index.reshape(-1)[0])
+    at += len(dims) if at < 0 else 0
+    return (whole, at, at + 1) if 0 <= at < len(dims) else None
+
+
+def _bounds_of_slice(node: ir.Node, typing: Typing) -> tuple[ir.Value, int, int] | None:
+    """Return the tensor, and the bounds of the dimensions that a Slice cuts out of its shape."""
+    whole = _shaped(node.inputs[0])
+    dims = None if whole is None else typing.dims(whole)
+    if whole is None or dims is None or len(node.inputs) < 3:
+        return None
+    bounds = [constant_value(value) for value in node.inputs[1:]]
+    if any(b is None or b.size != 1 for b in bounds):
+        return None
+    start, end, *more = (int(b.reshape(-1)[0]) for b in bounds if b is not None)
+    axis, step = [*more, *(0, 1)[len(more) :]]
+    if axis not in (0, -1) or step != 1:
+        return None
+    first, last, _ = slice(start, end).indices(len(dims))
+    return (whole, first, max(first, last))
+
+
+def _shaped(value: ir.Value | None) -> ir.Value | None:
+    """Return the tensor whose whole shape a value is, None where it is something else."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != "Shape" or not is_default_domain(node):
+        return None
+    is_part = node.attributes.get_int("start", 0) or "end" in node.attributes
+    return None if is_part else node.inputs[0]

@@ -231,7 +231,9 @@ class BodyState(abc.ABC):
         bindings: Mapping[ir.Value, Batched],
         builder: Builder,
         batch: ir.Value,
+        *,
         may_be_empty: bool,
+        keeps_flat: bool,
     ) -> list[Batched]:
         """Batch all nodes of a graph inside a node; see `Context.nested`."""
 

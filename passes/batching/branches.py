@@ -52,7 +52,7 @@ def _shared_branch(
     ctx: Context, condition: Batched, graphs: Sequence[ir.Graph]
 ) -> Sequence[Output]:
     builders = [Builder(ctx.builder.origin) for _ in graphs]
-    made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
+    made = [ctx.nested(g, {}, b, keeps_flat=True) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
     if any(x.flat is not None for pair in pairs for x in pair):
         return either(ctx, condition.value, builders, made)
@@ -167,7 +167,7 @@ def _may_run_for_all(ctx: Context, graphs: Sequence[ir.Graph]) -> bool:
 def _picked(ctx: Context, flags: ir.Value, graphs: Sequence[ir.Graph]) -> Sequence[Output] | None:
     """Run both branches for all samples and pick; None if shapes may differ or nothing picks."""
     builders = [Builder(ctx.builder.origin) for _ in graphs]
-    made = [ctx.nested(g, {}, b) for g, b in zip(graphs, builders, strict=True)]
+    made = [ctx.nested(g, {}, b, keeps_flat=True) for g, b in zip(graphs, builders, strict=True)]
     pairs = list(zip(*made, strict=True))
     yielded = zip(*(graph.outputs for graph in graphs), strict=True)
     equal = [ctx.have_one_shape(*pair) for pair in yielded]

@@ -198,7 +198,12 @@ class Context(BatchAxis):
         return self._body.numbers
 
     def nested(
-        self, graph: ir.Graph, bindings: Mapping[ir.Value, Batched], builder: Builder
+        self,
+        graph: ir.Graph,
+        bindings: Mapping[ir.Value, Batched],
+        builder: Builder,
+        *,
+        keeps_flat: bool = False,
     ) -> list[Batched]:
         """Record all nodes of a graph inside the node, batched, and return its outputs.
 
@@ -206,12 +211,19 @@ class Context(BatchAxis):
             graph: A graph that the node owns.
             bindings: What its inputs are; further entries replace values that it captures.
             builder: Where the nodes go.
+            keeps_flat: Whether outputs may be flat; otherwise they are stacked or packed.
 
         Raises:
             Decline: One of the nodes declines.
         """
-        empty = self.may_be_empty
-        return self._body.nested(graph, bindings, builder, self.batch, empty)
+        return self._body.nested(
+            graph,
+            bindings,
+            builder,
+            self.batch,
+            may_be_empty=self.may_be_empty,
+            keeps_flat=keeps_flat,
+        )
 
     def inside(self, builder: Builder) -> Context:
         """Return the same context for a graph inside of this one."""

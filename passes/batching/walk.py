@@ -211,7 +211,8 @@ class Walk(BodyState):
     @contextlib.contextmanager
     def _captures_read(self, ctx: Context, node: ir.Node) -> Iterator[None]:
         """Let what the graphs of a node capture be stacked or packed where it is flat."""
-        captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
+        graphs = [] if node.op_type in _FLAT_INSIDE else [graph for _, graph in subgraphs(node)]
+        captured = {v for graph in graphs for v in captured_values(graph)}
         flat = {v: x for v in captured if (x := self.env.get(v)) is not None and x.is_flat}
         self.env.update({v: _read(ctx, x) for v, x in flat.items()})
         try:
@@ -250,7 +251,9 @@ class Walk(BodyState):
         bindings: Mapping[ir.Value, Batched],
         builder: Builder,
         batch: ir.Value,
+        *,
         may_be_empty: bool,
+        keeps_flat: bool,
     ) -> list[Batched]:
         """Batch all nodes of a graph inside a node; see `Context.nested`."""
         captured = {v: self.read_batched(v) for v in captured_values(graph)}
@@ -274,7 +277,7 @@ class Walk(BodyState):
         self.flips.extend(inner.flips)
         ctx = inner._context(builder)
         outputs = [inner.read(v) for v in graph.outputs]
-        return [_read(ctx, x) if x.is_flat else x for x in outputs]
+        return [_read(ctx, x) if x.is_flat and not keeps_flat else x for x in outputs]
 
     def _lengths_inside(
         self, captured: Mapping[ir.Value, Batched], bindings: Mapping[ir.Value, Batched]
@@ -309,6 +312,10 @@ class Walk(BodyState):
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self.options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
+
+
+_FLAT_INSIDE = frozenset({"If"})
+"""Operators whose rules take flat samples in their graphs, too."""
 
 
 def _read(ctx: Context, x: Batched) -> Batched:

@@ -81,7 +81,7 @@ def _run(ctx: Context, side: ir.Value, graph: ir.Graph) -> _Group:
     picked = SomeSamples(local, numbers)
     failing = ctx.count_failing()
     captured = {v: picked.of(ctx.read(v)) for v in captured_values(graph)}
-    outputs = local.nested(graph, captured, builder)
+    outputs = local.nested(graph, captured, builder, keeps_flat=True)
     is_total = may_run and ctx.count_failing() == failing
     return _Group(numbers, builder, local, picked, outputs, is_total)
 

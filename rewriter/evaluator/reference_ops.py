@@ -208,6 +208,8 @@ class ArgMax(Operator):
     def _run(
         self, data: np.ndarray, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
     ) -> tuple[Value, ...]:
+        if not data.ndim:
+            return (np.zeros((), np.int64),)
         size, rest = data.shape[axis], np.delete(data.shape, axis)
         if not size and rest.all():
             raise self.error(f"axis {axis} of shape {data.shape} has no position")

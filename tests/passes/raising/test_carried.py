@@ -254,6 +254,15 @@ WRITTEN = {
         "carried write by index",
         opset=18,
     ),
+    "largest_float_that_stood_at_a_place": Case(
+        ROW,
+        """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)
+            o = Gather <axis = 0> (e, a)  v = Max (h, o)  j = Unsqueeze (a, zero1)
+            s2 = ScatterND (s, j, v)""",
+        "b",
+        "carried write by index",
+        opset=18,
+    ),
     "take_from_what_stands_at_a_place": Case(
         ROWS,
         """a = ArgMax <axis = 0, keepdims = 0> (e)  d = Mod (a, three)
@@ -924,16 +933,6 @@ MISSES = {
         """a = ReduceSum <keepdims = 0> (s)  g = Greater (a, z)  h = Cast <to = 7> (g)
             j = Unsqueeze (h, zero1)  s2 = ScatterND <reduction = "add"> (s, j, e)""",
         "start",
-        "recurrence",
-        "ScatterND",
-        opset=18,
-    ),
-    "largest_float_that_stood_at_a_place": _miss(
-        ROW,
-        """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)
-            o = Gather <axis = 0> (e, a)  v = Max (h, o)  j = Unsqueeze (a, zero1)
-            s2 = ScatterND (s, j, v)""",
-        "b",
         "recurrence",
         "ScatterND",
         opset=18,

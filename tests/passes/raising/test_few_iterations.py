@@ -35,6 +35,9 @@ CASES = {
         FLAGS,
     ),
 }
+READ_BESIDE = {("bits", "while"), ("running_minimum", "while")}
+"""Where something of what replaces the Loop is read that the Loop does not yield."""
+
 CHEAP = {
     "sum": Case(ROW, "s2 = Add (s, e)", "b", ""),
     "running_sum": Case(ROW, "s2 = Add (s, e)  y = Identity (s2)", "b", "", ROW),
@@ -60,7 +63,10 @@ def test_few_iterations_run_in_the_loop_as_given(name: str, dialect: str) -> Non
     (decision,) = found.decisions
     assert decision.verdict is Verdict.FUSED
     few = decision.few
-    assert 4 < few < 24
+    if (name, dialect) in READ_BESIDE:
+        assert (few, found.loops) == (0, 0)
+        return
+    assert 4 < few < 32
     note = f"up to {few} iterations run in the Loop as given, which is faster"
     assert decision.notes[-1] == note
     assert found.loops == 1

@@ -10,7 +10,7 @@ import pytest
 
 LARGE = 24
 """Cases of one test function from which on it is a large table."""
-SHARE = 6
+SHARE = 8
 """One case in so many of a large table belongs to the default run."""
 VARIANTS = 3
 """From so many numbers of samples on, one of them belongs to it for each named case."""

@@ -11,6 +11,8 @@ import pytest
 
 from tests.passes.batching.images import FlatCase, drawn, prove_flat, prove_nothing
 
+pytestmark = pytest.mark.long
+
 
 def ints(name: str, *values: int) -> str:
     return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "

@@ -8,6 +8,8 @@ import pytest
 
 import rewriter
 
+pytestmark = pytest.mark.long
+
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (seq(float[3,W,1]) xs, bool f, float[4,3] rows) => (seq(float) ys) {{
     ys = SequenceMap (xs) <body = one (float[?,?,?] x) => (float total) {{ {nodes}

@@ -6,6 +6,8 @@ import pytest
 
 from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
 
+pytestmark = pytest.mark.long
+
 POINTS = (
     "a = Constant <value = float[5,1] {-1.3, -0.8, 0.0, 0.45, 1.1}> () "
     "c = Constant <value = float[1,4] {-1.0, -0.31, 0.3, 1.0}> () ka = Constant <value_ints = "

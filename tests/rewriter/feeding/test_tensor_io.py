@@ -279,6 +279,7 @@ def zoo() -> list[str]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["auto", "expand"])
 @pytest.mark.parametrize("path", zoo())
 def test_zoo(path: str, strategy: str) -> None:

@@ -211,8 +211,7 @@ class Walk(BodyState):
     @contextlib.contextmanager
     def _captures_read(self, ctx: Context, node: ir.Node) -> Iterator[None]:
         """Let what the graphs of a node capture be stacked or packed where it is flat."""
-        graphs = [] if node.op_type in _FLAT_INSIDE else [graph for _, graph in subgraphs(node)]
-        captured = {v for graph in graphs for v in captured_values(graph)}
+        captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
         flat = {v: x for v in captured if (x := self.env.get(v)) is not None and x.is_flat}
         self.env.update({v: _read(ctx, x) for v, x in flat.items()})
         try:
@@ -312,10 +311,6 @@ class Walk(BodyState):
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self.options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
-
-
-_FLAT_INSIDE = frozenset({"If"})
-"""Operators whose rules take flat samples in their graphs, too."""
 
 
 def _read(ctx: Context, x: Batched) -> Batched:

@@ -6,6 +6,7 @@ The judge is the model itself on the reference evaluator, before the rewrite.
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import onnx
 import pytest
 
 from rewriter.backends import BackendError, open_session
+from rewriter.errors import FaultWarning
 from rewriter.pipeline import rewrite
 from rewriter.proof.compare import compare
 from tests.passes.expansion import rows
@@ -307,6 +309,24 @@ CASES = [
              y = ConcatFromSequence <axis = -1, new_axis = 1> (ys) }""",
         (sequence((3,), (3,)), sequence((1,))),
     ),
+    Case(
+        "lengths that a loop collects, read behind an If whose branches yield any sizes",
+        """g (int64[B] sizes, float[3,R] x) => (seq(float[P,Q]) y) <int64[2] ones = {1,1}, int64 k = {2}> {
+             xs = SplitToSequence <axis = 1> (x, sizes)
+             y = SequenceMap (xs) <body = body (float[] e) => (float[] r) {
+               a = Relu (e)  b = Expand (a, ones)  c = Concat <axis = -1> (b, b)
+               d = MatMul (e, c)  n = Size (d)  few = Less (n, k)
+               first = Constant <value_ints = [0]> ()
+               r = If (few) <
+                 then_branch = one () => (float[] p) {
+                   t = ReduceSum <keepdims = 1> (d, first)  p = Add (d, t) },
+                 else_branch = other () => (float[] q) { q = Gather <axis = 0> (d, first) }> }> }""",
+        (
+            {"sizes": np.array([3, 3]), **tensor(3, 6)},
+            {"sizes": np.array([], np.int64), **tensor(3, 0)},
+        ),
+        {"trust_types": True},
+    ),
 ]
 
 
@@ -314,7 +334,9 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_a_model_that_was_wrong_once(case: Case, strategy: Any) -> None:
     model = onnx.parser.parse_model(HEADER + case.text)
-    after = rewrite(model, strategy=strategy, **case.options).model
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FaultWarning)
+        after = rewrite(model, strategy=strategy, **case.options).model
     before = open_session(model, "reference")
     sessions = [open_session(after, name) for name in ("onnxruntime", "reference")]
     for feed in case.feeds:

@@ -47,7 +47,7 @@ class Grid:
             is_shared: See `Grid`.
             empty: Which samples are to read nothing though there are rows, bool ``[B]``.
         """
-        self.dims = tuple(dims)
+        self._dims = tuple(dims)
         self.is_shared = is_shared
         self._count = count
         self._empty = empty
@@ -86,6 +86,16 @@ class Grid:
         made._lengths.update({at: d for at, d in enumerate(sides) if isinstance(d, Lengths)})
         return made
 
+    @property
+    def dims(self) -> tuple[int | ir.Value, ...]:
+        """See `Grid`; lengths that a loop collects have another value once it is written."""
+        return tuple(
+            self._lengths[axis].value
+            if isinstance(dim, ir.Value) and axis in self._lengths
+            else dim
+            for axis, dim in enumerate(self._dims)
+        )
+
     def side(self, axis: int) -> Side:
         """Return the dimension along an axis."""
         dim = self.dims[axis]
@@ -94,7 +104,7 @@ class Grid:
     @property
     def rank(self) -> int:
         """The number of axes."""
-        return len(self.dims)
+        return len(self._dims)
 
     def equal(self, other: Grid) -> bool:
         """Whether other samples have the same dimensions, by proof."""
@@ -168,11 +178,11 @@ class Grid:
         """Return how many rows a step along an axis is, int64 ``[B]``; None for one row."""
         if axis + 1 == self.rank:
             return None
+        behind = self.stride(axis + 1)
+        if behind is None:
+            return self.column(axis + 1)
         if axis not in self._strides:
-            found, behind = self.column(axis + 1), self.stride(axis + 1)
-            if behind is not None:
-                found = self._builder.op("Mul", [found, behind])
-            self._strides[axis] = found
+            self._strides[axis] = self._builder.op("Mul", [self.column(axis + 1), behind])
         return self._strides[axis]
 
     def place(self, axis: int) -> ir.Value:

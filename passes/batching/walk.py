@@ -23,7 +23,7 @@ from passes.batching.anywhere import runs_anywhere
 from passes.batching.body_state import BodyState, WalkOptions
 from passes.batching.causes import Causes, Demotions, Inherited
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.reading import as_packed, as_stacked
+from passes.batching.flat.moves import stacked_or_packed
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.evening import evened
@@ -182,7 +182,10 @@ class Walk(BodyState):
                 if chosen.takes_flat:
                     outputs = chosen.rule(ctx, node, given)
                 else:
-                    given = [x if x is None or x.flat is None else _read(ctx, x) for x in given]
+                    given = [
+                        x if x is None or x.flat is None else stacked_or_packed(ctx, x)
+                        for x in given
+                    ]
                     with self._captures_read(ctx, node):
                         outputs = chosen.rule(ctx, node, given)
                 outputs = self._evened(ctx, node, outputs)
@@ -213,7 +216,7 @@ class Walk(BodyState):
         """Let what the graphs of a node capture be stacked or packed where it is flat."""
         captured = {v for _, graph in subgraphs(node) for v in captured_values(graph)}
         flat = {v: x for v in captured if (x := self.env.get(v)) is not None and x.is_flat}
-        self.env.update({v: _read(ctx, x) for v, x in flat.items()})
+        self.env.update({v: stacked_or_packed(ctx, x) for v, x in flat.items()})
         try:
             yield
         finally:
@@ -276,7 +279,7 @@ class Walk(BodyState):
         self.flips.extend(inner.flips)
         ctx = inner._context(builder)
         outputs = [inner.read(v) for v in graph.outputs]
-        return [_read(ctx, x) if x.is_flat and not keeps_flat else x for x in outputs]
+        return outputs if keeps_flat else [stacked_or_packed(ctx, x) for x in outputs]
 
     def _lengths_inside(
         self, captured: Mapping[ir.Value, Batched], bindings: Mapping[ir.Value, Batched]
@@ -311,17 +314,3 @@ class Walk(BodyState):
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self.options.opset)
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
-
-
-def _read(ctx: Context, x: Batched) -> Batched:
-    """Return flat samples as a stacked or packed value.
-
-    Raises:
-        Decline: They differ along several axes.
-    """
-    assert x.flat is not None
-    if not x.flat.has_one_shape and x.flat.ragged_axis is None:
-        raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
-    if not x.flat.has_one_shape:
-        return as_packed(ctx, x)
-    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)

@@ -21,6 +21,8 @@ __all__ = [
     "read_simply",
     "restacked",
     "rows_again",
+    "stacked_again",
+    "stacked_or_packed",
     "turned",
     "with_axis_in_grid",
 ]
@@ -47,8 +49,7 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
         if x is None or x.flat is None:
             given.append(x)
         elif x.flat.has_one_shape:
-            value = as_stacked(ctx, x)
-            given.append(dataclasses.replace(x, layout=Layout.STACKED, value=value, flat=None))
+            given.append(stacked_again(ctx, x))
         else:
             raise Decline(Code.RAGGED, "its samples differ along several axes")
     if any(x is not None and x.is_packed for x in given):
@@ -92,15 +93,28 @@ def read_simply(
         return restacked(ctx, node, operands)
     if any(not flat.has_one_shape and flat.ragged_axis is None for flat in flats):
         return None
-    given = [x if x is None or x.flat is None else _read(ctx, x) for x in operands]
+    given = [None if x is None else stacked_or_packed(ctx, x) for x in operands]
     return _by_packed_rule(ctx, node, given)
 
 
-def _read(ctx: Context, x: Batched) -> Batched:
-    assert x.flat is not None
-    if not x.flat.has_one_shape:
-        return as_packed(ctx, x)
+def stacked_again(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples of one shape as stacked ones."""
     return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)
+
+
+def stacked_or_packed(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples as a stacked or packed value; any other value stays as it is.
+
+    Raises:
+        Decline: They differ along several axes.
+    """
+    if x.flat is None:
+        return x
+    if x.flat.has_one_shape:
+        return stacked_again(ctx, x)
+    if x.flat.ragged_axis is None:
+        raise Decline(Code.NO_RULE, "it has no rule for samples that differ along several axes")
+    return as_packed(ctx, x)
 
 
 def rows_again(ctx: Context, x: Batched) -> Batched:

@@ -9,7 +9,8 @@ import onnx_ir as ir
 from passes.batching.context import Context
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import laid_out, packed_laid_out
-from passes.batching.flat.reading import as_rows, as_stacked, in_order
+from passes.batching.flat.moves import stacked_again
+from passes.batching.flat.reading import as_rows, in_order
 from passes.batching.flat.spreading import on_first, sides_of
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -57,7 +58,7 @@ class SomeSamples:
         if not isinstance(x.type.type, ir.TensorType):
             raise Decline(Code.SEQUENCE_IN_BODY, "it picks samples of a sequence")
         if x.flat is not None and x.flat.has_one_shape:
-            x = _stacked(self._ctx, x)
+            x = stacked_again(self._ctx, x)
         if x.flat is not None:
             return self._of_flat(x)
         if x.lengths is None:
@@ -124,7 +125,7 @@ def rows_and_sides(ctx: Context, x: Batched, count: int) -> tuple[ir.Value, list
             dimension along each other one.
     """
     if x.flat is not None and x.flat.has_one_shape:
-        x = _stacked(ctx, x)
+        x = stacked_again(ctx, x)
     if x.is_packed:
         x = packed_laid_out(ctx, x)
     elif x.flat is None:
@@ -134,11 +135,6 @@ def rows_and_sides(ctx: Context, x: Batched, count: int) -> tuple[ir.Value, list
     ordered = dataclasses.replace(x, value=rows, flat=flat)
     grid, rows = on_first(ctx, ordered, sides_of(ordered), count)
     return rows, [grid.side(axis) for axis in range(count)]
-
-
-def _stacked(ctx: Context, x: Batched) -> Batched:
-    """Return flat samples of one shape as stacked ones."""
-    return dataclasses.replace(x, layout=Layout.STACKED, value=as_stacked(ctx, x), flat=None)
 
 
 def inverse_of(ctx: Context, order: ir.Value) -> ir.Value:

@@ -123,7 +123,7 @@ def length_of(evaluator: NumberReader, sequence: ir.Value | None) -> Linear | No
 
 def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     """Return how many pieces SplitToSequence makes."""
-    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if tensor is None or evaluator.is_inside(tensor):
         return None
     split = node.inputs[1] if len(node.inputs) > 1 else None

@@ -76,7 +76,7 @@ def _later_axis(
 
 
 def _scanned(node: ir.Node) -> int:
-    return node.attributes.get_int("num_scan_inputs", 0) or 0
+    return node.attributes.get_int("num_scan_inputs", 0)
 
 
 def _set_axes(scan: ir.Node, name: str, count: int, first: list[int]) -> None:

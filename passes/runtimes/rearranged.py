@@ -24,7 +24,7 @@ __all__ = [
 
 def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
     """Whether a Gather copies rows of strings: onnxruntime copies the first of each row only."""
-    data, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if data is None or types.dtype(data) != ir.DataType.STRING:
         return False
     rank = types.rank(data)
@@ -39,7 +39,7 @@ def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[i
     data, places = node.inputs
     rank = None if data is None else types.rank(data)
     count = None if places is None else types.rank(places)
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     if count is None or (rank is None and axis):
         return None
     index = builder.op("Unsqueeze", [places, builder.ints(count)])

@@ -123,7 +123,7 @@ class CountedNumbers(Evaluator):
             return None, 1
         whole, by = quotient.inputs[:2]
         cast = None if whole is None else whole.producer()
-        step = None if by is None else constant_value(by)
+        step = constant_value(by)
         if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
             return None, 1
         number = float(step.reshape(()))

@@ -170,6 +170,19 @@ def test_ranges_that_are_written_end_without_a_loop(name: str, opset: int) -> No
     assert same(before, found.model, *FEEDS) >= len(FEEDS) - 2
 
 
+CUTS = {"no_axes": "", "no_steps": ", zero1", "axes_left_out": ", , one1"}
+
+
+@pytest.mark.parametrize("given", CUTS.values(), ids=CUTS)
+def test_how_positions_are_cut(given: str) -> None:
+    body = f"{OFFSETS} {LINE} {V} {written('m')}".replace(", zero1, one1)", f"{given})")
+    before = model(loop("float[L]", "x1", body, count="offsets").replace(
+        "begin = Identity", "x1 = Gather <axis = 1> (x, zero) begin = Identity"), 18)  # fmt: skip
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *FEEDS[2:]) == len(FEEDS[2:])
+
+
 ATTRIBUTES = {"axis", "value", "allowzero"}
 
 

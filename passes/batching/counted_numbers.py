@@ -127,9 +127,9 @@ class CountedNumbers(Evaluator):
         if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
             return None, 1
         number = float(step.reshape(()))
-        if number < 1 or number != int(number):
+        if not 1 <= number < float("inf"):
             return None, 1
-        return self.number(cast.inputs[0]), int(number)
+        return self.number(cast.inputs[0]), int(number)  # by a larger number there are no more
 
 
 def maker(value: ir.Value | None) -> ir.Node | None:

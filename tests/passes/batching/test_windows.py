@@ -97,9 +97,28 @@ def test_windows_counted_by_whole_numbers_are_one_gather(axis: int, hop: int, wi
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-def test_a_last_window_that_is_shorter_stays_shorter(axis: int) -> None:
-    text = MODEL.format(axis=axis, hop=4, width=8, past=3, new_axis=0)
+@pytest.mark.parametrize(("hop", "width", "past"), [(4, 8, 7), (3, 3, 2)])
+def test_windows_counted_by_whole_numbers_rounded_up(hop: int, width: int, past: int) -> None:
+    text = MODEL.format(axis=0, hop=hop, width=width, past=past - hop + 1, new_axis=1)
+    before, _, after = text.partition("f = Cast")
+    _, _, after = after.partition("go =")
+    text = f"{before} by = Constant <value_int = {hop}> ()  trips = Div (rest, by)  go ={after}"
+    model = onnx.parser.parse_model(text)
+    new = rewriter.optimize(model)
+    found = operators(new)
+    assert (found["Gather"], found["If"], found["Loop"]) == (2, 0, 0)
+    for size in (width, width + 1, 40, 61):
+        x = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("axis", "by"), [(0, "4.0"), (1, "4.0"), (0, "2.5"), (0, "0.5")], ids=lambda one: str(one)
+)
+def test_a_last_window_that_is_shorter_stays_shorter(axis: int, by: str) -> None:
+    """Windows behind the end are empty: so many there are if they are counted by less."""
+    text = MODEL.format(axis=axis, hop=4, width=8, past=3, new_axis=0).replace("4.0", by)
     text = text.replace("<axis = 0, new_axis = 0>", f"<axis = {axis}, new_axis = 0>")
     model = onnx.parser.parse_model(text.replace("float[a, b, c] y", "float[a, b] y"))
     new = rewriter.optimize(model)

@@ -177,7 +177,8 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     start, end = bounds[:2]
     step = bounds[3] if len(node.inputs) > 4 and node.inputs[4] is not None else Linear(1)
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
-    if vector is None or start is None or end is None or step is None:
+    assert vector is not None
+    if start is None or end is None or step is None:
         return None
     vector = evaluator.outside(vector)
     if start.number is not None and start == end:

@@ -44,6 +44,7 @@ READERS = {
         "a0 = ArgMax <axis = 2, keepdims = 0> (x)": "int64[h,w]",
         "a1 = ArgMin <axis = -1, select_last_index = 1> (x)": "int64[h,w,1]",
         "a2 = ArgMax <axis = 0> (x)": "int64[1,w,3]",
+        "a4 = ArgMax <axis = 0, keepdims = 0> (t)": "int64[h,w]",
         "a3 = ArgMin <axis = 1, keepdims = 0> (x)": "int64[h,3]",
     },
     "rows": {

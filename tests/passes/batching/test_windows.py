@@ -113,6 +113,28 @@ def test_windows_counted_by_whole_numbers_rounded_up(hop: int, width: int, past:
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("is_rounded_up", [True, False])
+def test_windows_of_every_second_row(is_rounded_up: bool) -> None:
+    text = MODEL.format(axis=0, hop=4, width=8, past=7, new_axis=0)
+    text = text.replace(
+        "window = Slice (x, begin, end, axes)",
+        """
+        steps = Constant <value_ints = [2]> ()  window = Slice (x, begin, end, axes, steps)""",
+    )
+    if not is_rounded_up:
+        text = text.replace("past = Constant <value_int = 7>", "past = Constant <value_int = 8>")
+        before, _, after = text.partition("f = Cast")
+        _, _, after = after.partition("go =")
+        text = f"""{before} by = Constant <value_int = 4> ()  one = Constant <value_int = 1> ()
+            q = Div (rest, by)  trips = Add (q, one)  go ={after}"""
+    model = onnx.parser.parse_model(text.replace("float[a, b, c] y", "float[a, b] y"))
+    new = rewriter.optimize(model)
+    for size in (8, 9, 40, 61):
+        x = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
 @pytest.mark.parametrize(
     ("axis", "by"), [(0, "4.0"), (1, "4.0"), (0, "2.5"), (0, "0.5")], ids=lambda one: str(one)
 )

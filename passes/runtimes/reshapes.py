@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.runtimes.types import Types
 
-__all__ = ["behind_a_negation", "from_front", "is_by_a_reshape", "kept_apart"]
+__all__ = [
+    "behind_a_negation",
+    "counted",
+    "from_front",
+    "is_by_a_reshape",
+    "is_of_a_shape",
+    "kept_apart",
+]
 
 
 _MERGED = ("Reshape", "Squeeze", "Unsqueeze")
+_FOLLOWED = (
+    *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape"),
+    *("Size", "Slice", "Squeeze", "Sub", "Unsqueeze"),
+)
 
 
 def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
@@ -36,6 +47,42 @@ def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.
     data, target = node.inputs
     assert target is not None
     return [builder.op(node.op_type, [data, kept_apart(builder, target)], node.attributes)]
+
+
+def is_of_a_shape(node: ir.Node, types: Types) -> bool:
+    """Whether a node counts numbers that come from a shape.
+
+    Where onnxruntime knows the numbers it takes their product for how many they are.
+    """
+    numbers = node.inputs[0]
+    if numbers is None or types.rank(numbers) == 0:
+        return False
+    return any(maker.op_type == "Shape" for maker in _makers(numbers))
+
+
+def _makers(value: ir.Value) -> Iterator[ir.Node]:
+    """Yield the nodes that numbers come from, as far as onnxruntime follows them."""
+    pending: list[ir.Value | None] = [value]
+    seen: set[ir.Node] = set()
+    while pending:
+        one = pending.pop()
+        maker = None if one is None else one.producer()
+        if maker is None or maker in seen:
+            continue
+        seen.add(maker)
+        yield maker
+        if maker.op_type in _FOLLOWED:
+            pending.extend(maker.inputs)
+
+
+def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The size of the only axis, or the product of the sizes of all."""
+    numbers = node.inputs[0]
+    assert numbers is not None
+    shape = builder.op("Shape", [numbers])
+    if types.rank(numbers) == 1:
+        return [builder.op("Squeeze", [shape, builder.ints(0)])]
+    return [builder.op("ReduceProd", [shape], {"keepdims": 0})]
 
 
 def kept_apart(builder: Builder, target: ir.Value) -> ir.Value:

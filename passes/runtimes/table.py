@@ -51,6 +51,9 @@ class Defect:
         rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
             loop, or a copy of one of the body, reads what it read in the model as given, and
             rounds as it did there.
+        through: Which nodes a runtime takes together with the node, or learns something from. A
+            node of the author's is looked at as well where a new one is among these; with None it
+            never is.
     """
 
     name: str
@@ -63,6 +66,15 @@ class Defect:
     mended_in: str | None = None
     stays: bool = False
     rounds: bool = False
+    through: Callable[[ir.Node], bool] | None = None
+
+
+def _are(*operators: str) -> Callable[[ir.Node], bool]:
+    return lambda node: node.op_type in operators
+
+
+def _are_any(node: ir.Node) -> bool:
+    return True
 
 
 _REDUCTIONS = (
@@ -81,9 +93,20 @@ def _onnxruntime(
     *,
     stays: bool = False,
     rounds: bool = False,
+    through: Callable[[ir.Node], bool] | None = None,
 ) -> Defect:
     return Defect(
-        name, "onnxruntime", "1.31.1", operators, meets, form, _pin(name), mended_in, stays, rounds
+        name,
+        "onnxruntime",
+        "1.31.1",
+        operators,
+        meets,
+        form,
+        _pin(name),
+        mended_in,
+        stays,
+        rounds,
+        through,
     )
 
 
@@ -148,12 +171,14 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_fused_with_transpose,
         contractions.untransposed,
         mended_in="1.32.0",
+        through=_are("Cast", "Transpose"),
     ),
     _onnxruntime(
         "transpose-by-a-vector",
         ("MatMul",),
         contractions.is_transposed_by_a_vector,
         empties.by_a_matrix,
+        through=_are("Cast", "Transpose"),
     ),
     _onnxruntime(
         "einsum-of-nothing",
@@ -185,6 +210,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Cast", "CastLike"),
         loops.is_cast_back_and_captured,
         loops.before_the_casts,
+        through=_are("Cast", "CastLike"),
     ),
     _onnxruntime(
         "inlined-loop-without-condition",
@@ -198,6 +224,7 @@ DEFECTS: tuple[Defect, ...] = (
         _MOVING,
         quantized.is_dequantized_and_captured,
         quantized.kept,
+        through=_are(*_MOVING, "DequantizeLinear"),
     ),
     _onnxruntime(
         "dequantized-by-row",
@@ -216,6 +243,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Pad", "CenterCropPad"),
         rearranged.is_of_some_axes,
         rearranged.of_all_axes,
+        through=_are_any,
     ),
     _onnxruntime(
         "split-of-several-rows",
@@ -230,10 +258,18 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.reciprocal,
     ),
     _onnxruntime(
+        "size-of-a-shape",
+        ("Size",),
+        reshapes.is_of_a_shape,
+        reshapes.counted,
+        through=_are_any,
+    ),
+    _onnxruntime(
         "reshape-by-a-reshape",
         ("Reshape", "Squeeze", "Unsqueeze"),
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
+        through=_are("Identity", "Reshape", "Squeeze", "Unsqueeze"),
     ),
     _onnxruntime(
         "branch-taken-for-good",

@@ -67,6 +67,9 @@ STAYS = {
     "numbers dequantized by one scale": """q = Cast <to = 2> (x)
         k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k) y = MatMul(d, d)
         r = Shape(y)""",
+    "the size of what is no shape": "k = Neg(v) m = Size(k) r = Add(m, v)",
+    "the size of one number of a shape": """k = Constant <value_int = 1> () h = Shape(x)
+        a = Gather(h, k) r = Size(a)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
@@ -246,6 +249,46 @@ def test_an_authors_if_that_a_rewrite_decides() -> None:
     assert operators(ir.from_proto(after)).count("If") == 1
     x = np.ones((3, 2), np.float32)
     np.testing.assert_array_equal(run(after, {"x": x}), x)
+
+
+BESIDE = {
+    "a product behind a new Transpose": (
+        """g (float[N, 2] x, float[N] v) => (float[2] r) {
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (x)
+            r = MatMul(s, v) }""",
+        {"x": [[1, 2], [3, 4], [5, 6]], "v": [1, 10, 100]},
+        [-531, -642],
+    ),
+    "a product behind a new Transpose and a cast": (
+        """g (float[N, 2] x, double[N] v) => (double[2] r) {
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (x)
+            c = Cast <to = 11> (s) r = MatMul(c, v) }""",
+        {"x": [[1, 2], [3, 4], [5, 6]], "v": np.array([1, 10, 100], np.float64)},
+        np.array([-531, -642], np.float64),
+    ),
+    "the size of what a Loop carried": (
+        """g (float[N, M] x) => (float[K] r) {
+            h = Shape(x) d = Shape(h) n = Constant <value_int = 1> () z = Constant <value_ints = [0]> ()
+            k = Loop (n, "", d) <body = b (int64 i, bool c, int64[?] t) => (bool e, int64[?] u) {
+                e = Identity(c) u = Identity(t) }>
+            m = Size(k) f = Unsqueeze(m, z) w = Slice(h, z, f, z) a = Cast <to = 1> (w)
+            p = Shape(a) r = Expand(a, p) }""",
+        {"x": [[1, 2, 3], [4, 5, 6]]},
+        [2],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> None:
+    text, given, expected = BESIDE[name]
+    after = rewrite(parse(text)).model
+    assert isinstance(after, onnx.ModelProto)
+    assert not {"Loop", "Scan"} & set(operators(ir.from_proto(after)))
+    feeds = {k: np.asarray(v, getattr(v, "dtype", np.float32)) for k, v in given.items()}
+    np.testing.assert_array_equal(run(after, feeds), expected)
 
 
 @pytest.mark.parametrize("taken", [0, 1])

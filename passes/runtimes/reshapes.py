@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import makers
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -57,22 +58,7 @@ def is_of_a_shape(node: ir.Node, types: Types) -> bool:
     numbers = node.inputs[0]
     if numbers is None or types.rank(numbers) == 0:
         return False
-    return any(maker.op_type == "Shape" for maker in _makers(numbers))
-
-
-def _makers(value: ir.Value) -> Iterator[ir.Node]:
-    """Yield the nodes that numbers come from, as far as onnxruntime follows them."""
-    pending: list[ir.Value | None] = [value]
-    seen: set[ir.Node] = set()
-    while pending:
-        one = pending.pop()
-        maker = None if one is None else one.producer()
-        if maker is None or maker in seen:
-            continue
-        seen.add(maker)
-        yield maker
-        if maker.op_type in _FOLLOWED:
-            pending.extend(maker.inputs)
+    return any(maker.op_type == "Shape" for maker in makers(numbers, _FOLLOWED))
 
 
 def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -34,7 +34,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
     1. The defects are the rows of `passes.runtimes.table.DEFECTS`.
     2. Nodes that the model's author wrote, and that still stand where they stood, stay as they
        are. An If of theirs does not, where a rewrite made a constant of its condition; nor does
-       a node that a runtime takes together with new ones (`Defect.through`).
+       a node that a runtime takes together with new ones (`Defect.beside`).
     """
 
     def __init__(
@@ -86,30 +86,12 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         """Yield the nodes of the author's that a runtime takes together with new ones."""
         for node in all_nodes(model) if others else ():
             rows = self._rows.get(node.op_type, ()) if node not in others else ()
-            kinds = [row.through for row in rows if row.through is not None]
-            if any(_goes_through(node, others, is_taken) for is_taken in kinds):
+            if any(row.beside is not None and row.beside(node, others) for row in rows):
                 yield node
 
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes of operators that have a row."""
         return [n for n in nodes if n.op_type in self._rows and is_default_domain(n)]
-
-
-def _goes_through(
-    node: ir.Node, others: Collection[ir.Node], is_taken: Callable[[ir.Node], bool]
-) -> bool:
-    """Whether what a node reads comes from one of some others by way of certain nodes."""
-    pending, seen = [node], {node}
-    while pending:
-        for value in pending.pop().inputs:
-            maker = None if value is None else value.producer()
-            if maker is None or maker in seen or not is_taken(maker):
-                continue
-            if maker in others:
-                return True
-            seen.add(maker)
-            pending.append(maker)
-    return False
 
 
 def _is_left(node: ir.Node) -> bool:

@@ -27,6 +27,7 @@ from passes.runtimes import (
     sequences,
     signs,
 )
+from passes.runtimes.beside import Beside, anywhere, by_way_of
 from passes.runtimes.types import Types
 
 __all__ = ["DEFECTS", "Defect"]
@@ -51,9 +52,8 @@ class Defect:
         rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
             loop, or a copy of one of the body, reads what it read in the model as given, and
             rounds as it did there.
-        through: Which nodes a runtime takes together with the node, or learns something from. A
-            node of the author's is looked at as well where a new one is among these; with None it
-            never is.
+        beside: Whether a node of the author's is looked at as well, since the runtime takes it
+            together with new ones; None where it never does.
     """
 
     name: str
@@ -66,22 +66,13 @@ class Defect:
     mended_in: str | None = None
     stays: bool = False
     rounds: bool = False
-    through: Callable[[ir.Node], bool] | None = None
-
-
-def _are(*operators: str) -> Callable[[ir.Node], bool]:
-    return lambda node: node.op_type in operators
-
-
-def _are_any(node: ir.Node) -> bool:
-    return True
+    beside: Beside | None = None
 
 
 _REDUCTIONS = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
     *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin"),
 )
-_MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
 def _onnxruntime(
@@ -93,7 +84,7 @@ def _onnxruntime(
     *,
     stays: bool = False,
     rounds: bool = False,
-    through: Callable[[ir.Node], bool] | None = None,
+    beside: Beside | None = None,
 ) -> Defect:
     return Defect(
         name,
@@ -106,7 +97,7 @@ def _onnxruntime(
         mended_in,
         stays,
         rounds,
-        through,
+        beside,
     )
 
 
@@ -171,14 +162,14 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_fused_with_transpose,
         contractions.untransposed,
         mended_in="1.32.0",
-        through=_are("Cast", "Transpose"),
+        beside=by_way_of(*contractions.TAKEN_AWAY, "Transpose"),
     ),
     _onnxruntime(
         "transpose-by-a-vector",
         ("MatMul",),
         contractions.is_transposed_by_a_vector,
         empties.by_a_matrix,
-        through=_are("Cast", "Transpose"),
+        beside=anywhere,
     ),
     _onnxruntime(
         "einsum-of-nothing",
@@ -210,7 +201,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Cast", "CastLike"),
         loops.is_cast_back_and_captured,
         loops.before_the_casts,
-        through=_are("Cast", "CastLike"),
+        beside=by_way_of("Cast", "CastLike"),
     ),
     _onnxruntime(
         "inlined-loop-without-condition",
@@ -221,10 +212,17 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     _onnxruntime(
         "dequantized-and-captured",
-        _MOVING,
+        quantized.MOVING,
         quantized.is_dequantized_and_captured,
         quantized.kept,
-        through=_are(*_MOVING, "DequantizeLinear"),
+        beside=by_way_of(*quantized.MOVING, "DequantizeLinear"),
+    ),
+    _onnxruntime(
+        "dequantized-and-moved",
+        quantized.MOVING,
+        quantized.is_dequantized_and_moved,
+        quantized.of_kept,
+        beside=by_way_of(*quantized.MOVING, "DequantizeLinear"),
     ),
     _onnxruntime(
         "dequantized-by-row",
@@ -236,6 +234,13 @@ DEFECTS: tuple[Defect, ...] = (
         "quantized-by-row", ("QuantizeLinear",), quantized.is_quantized_by_row, quantized.of_kept
     ),
     _onnxruntime(
+        "quantized-twice",
+        ("QuantizeLinear",),
+        quantized.is_quantized_again,
+        quantized.of_kept,
+        beside=anywhere,
+    ),
+    _onnxruntime(
         "rows-of-text", ("Gather",), rearranged.reads_rows_of_text, rearranged.gathered_one_by_one
     ),
     _onnxruntime(
@@ -243,7 +248,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Pad", "CenterCropPad"),
         rearranged.is_of_some_axes,
         rearranged.of_all_axes,
-        through=_are_any,
+        beside=anywhere,
     ),
     _onnxruntime(
         "split-of-several-rows",
@@ -262,14 +267,14 @@ DEFECTS: tuple[Defect, ...] = (
         ("Size",),
         reshapes.is_of_a_shape,
         reshapes.counted,
-        through=_are_any,
+        beside=anywhere,
     ),
     _onnxruntime(
         "reshape-by-a-reshape",
         ("Reshape", "Squeeze", "Unsqueeze"),
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
-        through=_are("Identity", "Reshape", "Squeeze", "Unsqueeze"),
+        beside=by_way_of("Identity", "Reshape", "Squeeze", "Unsqueeze"),
     ),
     _onnxruntime(
         "branch-taken-for-good",

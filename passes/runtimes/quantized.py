@@ -27,13 +27,12 @@ _WITH_OUTPUT_TYPE = 21
 
 
 def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
-    """Whether a node moves what DequantizeLinear yields, and only graphs inside of nodes read it.
+    """Whether a node moves what DequantizeLinear yields, and a graph inside of a node reads it.
 
-    onnxruntime looks for the first reader to quantize for, and ends the process.
+    onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    out = node.outputs[0]
     home = node.graph
-    if out.is_graph_output() or not out.uses() or any(u.node.graph is home for u in out.uses()):
+    if all(use.node.graph is home for use in node.outputs[0].uses()):
         return False
     return _dequantized(node.inputs[0]) is not None
 

@@ -320,6 +320,15 @@ BESIDE = {
         {"x": [1, 2, 3]},
         [-1, -2, -3],
     ),
+    "a dequantized value that a new Loop captures": (
+        """g (float[2, N] x) => (float[N, 2] r) <float k = {0.5}, uint8 z = {0}> {
+            q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
+            t = Transpose <perm = [1, 0]> (d) s = SplitToSequence <keepdims = 0> (t)
+            m = SequenceMap (s) <body = b (float[2] a) => (float[2] o) { o = Neg(a) }>
+            r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
+        {"x": [[1, 3, 5], [2, 4, 6]]},
+        [[-1, -2], [-3, -4], [-5, -6]],
+    ),
     "what is quantized twice around an empty body": (
         """g (float[N, 1] x) => (float[N, 1] r) <float k = {0.125}, uint8 z = {100}, uint8 w = {0}> {
             q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
@@ -345,7 +354,7 @@ BESIDE = {
 @pytest.mark.parametrize("name", BESIDE)
 def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> None:
     text, given, expected = BESIDE[name]
-    strategy: Strategy = "expand" if "Loop captures" in name else "auto"
+    strategy: Strategy = "expand" if "new Loop" in name else "auto"
     after = rewrite(parse(text), strategy=strategy).model
     assert isinstance(after, onnx.ModelProto)
     assert "Scan" not in operators(ir.from_proto(after))

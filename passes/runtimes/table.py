@@ -270,6 +270,12 @@ DEFECTS: tuple[Defect, ...] = (
         beside=anywhere,
     ),
     _onnxruntime(
+        "scale-of-a-vector",
+        ("Add", "Mul"),
+        rearranged.is_scaled_from_the_left,
+        rearranged.scaled_from_the_right,
+    ),
+    _onnxruntime(
         "reshape-by-a-reshape",
         ("Reshape", "Squeeze", "Unsqueeze"),
         reshapes.is_by_a_reshape,

@@ -77,6 +77,8 @@ STAYS = {
     "the size of what is no shape": "k = Neg(v) m = Size(k) r = Add(m, v)",
     "the size of one number of a shape": """k = Constant <value_int = 1> () h = Shape(x)
         a = Gather(h, k) r = Size(a)""",
+    "a matrix that is scaled from the left": """k = Constant <value_float = 2.0> ()
+        a = Abs(x) r1 = Sqrt(a) d = Div(x, r1) y = Mul(k, d) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",

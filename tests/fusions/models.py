@@ -15,6 +15,8 @@ from tests.fusions.moves import AROUND, INSIDE, Move
 __all__ = ["Drawn", "draw_model"]
 
 OPSETS = (18, 20, 21, 22)
+SIZES = "sizes"
+"""The input that says how samples are cut."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,20 +29,26 @@ class Drawn:
         shapes: The shape of each input; `SAMPLES` is the number of samples.
         is_empty_safe: Whether onnxruntime runs the model as given for no samples: a Scan along
             another axis than the first ends the process.
+        is_cut: Whether samples are cut into three, by an input of sizes.
     """
 
     seed: int
     model: onnx.ModelProto
     shapes: dict[str, tuple[int, ...]]
     is_empty_safe: bool
+    is_cut: bool
 
     def feed(self, samples: int) -> dict[str, np.ndarray]:
         """Return inputs for a number of samples."""
         rng = np.random.default_rng(self.seed + samples)
-        return {
+        feed = {
             name: rng.normal(size=[samples if n == SAMPLES else n for n in shape]).astype("f")
             for name, shape in self.shapes.items()
         }
+        if self.is_cut:
+            cuts = np.sort(rng.integers(0, samples + 1, 2))
+            feed[SIZES] = np.diff(cuts, prepend=0, append=samples)
+        return feed
 
 
 def draw_model(seed: int) -> Drawn:
@@ -58,10 +66,14 @@ def draw_model(seed: int) -> Drawn:
         scans_sideways |= is_sideways
         value = _moved(drawing, value, rng.randint(1, 4), outputs)
     outputs = [*outputs[-2:], value]
+    is_cut = any(SIZES in node.input for node in drawing.nodes)
+    given = [drawing.info(name) for name in drawing.inputs]
+    if is_cut:
+        given.append(helper.make_tensor_value_info(SIZES, TensorProto.INT64, [3]))
     graph = helper.make_graph(
         drawing.nodes,
         "drawn",
-        [drawing.info(name) for name in drawing.inputs],
+        given,
         [drawing.info(name) for name in outputs],
         drawing.weights,
     )
@@ -71,7 +83,7 @@ def draw_model(seed: int) -> Drawn:
     opset = helper.make_opsetid("", rng.choice(OPSETS))
     model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
     shapes = {name: drawing.shapes[name] for name in drawing.inputs}
-    return Drawn(seed, model, shapes, not scans_sideways)
+    return Drawn(seed, model, shapes, not scans_sideways, is_cut)
 
 
 def _moved(drawing: Drawing, value: str, count: int, outputs: list[str]) -> str:
@@ -96,7 +108,7 @@ def _move(drawing: Drawing, value: str, moves: Sequence[Move]) -> str:
 def _mapped(drawing: Drawing, value: str) -> tuple[str, bool]:
     """Map over the axis of samples; whether a Scan does so along another axis than the first."""
     axis = drawing.shapes[value].index(SAMPLES)
-    kind = drawing.rng.choice([_by_scan, _by_scan, _by_loop, _by_map])
+    kind = drawing.rng.choice([_by_scan, _by_scan, _by_loop, _by_map, _by_pieces])
     if kind is _by_scan:
         return _by_scan(drawing, value, axis)
     shape = drawing.shapes[value]
@@ -175,3 +187,18 @@ def _by_map(drawing: Drawing, value: str, axis: int) -> tuple[str, bool]:
     to = drawing.rng.randrange(len(shape) + 1)
     joined = (*shape[:to], SAMPLES, *shape[to:])
     return drawing.op("ConcatFromSequence", [found], *joined, axis=to, new_axis=1), False
+
+
+def _by_pieces(drawing: Drawing, value: str, axis: int) -> tuple[str, bool]:
+    """Map over pieces of different length; a result that has no rows any more is not used."""
+    element = drawing.name()
+    drawing.shapes[element] = drawing.shapes[value]
+    with drawing.apart() as nodes:
+        result = _sample(drawing, element)
+        if drawing.shapes[result][:1] != (SAMPLES,):
+            nodes.clear()
+            result = drawing.like("Neg", [element])
+    pieces = drawing.op("SplitToSequence", [value, SIZES], axis=0)
+    found = drawing.op("SequenceMap", [pieces], body=_body(drawing, nodes, [element], result))
+    joined = drawing.op("ConcatFromSequence", [found], *drawing.shapes[result], axis=0)
+    return joined, False

@@ -340,6 +340,19 @@ BESIDE = {
         {"x": [[0.125], [1.25], [15.125]]},
         [[0.125], [1.25], [15.125]],
     ),
+    "a product of unknown rank behind a new Loop": (
+        """g (float[N, 2, 2] x, float[2] v, int64[B] sizes) => (float[N, 2] r) {
+            s = SplitToSequence <axis = 0> (x, sizes)
+            m = SequenceMap (s) <body = b (float[L, 2, 2] a) => (float[L, 2, 2] o) { o = Neg(a) }>
+            c = ConcatFromSequence <axis = 0> (m) t = Transpose <perm = [0, 2, 1]> (c)
+            r = MatMul(t, v) }""",
+        {
+            "x": [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 0], [1, 2]]],
+            "v": [1, 10],
+            "sizes": np.array([1, 2]),
+        },
+        [[-31, -42], [-75, -86], [-19, -20]],
+    ),
     "the size of what a Loop carried": (
         """g (float[N, M] x) => (float[K] r) {
             h = Shape(x) d = Shape(h) n = Constant <value_int = 1> () z = Constant <value_ints = [0]> ()

@@ -8,7 +8,12 @@ import onnx_ir as ir
 
 from passes.graph.graphs import makers
 
-__all__ = ["Beside", "anywhere", "by_way_of"]
+__all__ = ["TAKEN_AWAY", "Beside", "anywhere", "by_way_of"]
+
+TAKEN_AWAY = (
+    *("Add", "Cast", "Div", "Dropout", "Expand", "Identity", "Mul", "Reshape", "Slice", "Sub"),
+)
+"""Operators that onnxruntime takes away where they change nothing."""
 
 Beside = Callable[[ir.Node, Collection[ir.Node]], bool]
 """Whether a node of the author's is looked at, given the nodes that are new."""

@@ -21,9 +21,7 @@ zero = Constant <value_ints = [0]> ()
 one = Constant <value_ints = [1]> ()
 two = Constant <value_ints = [2]> ()
 far = Constant <value_ints = [99]> ()
-bottom = Constant <value_ints = [-99]> ()
 grow = Constant <value_floats = [1.5, 2.0]> ()
-grow1 = Constant <value_floats = [1.5]> ()
 minus = Constant <value_ints = [-1]> ()
 k = Constant <value_int = 0> ()
 deep = Constant <value_int = 4> ()
@@ -95,8 +93,6 @@ READERS = {
     "resized": {
         'r0 = Resize <mode = "linear", axes = [0, 1]> (x, , grow) '
         "j0 = Slice (r0, one, far, zero)": "float[g,v,3]",
-        'r1 = Resize <mode = "linear", axes = [0]> (x, , grow1) '
-        "j1 = Slice (r1, minus, bottom, zero, minus)": "float[g,w,3]",
     },
     "sizes": {
         "i0 = Shape <start = 1> (x)": "int64[2]",

@@ -29,7 +29,6 @@ onoff = Constant <value_floats = [0.0, 1.0]> ()
 half = Constant <value_float = 0.5> ()
 scale = Constant <value_floats = [1.0, 2.0, 3.0]> ()
 m = Constant <value = float[3, 2] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}> ()
-w = Constant <value = float[1, 3, 1, 2] {1.0, 2.0, 3.0, 1.0, 0.5, 0.25}> ()
 twice = Constant <value_ints = [1, 2, 1]> ()
 pads = Constant <value_ints = [1, 0, 0, 0, 2, 0]> ()
 some = Constant <value = bool[3] {1, 0, 1}> ()
@@ -86,7 +85,6 @@ READERS = {
         "g1, gb = Split <axis = 2, num_outputs = 2> (x)": "float[h,w,2]",
     },
     "images": {
-        "h0 = Conv (image, w)": "float[1,1,h,v]",
         "h3 = GlobalAveragePool (image)": "float[1,3,1,1]",
         "h5 = DepthToSpace <blocksize = 1> (image)": "float[1,3,h,w]",
     },

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
-from passes.runtimes.beside import TAKEN_AWAY
+from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -32,15 +32,7 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    return _is_captured(node) and _dequantized(node.inputs[0]) is not None
-
-
-def _is_captured(node: ir.Node) -> bool:
-    """Whether a graph inside of a node reads a result, or what may be the same once more."""
-    readers = {use.node for value in node.outputs for use in value.uses()}
-    return any(one.graph is not node.graph for one in readers) or any(
-        _is_captured(one) for one in readers if one.op_type in TAKEN_AWAY
-    )
+    return is_captured(node) and _dequantized(node.inputs[0]) is not None
 
 
 def _dequantized(value: ir.Value | None) -> ir.Node | None:

@@ -316,7 +316,8 @@ BESIDE = {
     ),
     "a cast back that a new Loop captures": (
         """g (float[N] x) => (float[N] r) {
-            d = Cast <to = 11> (x) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
+            a1 = Cast <to = 11> (x) a2 = Cast <to = 1> (a1) a3 = Identity (a2)
+            d = Cast <to = 11> (a3) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
             m = SequenceMap (s) <body = b (float a) => (float o) { o = Neg(a) }>
             r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
         {"x": [1, 2, 3]},

@@ -18,7 +18,6 @@ __all__ = [
     "is_quantized_again",
     "is_quantized_by_row",
     "kept",
-    "of_kept",
 ]
 
 MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -112,9 +111,3 @@ def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None
     """The result behind a node that changes nothing, and that no quantization passes."""
     made = builder.op(node.op_type, node.inputs, node.attributes)
     return [builder.op("Max", [made])]
-
-
-def of_kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The node behind one that changes nothing, and that no quantization passes."""
-    numbers, *others = node.inputs
-    return [builder.op(node.op_type, [builder.op("Max", [numbers]), *others], node.attributes)]

@@ -79,6 +79,10 @@ STAYS = {
         a = Gather(h, k) r = Size(a)""",
     "a matrix that is scaled from the left": """k = Constant <value_float = 2.0> ()
         a = Abs(x) r1 = Sqrt(a) d = Div(x, r1) y = Mul(k, d) r = Shape(y)""",
+    "the mean of what was cast": """c = Cast <to = 11> (x) m = ReduceMean(c) k = Sub(m, m)
+        r = Shape(k)""",
+    "floats that are clipped behind a Relu": """a = Relu(x) k = Constant <value_float = 1.0> ()
+        y = Clip(a, "", k) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",

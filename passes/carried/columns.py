@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import operator
 from passes.graph.graphs import constant_value
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear, is_nonnegative
@@ -40,7 +41,7 @@ class Column:
 
 
 def find_columns(
-    indices: ir.Value, body: ir.Graph, evaluator: Evaluator
+    indices: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Column, ...] | None:
     """Return the columns of places that are a grid, in the order of the axes.
 
@@ -63,7 +64,7 @@ def find_columns(
     return known if known and len(known) == len(columns) else None
 
 
-def _grid(parts: Sequence[ir.Value | None], body: ir.Graph) -> list[ir.Value | None]:
+def _grid(parts: Sequence[ir.Value | None], body: ir.Graph | Scope) -> list[ir.Value | None]:
     """Return the vectors that the columns of a grid expand, each along its own axis.
 
     The grid has the shape of their sum, as PyTorch's exporter computes it.
@@ -84,12 +85,12 @@ def _key(value: ir.Value | None) -> ir.Value | int | None:
     return int(array.item()) if array is not None and array.size == 1 else value
 
 
-def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph) -> ir.Node | None:
+def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph | Scope) -> ir.Node | None:
     node = None if value is None else operator(skip_identities(value), body)
     return node if node is not None and node.op_type == op_type else None
 
 
-def _grown(value: ir.Value | None, body: ir.Graph) -> ir.Value | None:
+def _grown(value: ir.Value | None, body: ir.Graph | Scope) -> ir.Value | None:
     """Return what an Unsqueeze gives a last axis, if that is all that it does."""
     node = _made_by("Unsqueeze", value, body)
     if node is None:
@@ -101,7 +102,7 @@ def _grown(value: ir.Value | None, body: ir.Graph) -> ir.Value | None:
     return node.inputs[0] if axes is not None and list(axes) == [-1] else None
 
 
-def _summed(shape: ir.Value | None, body: ir.Graph) -> list[ir.Value | None] | None:
+def _summed(shape: ir.Value | None, body: ir.Graph | Scope) -> list[ir.Value | None] | None:
     """Return the values whose sum has a shape; what replaces a -1 in it replaces nothing."""
     node = _made_by("Where", shape, body)
     node = _made_by("Shape", shape if node is None else node.inputs[2], body)
@@ -116,7 +117,7 @@ def _summed(shape: ir.Value | None, body: ir.Graph) -> list[ir.Value | None] | N
     return [None if value is None else skip_identities(value), *found]
 
 
-def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | None:
+def _along(value: ir.Value | None, behind: int, body: ir.Graph | Scope) -> ir.Value | None:
     """Return the vector that is reshaped to ``[-1, 1, ..]``, with so many axes behind it."""
     if not behind or isinstance(_key(value), int):
         return value
@@ -126,7 +127,7 @@ def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | No
     return node.inputs[0] if node is not None and is_column else None
 
 
-def _column(root: ir.Value, body: ir.Graph, evaluator: Evaluator) -> Column | None:
+def _column(root: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> Column | None:
     """Return what is known of the positions along one axis."""
     value = skip_identities(root)
     number, fixed = evaluator.number(value), _key(value)
@@ -141,7 +142,7 @@ def _column(root: ir.Value, body: ir.Graph, evaluator: Evaluator) -> Column | No
     return Column(value, False, start, size)
 
 
-def _scalar(value: ir.Value, body: ir.Graph, evaluator: Evaluator) -> ir.Value | None:
+def _scalar(value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> ir.Value | None:
     """Return the number of rank 0 that a value is, or is made of by new axes of 1."""
     if evaluator.rank(value) == 0:
         return value
@@ -152,7 +153,7 @@ def _scalar(value: ir.Value, body: ir.Graph, evaluator: Evaluator) -> ir.Value |
 
 
 def _span(
-    value: ir.Value, body: ir.Graph, evaluator: Evaluator
+    value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Linear | None, int | None]:
     """Return where a Slice of the numbers from 0 begins, and how many there are at most."""
     node = _made_by("Slice", value, body)
@@ -168,7 +169,7 @@ def _span(
     return start, (end - start).number
 
 
-def _counts(value: ir.Value | None, body: ir.Graph) -> bool:
+def _counts(value: ir.Value | None, body: ir.Graph | Scope) -> bool:
     """Whether a vector holds the numbers from 0 in steps of 1."""
     node = _made_by("Range", value, body)
     if node is None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
@@ -15,6 +16,7 @@ from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -39,6 +41,7 @@ class Write(Pattern):
         rounds: Whether the order of the writes changes the result.
         nodes: What computes updates that the body itself does not compute.
         width: How many positions from that number on one iteration may write to.
+        named: Along how many axes places are named, if they are a list of places.
     """
 
     carried: Carried
@@ -49,6 +52,7 @@ class Write(Pattern):
     rounds: bool = False
     nodes: tuple[ir.Node, ...] = ()
     width: int = 1
+    named: int | None = None
     name = "carried write by index"
     needs_sizes = False
 
@@ -92,7 +96,7 @@ class Write(Pattern):
 
 def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:
     """Return what a carried tensor is written with, None if that is not all that changes it."""
-    body = facts.iteration.body
+    body = facts.scope
     node = operator(skip_identities(carried.next), body)
     added = None if node is None else _added_scatter(node, carried.inner, body)
     node = added or node
@@ -110,7 +114,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     elif node.op_type == "ScatterND" and reduction == "none":
         rank = facts.evaluator.rank(carried.initial)
         placed = find_slice_write(node, carried.inner, rank, body, facts.evaluator)
-        if placed is not None and (placed.index is not None or placed.reduction != "none"):
+        if placed is not None and _is_apart(placed, node, facts):
             return _placed(carried, node, placed, dependent, dtype)
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
@@ -137,6 +141,13 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     return Write(carried, terms, node, index, reduction, rounds, nodes)
 
 
+def _is_apart(placed: SliceWrite, node: ir.Node, facts: LoopFacts) -> bool:
+    """Whether two iterations may write in any order, if what is known of the places holds."""
+    if placed.index is not None or placed.reduction != "none":
+        return True
+    return any(names_new_places(point, node, facts) for point in placed.points)
+
+
 def _placed(
     carried: Carried,
     node: ir.Node,
@@ -153,10 +164,11 @@ def _placed(
     terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
     rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
-    return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
+    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)
+    return Write(carried, terms, node, index, *how)
 
 
-def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:
+def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
     """Return what scatters onto zeros of the shape of a carried value, and is added to it.
 
     TorchScript's exporter writes index_add so. No two updates of one iteration may go to one

@@ -94,7 +94,6 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_append(carried, iteration)
         or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
-        or find_conditional(carried, facts, typing, _find_write)
         or find_last_value(carried, iteration)
     )
 
@@ -106,7 +105,8 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
         or find_write(carried, facts, typing.dtype(carried.initial))
         or find_range_write(carried, facts, typing)
     )
-    found = found or find_steps(carried, facts, typing, _find_write)
-    if found is not None or not facts.branches:
-        return found
-    return find_conditional(carried, facts, typing, _find_write)
+    return (
+        found
+        or find_steps(carried, facts, typing, _find_write)
+        or find_conditional(carried, facts, typing, _find_write)
+    )

@@ -10,6 +10,7 @@ from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
+from passes.carried.cat_writes import find_cat_write
 from passes.carried.filters import find_filter
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
@@ -92,6 +93,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
+        or find_cat_write(carried, facts)
         or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
         or find_last_value(carried, iteration)

@@ -198,16 +198,28 @@ def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> ir
 
 def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
     """Return a coordinate that all places have in common and that grows with the iterations."""
-    node = indices.producer()
+    node = _all_rows(indices).producer()
     if node is None or not is_default_domain(node) or node.op_type not in ("Concat", "If"):
         return _column_of(indices, evaluator)
     if node.op_type == "If":
-        return _of_branches(node, list(node.outputs).index(indices), evaluator)
+        return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
     is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
     parts = node.inputs if is_last else ()
     numbers = [None if part is None else one_number(part, evaluator) for part in parts]
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
+
+
+def _all_rows(places: ir.Value) -> ir.Value:
+    """Return the places of which some are kept."""
+    node = skip_identities(places).producer()
+    while node is not None and is_default_domain(node) and node.op_type == "Compress":
+        given = node.inputs[0]
+        if node.attributes.get_int("axis", -1) != 0 or given is None:
+            break
+        places = skip_identities(given)
+        node = places.producer()
+    return places
 
 
 def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:

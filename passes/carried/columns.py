@@ -16,7 +16,7 @@ from passes.graph.graphs import constant_value
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Least, Linear, is_nonnegative
 
 __all__ = ["Column", "find_columns"]
 
@@ -166,7 +166,17 @@ def _span(
         return None, None
     if not (is_nonnegative(start) and is_nonnegative(end)):
         return None, None
-    return start, (end - start).number
+    return start, _most(end, start)
+
+
+def _most(end: Linear, start: Linear) -> int | None:
+    """Return a number that a difference does not exceed: ``min(4 * i + 4, n) - 4 * i`` is 4."""
+    gaps = [(end - start).number]
+    for atom, count in end.terms:
+        if isinstance(atom, Least) and count == 1:
+            rest = end.without(atom) - start
+            gaps += [(member + rest).number for member in atom.members]
+    return min((gap for gap in gaps if gap is not None), default=None)
 
 
 def _counts(value: ir.Value | None, body: ir.Graph | Scope) -> bool:

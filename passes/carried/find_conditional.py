@@ -12,6 +12,7 @@ from passes.carried.branched_writes import branched_write
 from passes.carried.conditional import Conditional
 from passes.carried.in_branch import may_fail_apart
 from passes.carried.masks import flag_of
+from passes.carried.outside import known_outside
 from passes.carried.own_rows import OwnRows
 from passes.carried.pattern import Pattern, Term, added, dependent_values
 from passes.carried.row_shapes import rows_for_shape
@@ -70,6 +71,7 @@ def _under(
         mask.branches, done.carried.inner, done.carried.initial, typing
     )
     instead |= dict.fromkeys(done.between, done.carried.inner)
+    instead = known_outside(mask.branches, facts.scope) | instead
     values, copies, pairs = hoist(read, mask.branches, instead)
     _enter(pairs, facts, typing)
     outside = {old: new for old, new in zip(read, values, strict=True) if old is not new}

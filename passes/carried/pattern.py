@@ -45,11 +45,13 @@ class Term:
         value: The value of the body.
         kind: How the values of all iterations are joined.
         axis: The axis along which they are stacked or concatenated.
+        is_alike: Whether it has one shape in all iterations by the way it is made.
     """
 
     value: ir.Value
     kind: Literal["stacked", "concatenated"] = "stacked"
     axis: int = 0
+    is_alike: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,31 +31,39 @@ def rows_for_shape(
         typing: The proven typing; it gains the rows.
 
     Returns:
-        The nodes that compute one, the row last, and what takes the place of each row.
+        The nodes that compute them, and what takes the place of each row, and of a row of such.
     """
     dtype = typing.dtype(initial)
-    found = [n for graph in branches for n in graph if _reads_row(n, inner, typing)]
-    if dtype is None or not found:
+    depths = _depths(branches, inner, typing)
+    if dtype is None or not depths:
         return [], {}
-    ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max))]
-    shape = added("Shape", [inner])
-    dims = added("Slice", [shape.outputs[0], *(node.outputs[0] for node in ends)])
-    zero = ir.tensor(np.zeros([1], dtype.numpy()))
-    row = added("ConstantOfShape", [dims.outputs[0]], {"value": zero})
-    typing.set(row.outputs[0], typing[found[0].outputs[0]])
-    instead = {node.outputs[0]: row.outputs[0] for node in found}
-    return [*ends, shape, dims, row], instead
+    end, shape = _numbers(int(np.iinfo(np.int64).max)), added("Shape", [inner])
+    nodes, rows = [end, shape], {}
+    for value, depth in depths.items():
+        if depth not in rows:
+            start = _numbers(depth)
+            bounds = [start.outputs[0], end.outputs[0]]
+            dims = added("Slice", [shape.outputs[0], *bounds])
+            zero = ir.tensor(np.zeros([1], dtype.numpy()))
+            row = added("ConstantOfShape", [dims.outputs[0]], {"value": zero})
+            typing.set(row.outputs[0], typing[value])
+            nodes += [start, dims, row]
+            rows[depth] = row.outputs[0]
+    return nodes, {value: rows[depth] for value, depth in depths.items()}
 
 
-def _reads_row(node: ir.Node, inner: ir.Value, typing: Typing) -> bool:
-    """Whether a node reads one row of a tensor."""
-    if node.op_type != "Gather" or not is_default_domain(node) or None in node.inputs:
-        return False
-    whole, index = node.inputs
-    assert whole is not None
-    assert index is not None
-    is_first = (node.attributes.get_int("axis", 0) or 0) == 0
-    return is_first and skip_identities(whole) is inner and typing.rank(index) == 0
+def _depths(branches: Sequence[ir.Graph], inner: ir.Value, typing: Typing) -> dict[ir.Value, int]:
+    """Return the rows that are read of a tensor, and how many axes each has less than it."""
+    found = {inner: 0}
+    for node in (node for graph in branches for node in graph):
+        if node.op_type != "Gather" or not is_default_domain(node) or None in node.inputs:
+            continue
+        whole, index = (skip_identities(v) for v in node.inputs if v is not None)
+        is_first = (node.attributes.get_int("axis", 0) or 0) == 0
+        if is_first and whole in found and typing.rank(index) == 0:
+            found[node.outputs[0]] = found[whole] + 1
+    del found[inner]
+    return found
 
 
 def _numbers(*values: int) -> ir.Node:

@@ -161,7 +161,9 @@ def _placed(
     is_shape = {one.inputs[0] for one in placed.nodes if one.op_type == "Shape"}
     if not (read - is_shape).isdisjoint(dependent):
         return None
-    terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
+    is_cell = placed.named is not None and placed.kind == "stacked"
+    values = (placed.indices, placed.updates)
+    terms = tuple(Term(value, placed.kind, is_alike=is_cell) for value in values)
     rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
     how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)

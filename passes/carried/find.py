@@ -15,13 +15,14 @@ from passes.carried.filters import find_filter
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_steps import find_steps
+from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
 from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
 from passes.carried.selections import find_selection
-from passes.carried.writes import find_write
+from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -102,13 +103,21 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
 
 def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:
     """Return what a carried tensor is written with; of branches, those that are looked into."""
-    found: Pattern | None = (
-        find_own_rows(carried, facts, typing)
-        or find_write(carried, facts, typing.dtype(carried.initial))
-        or find_range_write(carried, facts, typing)
-    )
+    found: Pattern | None = find_own_rows(carried, facts, typing)
+    found = found or find_write(carried, facts, typing.dtype(carried.initial))
+    if found is None or _is_open_grid(found, facts):
+        found = find_tiles(carried, facts, typing) or found
     return (
         found
+        or find_range_write(carried, facts, typing)
         or find_steps(carried, facts, typing, _find_write)
         or find_conditional(carried, facts, typing, _find_write)
     )
+
+
+def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:
+    """Whether places are a grid that may have another shape in each iteration."""
+    if not isinstance(pattern, Write) or pattern.terms[0].kind != "stacked":
+        return False
+    dims = facts.evaluator.dims(pattern.terms[0].value)
+    return pattern.named is None and (dims is None or not all(isinstance(d, int) for d in dims))

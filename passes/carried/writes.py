@@ -23,7 +23,7 @@ from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["Write", "find_write"]
+__all__ = ["Write", "find_write", "is_distinct"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
@@ -87,11 +87,22 @@ class Write(Pattern):
     def _is_distinct(self, joined: Joined) -> bool:
         """Whether no two iterations have one index; a negative one counts from the end."""
         assert self.index is not None
-        step = self.index.coefficient(TRIP)
-        if abs(step) < self.width:
-            return False
-        lowest = Linear(0) if step > 0 else joined.trips.bound - 1
-        return is_nonnegative(self.index.replace({TRIP: lowest}))
+        return is_distinct(self.index, self.width, joined)
+
+
+def is_distinct(index: Linear, width: int, joined: Joined) -> bool:
+    """Whether numbers from an index on, so many of them, are others in each iteration.
+
+    Args:
+        index: The first of them.
+        width: How many there are.
+        joined: Has the number of iterations.
+    """
+    step = index.coefficient(TRIP)
+    if abs(step) < width:
+        return False
+    lowest = Linear(0) if step > 0 else joined.trips.bound - 1
+    return is_nonnegative(index.replace({TRIP: lowest}))
 
 
 def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:

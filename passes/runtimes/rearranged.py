@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, makers
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -14,10 +14,12 @@ __all__ = [
     "gathered_one_by_one",
     "is_inverse_of_a_constant",
     "is_of_some_axes",
+    "is_scaled_from_the_left",
     "of_all_axes",
     "padded_along_all",
     "reads_rows_of_text",
     "reciprocal",
+    "scaled_from_the_right",
     "shaped_along_all",
 ]
 
@@ -114,6 +116,27 @@ def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[i
     own = builder.op("Shape", [data])
     target = builder.op("ScatterElements", [own, builder.ints(*axes), wide], {"axis": 0})
     return [builder.op("CenterCropPad", [data, target])]
+
+
+def is_scaled_from_the_left(node: ir.Node, types: Types) -> bool:
+    """Whether a normalized vector is the second operand of a product or a sum.
+
+    onnxruntime makes one operator of the normalization, and takes for its scale, or its bias, the
+    last operand that is a vector.
+    """
+    left, right = node.inputs
+    if left is None or right is None or types.rank(right) not in (1, None):
+        return False
+    return _is_normalized(right) and not _is_normalized(left)
+
+
+def _is_normalized(value: ir.Value) -> bool:
+    return any(maker.op_type == "Sqrt" for maker in makers(value, ("Cast", "Div", "Mul")))
+
+
+def scaled_from_the_right(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The operands in the other order."""
+    return [builder.op(node.op_type, node.inputs[::-1])]
 
 
 def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:

@@ -21,6 +21,7 @@ from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
 from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
+from passes.carried.row_updates import find_row_update
 from passes.carried.selections import find_selection
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
@@ -97,6 +98,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_cat_write(carried, facts)
         or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
+        or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
     )
 

@@ -160,7 +160,7 @@ def test_sums_of_floats_round_and_rows_do_not() -> None:
     assert read(rows, exact=True).loops == 0
 
 
-CONDITION = "old = Gather <axis = 0> (s, i)  first = Gather <axis = 0> (old, zero)  flag = Less (first, half)"
+CONDITION = "old = Gather <axis = 0> (s, zero)  first = Gather <axis = 0> (old, zero)  flag = Less (first, half)"
 NEAR = {
     "the_condition_reads_the_tensor": (taken(HERE, flag=CONDITION), "recurrence"),
     "a_row_reads_the_one_before": (

@@ -54,9 +54,9 @@ def find_columns(
     if node is None or node.op_type not in ("Concat", "Unsqueeze"):
         return None
     if node.op_type == "Unsqueeze":
-        roots: Sequence[ir.Value | None] = [_grown(indices, body)]
+        roots: Sequence[ir.Value | None] = [_grown(indices, body, evaluator)]
     elif node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1):
-        roots = _grid(node.inputs, body)
+        roots = _grid(node.inputs, body, evaluator)
     else:
         return None
     columns = [None if root is None else _column(root, body, evaluator) for root in roots]
@@ -64,12 +64,14 @@ def find_columns(
     return known if known and len(known) == len(columns) else None
 
 
-def _grid(parts: Sequence[ir.Value | None], body: ir.Graph | Scope) -> list[ir.Value | None]:
+def _grid(
+    parts: Sequence[ir.Value | None], body: ir.Graph | Scope, evaluator: Evaluator
+) -> list[ir.Value | None]:
     """Return the vectors that the columns of a grid expand, each along its own axis.
 
     The grid has the shape of their sum, as PyTorch's exporter computes it.
     """
-    expands = [_made_by("Expand", _grown(part, body), body) for part in parts]
+    expands = [_made_by("Expand", _grown(part, body, evaluator), body) for part in parts]
     values = [None if node is None else node.inputs[0] for node in expands]
     leaves = [None if v is None else skip_identities(v) for v in values]
     sums = [None if node is None else _summed(node.inputs[1], body) for node in expands]
@@ -90,7 +92,9 @@ def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph | Scope) -> ir
     return node if node is not None and node.op_type == op_type else None
 
 
-def _grown(value: ir.Value | None, body: ir.Graph | Scope) -> ir.Value | None:
+def _grown(
+    value: ir.Value | None, body: ir.Graph | Scope, evaluator: Evaluator
+) -> ir.Value | None:
     """Return what an Unsqueeze gives a last axis, if that is all that it does."""
     node = _made_by("Unsqueeze", value, body)
     if node is None:
@@ -99,7 +103,8 @@ def _grown(value: ir.Value | None, body: ir.Graph | Scope) -> ir.Value | None:
     if axes is None and len(node.inputs) > 1:
         given = constant_value(node.inputs[1])
         axes = None if given is None else given.reshape(-1).tolist()
-    return node.inputs[0] if axes is not None and list(axes) == [-1] else None
+    last = [[-1], [evaluator.rank(node.inputs[0])]]
+    return node.inputs[0] if axes is not None and list(axes) in last else None
 
 
 def _summed(shape: ir.Value | None, body: ir.Graph | Scope) -> list[ir.Value | None] | None:

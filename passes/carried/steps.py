@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.carried.conditional import Conditional
 from passes.carried.pattern import Joined, Pattern, Term
 from passes.carried.writes import Write
+from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 
 __all__ = ["Steps", "in_steps"]
@@ -83,10 +84,10 @@ def in_steps(parts: Sequence[Pattern], between: Sequence[ir.Value] = ()) -> Step
     single = [part for one in parts for part in (one.parts if isinstance(one, Steps) else (one,))]
     writes = [_written(part) for part in single]
     known = [one for one in writes if one is not None]
-    if len(known) < len(writes) or not _are_apart(known):
+    room = _room(known) if len(known) == len(writes) else None
+    if room is None:
         return None
-    width = max(one.width for one in known)
-    made = tuple(_widened(part, width) for part in single)
+    made = tuple(_widened(part, *room) for part in single)
     return Steps(
         parts[0].carried,
         tuple(term for part in made for term in part.terms),
@@ -103,18 +104,31 @@ def _written(part: Pattern) -> Write | None:
     return part if isinstance(part, Write) else None
 
 
-def _are_apart(writes: Sequence[Write]) -> bool:
-    """Whether the writes of two iterations never meet, or all add to what is there."""
+def _room(writes: Sequence[Write]) -> tuple[Linear | None, int] | None:
+    """Return from where on, and how many places, an iteration writes to; None if not known.
+
+    Of ``s[2 * i] = a; s[2 * i + 1] = b`` these are two places from ``2 * i`` on. Where all writes
+    join what is there, in the same way, the order does not count, and no place is needed.
+    """
     reductions = {one.reduction for one in writes}
     if reductions != {"none"}:
-        return len(reductions) == 1
-    indices = {one.index for one in writes}
-    return len(indices) == 1 and None not in indices
+        return (None, 1) if len(reductions) == 1 else None
+    first = writes[0].index
+    if first is None:
+        return None
+    spans = []
+    for one in writes:
+        start = None if one.index is None else (one.index - first).number
+        if start is None:
+            return None
+        spans.append((start, start + one.width))
+    least = min(start for start, _ in spans)
+    return first + least, max(end for _, end in spans) - least
 
 
-def _widened(part: Pattern, width: int) -> Pattern:
-    """Return a write that asks for the room of the widest of all."""
+def _widened(part: Pattern, index: Linear | None, width: int) -> Pattern:
+    """Return a write that asks for the room of all writes of an iteration."""
     if isinstance(part, Conditional):
-        return dataclasses.replace(part, done=_widened(part.done, width))
+        return dataclasses.replace(part, done=_widened(part.done, index, width))
     assert isinstance(part, Write)
-    return dataclasses.replace(part, width=width)
+    return dataclasses.replace(part, index=index, width=width)

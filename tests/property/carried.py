@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(32)
+_PATTERNS = range(36)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -155,6 +155,8 @@ class _Loop:
                 self.carry_replaced()
             case 29 | 30 | 31:
                 self.carry_count()
+            case 32 | 33 | 34 | 35:
+                self.carry_own_rows()
 
     def flag(self) -> str:
         """Return a condition of one element that may differ from iteration to iteration."""
@@ -193,6 +195,30 @@ class _Loop:
             f"else_branch = no () => ({kind} {no}) {{ {left} }}>"
         )
         self.carry(kind, "w", f"Identity (v{n}c)")
+
+    def carry_own_rows(self) -> None:
+        """Add a matrix of which each iteration changes its own row, or now and then another."""
+        rng, name, kind = self.rng, f"s{len(self.states)}", "float[R,4]"
+        place, before = self.place("i"), name
+        for _ in range(rng.randint(1, 2)):
+            number = rng.choice(["i"] * 8 + ["zero"])
+            old = self.add(f"Gather <axis = 0> ({before}, {number})")
+            self.rows.append(old)
+            row = self.add(f"{rng.choice(['Tanh', 'Sin', 'Neg'])} ({self.row()})")
+            self.rows.remove(old)
+            new = self.add(f"{rng.choice(['Add', 'Mul', 'Max'])} ({old}, {row})")
+            wide = self.add(f"Unsqueeze ({new}, zero1)")
+            before = self.add(f"ScatterND ({before}, {place}, {wide})")
+        if rng.random() < 0.6:
+            flag, n = self.flag(), self.count
+            self.lines.append(
+                f"v{n}d = If ({flag}) < then_branch = yes () => ({kind} u{n}) "
+                f"{{ u{n} = Identity ({before}) }}, else_branch = no () => ({kind} k{n}) "
+                f"{{ r{n} = Gather <axis = 0> ({name}, i)  w{n} = Abs (r{n}) "
+                f"q{n} = Unsqueeze (w{n}, zero1)  k{n} = ScatterND ({name}, {place}, q{n}) }}>"
+            )
+            before = f"v{n}d"
+        self.carry(kind, "w", f"Identity ({before})")
 
     def carry_replaced(self) -> None:
         """Add a matrix, a row of which each iteration replaces by a Concat of slices."""

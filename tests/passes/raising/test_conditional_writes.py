@@ -94,6 +94,14 @@ WRITES = {
                 then_branch = one () => ({STATE} v) {{ {CELL}  v = ScatterND (s1, cell, m1) }},
                 else_branch = other () => ({STATE} x1) {{ x1 = Identity (s1) }}>""",
     ),
+    "two_rows_side_by_side": (
+        STATE,
+        "Concat <axis = 0> (w, w)",
+        """two = Add (one, one)  t2 = Mul (i, two)  t3 = Add (t2, one)  n3 = Neg (e)
+            i2 = Unsqueeze (t2, zero1)  p2 = Unsqueeze (i2, minus1)  u2 = Unsqueeze (e, zero1)
+            i3 = Unsqueeze (t3, zero1)  p3 = Unsqueeze (i3, minus1)  u3 = Unsqueeze (n3, zero1)
+            s1 = ScatterND (s, p3, u3)  s2 = ScatterND (s1, p2, u2)""",
+    ),
     "both_of_some": (
         STATE,
         "Identity (w)",
@@ -118,6 +126,8 @@ PREPARE = f"{MADE}  sixteen = Constant <value = int64[2] {{4, 4}}> ()"
 def written(name: str, dialect: str) -> str:
     """Return the graph of a case."""
     state, begin, body = WRITES[name]
+    if begin.startswith("Concat"):
+        state = state.replace("N", "M")
     return loop(dialect, state, body, begin, prepare=PREPARE)
 
 
@@ -180,6 +190,13 @@ NEAR = {
                 else_branch = other () => ({STATE} x1) {{ x1 = Identity (s1) }}>""",
         "recurrence",
     ),
+    "rows_side_by_side_that_overlap": (
+        """i3 = Unsqueeze (i, zero1)  p3 = Unsqueeze (i3, minus1)  u3 = Unsqueeze (e, zero1)
+            t4 = Add (i, one)  t5 = Min (t4, last_row)  i4 = Unsqueeze (t4, zero1)
+            p4 = Unsqueeze (i4, minus1)  n4 = Neg (e)  u4 = Unsqueeze (n4, zero1)
+            s1 = ScatterND (s, p3, u3)  s2 = ScatterND (s1, p4, u4)""",
+        "recurrence",
+    ),
     "a_row_of_any_number": (
         taken(
             """k0 = Gather <axis = 0> (ke, zero)  m0 = Abs (k0)  m4 = Mod (m0, n)
@@ -194,7 +211,17 @@ NEAR = {
 @pytest.mark.parametrize("name", NEAR)
 def test_what_another_iteration_decides_stays_a_loop(name: str) -> None:
     body, code = NEAR[name]
-    before = model(loop("counted", STATE, body, "Identity (w)", prepare=PREPARE))
+    more = "  last_row = Sub (n, one)"
+    begin = "Concat <axis = 0> (w, w)"
+    before = model(
+        loop(
+            "counted",
+            STATE.replace("N", "M"),
+            body.replace(STATE, "float[M,4]"),
+            begin,
+            prepare=PREPARE + more,
+        )
+    )
     found = read(before)
     assert found.loops >= 1
     assert code in found.codes, [(d.path, d.reasons) for d in found.decisions]

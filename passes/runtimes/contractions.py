@@ -8,21 +8,16 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import makers
+from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
 __all__ = [
-    "TAKEN_AWAY",
     "as_matrix_products",
     "is_fused_with_transpose",
     "is_sum_of_products",
     "is_transposed_by_a_vector",
     "untransposed",
 ]
-
-TAKEN_AWAY = (
-    *("Add", "Cast", "Div", "Dropout", "Expand", "Identity", "Mul", "Reshape", "Slice", "Sub"),
-)
-"""Operators that onnxruntime takes away where they change nothing."""
 
 
 def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -31,10 +32,7 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    home = node.graph
-    if all(use.node.graph is home for use in node.outputs[0].uses()):
-        return False
-    return _dequantized(node.inputs[0]) is not None
+    return is_captured(node) and _dequantized(node.inputs[0]) is not None
 
 
 def _dequantized(value: ir.Value | None) -> ir.Node | None:
@@ -42,7 +40,7 @@ def _dequantized(value: ir.Value | None) -> ir.Node | None:
     while value is not None and (producer := value.producer()) is not None:
         if is_default_domain(producer) and producer.op_type == "DequantizeLinear":
             return producer
-        if not is_default_domain(producer) or producer.op_type not in (*MOVING, "Identity"):
+        if not is_default_domain(producer) or producer.op_type not in (*MOVING, *TAKEN_AWAY):
             return None
         value = producer.inputs[0]
     return None

@@ -27,7 +27,7 @@ from passes.runtimes import (
     sequences,
     signs,
 )
-from passes.runtimes.beside import Beside, anywhere, by_way_of
+from passes.runtimes.beside import TAKEN_AWAY, Beside, anywhere, by_way_of
 from passes.runtimes.types import Types
 
 __all__ = ["DEFECTS", "Defect"]
@@ -162,7 +162,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_fused_with_transpose,
         contractions.untransposed,
         mended_in="1.32.0",
-        beside=by_way_of(*contractions.TAKEN_AWAY, "Transpose"),
+        beside=by_way_of(*TAKEN_AWAY, "Transpose"),
     ),
     _onnxruntime(
         "transpose-by-a-vector",
@@ -215,14 +215,14 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.MOVING,
         quantized.is_dequantized_and_captured,
         quantized.kept,
-        beside=by_way_of(*quantized.MOVING, "DequantizeLinear"),
+        beside=anywhere,
     ),
     _onnxruntime(
         "dequantized-and-moved",
         quantized.MOVING,
         quantized.is_dequantized_and_moved,
         quantized.of_kept,
-        beside=by_way_of(*quantized.MOVING, "DequantizeLinear"),
+        beside=anywhere,
     ),
     _onnxruntime(
         "dequantized-by-row",

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 __all__ = ["SAMPLES", "Drawing"]
 
 SAMPLES = 101
 """The size that stands for the number of samples in a shape."""
+DTYPES = ("float32",) * 4 + ("float16", "float64")
 
 
 class Drawing:
@@ -22,6 +23,7 @@ class Drawing:
 
     Attributes:
         rng: Where the choices come from.
+        dtype: The element type of all numbers that are no integers.
         nodes: The nodes of the graph that is being drawn, in order.
         weights: The initializers of the main graph.
         inputs: The inputs of the main graph.
@@ -31,6 +33,7 @@ class Drawing:
     def __init__(self, seed: int) -> None:
         """Start an empty graph."""
         self.rng = random.Random(seed)
+        self.dtype = np.dtype(self.rng.choice(DTYPES))
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
         self.inputs: list[str] = []
@@ -68,9 +71,9 @@ class Drawing:
         self.nodes.append(helper.make_node(op_type, inputs, outputs, **attributes))
         return outputs
 
-    def constant(self, value: Any, dtype: Any = np.float32) -> str:
+    def constant(self, value: Any, dtype: Any = None) -> str:
         """Return a constant: an initializer, or the output of a node."""
-        array, name = np.asarray(value, dtype), self.name()
+        array, name = np.asarray(value, dtype or self.dtype), self.name()
         self.shapes[name] = array.shape
         tensor = numpy_helper.from_array(array, name)
         if self.rng.random() < 0.5:
@@ -102,7 +105,12 @@ class Drawing:
         finally:
             self.nodes = outer
 
-    def info(self, name: str, dtype: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
+    @property
+    def element_type(self) -> int:
+        """The number of the element type."""
+        return helper.np_dtype_to_tensor_dtype(self.dtype)
+
+    def info(self, name: str, element_type: int | None = None) -> onnx.ValueInfoProto:
         """Describe a value."""
         sizes = ["N" if size == SAMPLES else size for size in self.shapes[name]]
-        return helper.make_tensor_value_info(name, dtype, sizes)
+        return helper.make_tensor_value_info(name, element_type or self.element_type, sizes)

@@ -93,6 +93,7 @@ def _difference(right: list[np.ndarray], found: Outcome) -> str:
     for one, other in zip(right, found, strict=True):
         if one.shape != other.shape:
             return f"shape {other.shape} for {one.shape}"
-        if not np.allclose(one, other, rtol=2e-3, atol=2e-3, equal_nan=True):
+        tolerance = 5e-2 if one.dtype == np.float16 else 2e-3
+        if not np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True):
             return f"off by {np.abs(one - other).max()}"
     return ""

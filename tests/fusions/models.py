@@ -27,6 +27,7 @@ class Drawn:
         seed: Its seed.
         model: The model.
         shapes: The shape of each input; `SAMPLES` is the number of samples.
+        dtype: The element type of the inputs.
         is_empty_safe: Whether onnxruntime runs the model as given for no samples: a Scan along
             another axis than the first ends the process.
         is_cut: Whether samples are cut into three, by an input of sizes.
@@ -35,6 +36,7 @@ class Drawn:
     seed: int
     model: onnx.ModelProto
     shapes: dict[str, tuple[int, ...]]
+    dtype: np.dtype
     is_empty_safe: bool
     is_cut: bool
 
@@ -42,7 +44,9 @@ class Drawn:
         """Return inputs for a number of samples."""
         rng = np.random.default_rng(self.seed + samples)
         feed = {
-            name: rng.normal(size=[samples if n == SAMPLES else n for n in shape]).astype("f")
+            name: rng.normal(size=[samples if n == SAMPLES else n for n in shape]).astype(
+                self.dtype
+            )
             for name, shape in self.shapes.items()
         }
         if self.is_cut:
@@ -83,7 +87,7 @@ def draw_model(seed: int) -> Drawn:
     opset = helper.make_opsetid("", rng.choice(OPSETS))
     model = helper.make_model(graph, opset_imports=[opset], ir_version=10)
     shapes = {name: drawing.shapes[name] for name in drawing.inputs}
-    return Drawn(seed, model, shapes, not scans_sideways, is_cut)
+    return Drawn(seed, model, shapes, drawing.dtype, not scans_sideways, is_cut)
 
 
 def _moved(drawing: Drawing, value: str, count: int, outputs: list[str]) -> str:

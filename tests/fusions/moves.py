@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from onnx import TensorProto
 
 from tests.fusions.drawing import SAMPLES, Drawing
 
@@ -229,17 +230,20 @@ def _flat(d: Drawing, x: str) -> str | None:
 
 
 def _cast_back(d: Drawing, x: str) -> str:
-    return d.like("Cast", [d.like("Cast", [x], to=11)], to=1)
+    other = TensorProto.FLOAT if d.dtype != np.float32 else TensorProto.DOUBLE
+    return d.like("Cast", [d.like("Cast", [x], to=other)], to=d.element_type)
 
 
-def _quantized(d: Drawing, x: str) -> str:
+def _quantized(d: Drawing, x: str) -> str | None:
+    if d.dtype != np.float32:
+        return None
     dtype = d.rng.choice([np.int8, np.uint8])
     given = [d.constant(0.1), d.constant(d.rng.choice([0, 3]), dtype)]
     return d.like("DequantizeLinear", [d.like("QuantizeLinear", [x, *given]), *given])
 
 
 def _whole_product(d: Drawing, x: str) -> str | None:
-    if len(d.shapes[x]) != 2 or not _known(d, x):
+    if len(d.shapes[x]) != 2 or not _known(d, x) or d.dtype != np.float32:
         return None
     rows, size = d.shapes[x]
     whole, scale, zero = d.ops("DynamicQuantizeLinear", [x], [(rows, size), (), ()])

@@ -316,7 +316,8 @@ BESIDE = {
     ),
     "a cast back that a new Loop captures": (
         """g (float[N] x) => (float[N] r) {
-            d = Cast <to = 11> (x) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
+            a1 = Cast <to = 11> (x) a2 = Cast <to = 1> (a1) a3 = Identity (a2)
+            d = Cast <to = 11> (a3) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
             m = SequenceMap (s) <body = b (float a) => (float o) { o = Neg(a) }>
             r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
         {"x": [1, 2, 3]},
@@ -325,7 +326,8 @@ BESIDE = {
     "a dequantized value that a new Loop captures": (
         """g (float[2, N] x) => (float[N, 2] r) <float k = {0.5}, uint8 z = {0}> {
             q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
-            t = Transpose <perm = [1, 0]> (d) s = SplitToSequence <keepdims = 0> (t)
+            w = Constant <value_float = 1.0> () t = Transpose <perm = [1, 0]> (d)
+            h = Div(t, w) s = SplitToSequence <keepdims = 0> (h)
             m = SequenceMap (s) <body = b (float[2] a) => (float[2] o) { o = Neg(a) }>
             r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
         {"x": [[1, 3, 5], [2, 4, 6]]},
@@ -375,6 +377,25 @@ def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> Non
     assert "Scan" not in operators(ir.from_proto(after))
     feeds = {k: np.asarray(v, getattr(v, "dtype", np.float32)) for k, v in given.items()}
     np.testing.assert_array_equal(run(after, feeds), expected)
+
+
+@pytest.mark.parametrize("axes", [[0], [-1], [1, 2], [-3, 1], [-1, 0, -2]])
+def test_a_pad_of_some_axes_of_unknown_rank(axes: list[int]) -> None:
+    count = len(axes)
+    amounts = np.arange(1, 2 * count + 1)
+    text = f"""g (float[2, 3, 4] x, int64[K] h, int64[P] k) => (float[...] r) {{
+        a = Constant <value_ints = {axes}> () z = Constant <value_float = 7.0> ()
+        t = Transpose <perm = [1, 0, 2]> (x) s = Reshape(t, h) r = Pad(s, k, z, a) }}"""
+    model = ir.from_proto(parse(text.replace("float[...]", "float")))
+    model.graph.outputs[0].shape = None
+    assert SidestepDefectsPass()(model).modified
+    check(model)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    found = run(ir.to_proto(model), {"x": x, "h": np.array([3, 2, 4]), "k": amounts})
+    widths = np.zeros((3, 2), np.int64)
+    widths[axes] = amounts.reshape(2, count).T
+    expected = np.pad(x.transpose(1, 0, 2), widths, constant_values=7)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("taken", [0, 1])

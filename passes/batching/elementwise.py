@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.context import Context, Operand, Output
+from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "clip",
     "dropout",
     "elementwise",
+    "in_inference",
     "one_sided_broadcasting",
     "same_shape",
 ]
@@ -98,14 +100,31 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 
 def dropout(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Dropout in inference, where it drops nothing whatever its ratio is.
+    """Dropout in inference, where it drops nothing whatever its ratio is."""
+    data = _dropped(ctx, operands)
+    new = ctx.same(node, [data.value])
+    return new if data.is_stacked else [ctx.shared(out.value) for out in new]
+
+
+def in_inference(rule: Rule) -> Rule:
+    """Let a rule for operators of one operand take a Dropout that drops nothing."""
+
+    def apply(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        return rule(ctx, node, [_dropped(ctx, operands)])
+
+    return apply
+
+
+def _dropped(ctx: Context, operands: Sequence[Operand]) -> Batched:
+    """Return the data of a Dropout in inference.
 
     It trains only if an input says so, which it has since opset 12.
+
+    Raises:
+        Decline: It trains, or may.
     """
     trains = ctx.optional(operands, 2)
     known = ctx.constant(trains)
     if trains is not None and (known is None or known.any()):
         raise Decline(Code.RANDOM, "it drops elements of its own from every sample")
-    data = ctx.operand(operands, 0, "data")
-    new = ctx.same(node, [data.value])
-    return new if data.is_stacked else [ctx.shared(out.value) for out in new]
+    return ctx.operand(operands, 0, "data")

@@ -10,6 +10,7 @@ from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
+from passes.batching.chosen_numbers import chosen_one_by_one
 from passes.batching.counted_numbers import CountedNumbers, maker
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -94,6 +95,12 @@ class SampleNumbers(CountedNumbers):
         if not isinstance(count, int) or count > _MOST_ENTRIES:
             return None
         return tuple(Linear.of(Entry(value, Linear(i))) for i in range(count))
+
+    def _compute(self, node: ir.Node) -> Numbers | None:
+        found = super()._compute(node)
+        if node.op_type == "Where" and is_default_domain(node):
+            return chosen_one_by_one(self, node, found)
+        return found
 
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of one sample, None if nothing is known of it."""

@@ -20,6 +20,7 @@ from passes.carried.pattern import (
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.scopes import Scope
 from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
@@ -144,7 +145,7 @@ def find_append(carried: Carried, iteration: Iteration) -> ConcatAppend | None:
     return ConcatAppend(carried, (term,), axis, nodes)
 
 
-def unsqueezed(value: ir.Value, body: ir.Graph, axis: int) -> ir.Value | None:
+def unsqueezed(value: ir.Value, body: ir.Graph | Scope, axis: int) -> ir.Value | None:
     """Return what gains an axis of size 1 to become a value; None if it gains none there.
 
     Rows of one shape are stacked, which a loop of any kind does without an If.

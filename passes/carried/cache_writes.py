@@ -73,7 +73,7 @@ class CacheWrite(Pattern):
 
 def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     """Return what each iteration writes to the next places of a cache, None if it is no such."""
-    body = facts.iteration.body
+    body = facts.scope
     node = operator(skip_identities(carried.next), body)
     if node is None or node.op_type != "TensorScatter" or len(node.inputs) < 3:
         return None
@@ -103,7 +103,7 @@ def _steps(indices: ir.Value, facts: LoopFacts) -> tuple[Linear, ir.Value | None
     number = one_number(indices, facts.evaluator)
     if number is not None:
         return number, None
-    node = operator(skip_identities(indices), facts.iteration.body)
+    node = operator(skip_identities(indices), facts.scope)
     if node is None or node.op_type != "Add":
         return None
     operands = [skip_identities(v) for v in node.inputs if v is not None]

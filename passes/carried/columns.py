@@ -13,9 +13,10 @@ import onnx_ir as ir
 
 from passes.carried.pattern import operator
 from passes.graph.graphs import constant_value
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
-from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.integers import Least, Linear, is_nonnegative
 
 __all__ = ["Column", "find_columns"]
 
@@ -40,7 +41,7 @@ class Column:
 
 
 def find_columns(
-    indices: ir.Value, body: ir.Graph, evaluator: Evaluator
+    indices: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Column, ...] | None:
     """Return the columns of places that are a grid, in the order of the axes.
 
@@ -53,9 +54,9 @@ def find_columns(
     if node is None or node.op_type not in ("Concat", "Unsqueeze"):
         return None
     if node.op_type == "Unsqueeze":
-        roots: Sequence[ir.Value | None] = [_grown(indices, body)]
+        roots: Sequence[ir.Value | None] = [_grown(indices, body, evaluator)]
     elif node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1):
-        roots = _grid(node.inputs, body)
+        roots = _grid(node.inputs, body, evaluator)
     else:
         return None
     columns = [None if root is None else _column(root, body, evaluator) for root in roots]
@@ -63,12 +64,14 @@ def find_columns(
     return known if known and len(known) == len(columns) else None
 
 
-def _grid(parts: Sequence[ir.Value | None], body: ir.Graph) -> list[ir.Value | None]:
+def _grid(
+    parts: Sequence[ir.Value | None], body: ir.Graph | Scope, evaluator: Evaluator
+) -> list[ir.Value | None]:
     """Return the vectors that the columns of a grid expand, each along its own axis.
 
     The grid has the shape of their sum, as PyTorch's exporter computes it.
     """
-    expands = [_made_by("Expand", _grown(part, body), body) for part in parts]
+    expands = [_made_by("Expand", _grown(part, body, evaluator), body) for part in parts]
     values = [None if node is None else node.inputs[0] for node in expands]
     leaves = [None if v is None else skip_identities(v) for v in values]
     sums = [None if node is None else _summed(node.inputs[1], body) for node in expands]
@@ -84,12 +87,14 @@ def _key(value: ir.Value | None) -> ir.Value | int | None:
     return int(array.item()) if array is not None and array.size == 1 else value
 
 
-def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph) -> ir.Node | None:
+def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph | Scope) -> ir.Node | None:
     node = None if value is None else operator(skip_identities(value), body)
     return node if node is not None and node.op_type == op_type else None
 
 
-def _grown(value: ir.Value | None, body: ir.Graph) -> ir.Value | None:
+def _grown(
+    value: ir.Value | None, body: ir.Graph | Scope, evaluator: Evaluator
+) -> ir.Value | None:
     """Return what an Unsqueeze gives a last axis, if that is all that it does."""
     node = _made_by("Unsqueeze", value, body)
     if node is None:
@@ -98,10 +103,11 @@ def _grown(value: ir.Value | None, body: ir.Graph) -> ir.Value | None:
     if axes is None and len(node.inputs) > 1:
         given = constant_value(node.inputs[1])
         axes = None if given is None else given.reshape(-1).tolist()
-    return node.inputs[0] if axes is not None and list(axes) == [-1] else None
+    last = [[-1], [evaluator.rank(node.inputs[0])]]
+    return node.inputs[0] if axes is not None and list(axes) in last else None
 
 
-def _summed(shape: ir.Value | None, body: ir.Graph) -> list[ir.Value | None] | None:
+def _summed(shape: ir.Value | None, body: ir.Graph | Scope) -> list[ir.Value | None] | None:
     """Return the values whose sum has a shape; what replaces a -1 in it replaces nothing."""
     node = _made_by("Where", shape, body)
     node = _made_by("Shape", shape if node is None else node.inputs[2], body)
@@ -116,7 +122,7 @@ def _summed(shape: ir.Value | None, body: ir.Graph) -> list[ir.Value | None] | N
     return [None if value is None else skip_identities(value), *found]
 
 
-def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | None:
+def _along(value: ir.Value | None, behind: int, body: ir.Graph | Scope) -> ir.Value | None:
     """Return the vector that is reshaped to ``[-1, 1, ..]``, with so many axes behind it."""
     if not behind or isinstance(_key(value), int):
         return value
@@ -126,7 +132,7 @@ def _along(value: ir.Value | None, behind: int, body: ir.Graph) -> ir.Value | No
     return node.inputs[0] if node is not None and is_column else None
 
 
-def _column(root: ir.Value, body: ir.Graph, evaluator: Evaluator) -> Column | None:
+def _column(root: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> Column | None:
     """Return what is known of the positions along one axis."""
     value = skip_identities(root)
     number, fixed = evaluator.number(value), _key(value)
@@ -141,7 +147,7 @@ def _column(root: ir.Value, body: ir.Graph, evaluator: Evaluator) -> Column | No
     return Column(value, False, start, size)
 
 
-def _scalar(value: ir.Value, body: ir.Graph, evaluator: Evaluator) -> ir.Value | None:
+def _scalar(value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> ir.Value | None:
     """Return the number of rank 0 that a value is, or is made of by new axes of 1."""
     if evaluator.rank(value) == 0:
         return value
@@ -152,7 +158,7 @@ def _scalar(value: ir.Value, body: ir.Graph, evaluator: Evaluator) -> ir.Value |
 
 
 def _span(
-    value: ir.Value, body: ir.Graph, evaluator: Evaluator
+    value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Linear | None, int | None]:
     """Return where a Slice of the numbers from 0 begins, and how many there are at most."""
     node = _made_by("Slice", value, body)
@@ -165,10 +171,20 @@ def _span(
         return None, None
     if not (is_nonnegative(start) and is_nonnegative(end)):
         return None, None
-    return start, (end - start).number
+    return start, _most(end, start)
 
 
-def _counts(value: ir.Value | None, body: ir.Graph) -> bool:
+def _most(end: Linear, start: Linear) -> int | None:
+    """Return a number that a difference does not exceed: ``min(4 * i + 4, n) - 4 * i`` is 4."""
+    gaps = [(end - start).number]
+    for atom, count in end.terms:
+        if isinstance(atom, Least) and count == 1:
+            rest = end.without(atom) - start
+            gaps += [(member + rest).number for member in atom.members]
+    return min((gap for gap in gaps if gap is not None), default=None)
+
+
+def _counts(value: ir.Value | None, body: ir.Graph | Scope) -> bool:
     """Whether a vector holds the numbers from 0 in steps of 1."""
     node = _made_by("Range", value, body)
     if node is None:

@@ -10,16 +10,22 @@ from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
+from passes.carried.cat_writes import find_cat_write
 from passes.carried.filters import find_filter
+from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
+from passes.carried.find_steps import find_steps
+from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
 from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
+from passes.carried.row_updates import find_row_update
 from passes.carried.selections import find_selection
-from passes.carried.writes import find_write
+from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
+from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
 __all__ = ["with_patterns"]
@@ -37,9 +43,10 @@ def with_patterns(facts: LoopFacts, typing: Typing) -> LoopFacts:
     patterns = [state.pattern for state in states if state.pattern is not None]
     nodes = [node for pattern in patterns for node in pattern.nodes]
     speculated = dict(pair for pattern in patterns for pair in pattern.speculated)
+    alike = {value: p.carried.inner for p in patterns for value in p.between}
     inside = facts.inside | {value for node in nodes for value in node.outputs}
     return dataclasses.replace(
-        facts, states=states, inside=inside, added=nodes, speculated=speculated
+        facts, states=states, inside=inside, added=nodes, speculated=speculated, alike=alike
     )
 
 
@@ -84,13 +91,35 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
 def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
     carried, iteration = state.carried, facts.iteration
     return (
-        find_own_rows(carried, facts, typing)
-        or find_write(carried, facts, typing.dtype(carried.initial))
-        or find_range_write(carried, facts, typing)
+        _find_write(carried, facts, typing)
         or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
+        or find_cat_write(carried, facts)
         or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
+        or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
     )
+
+
+def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    """Return what a carried tensor is written with; of branches, those that are looked into."""
+    found: Pattern | None = find_own_rows(carried, facts, typing)
+    found = found or find_write(carried, facts, typing.dtype(carried.initial))
+    if found is None or _is_open_grid(found, facts):
+        found = find_tiles(carried, facts, typing) or found
+    return (
+        found
+        or find_range_write(carried, facts, typing)
+        or find_steps(carried, facts, typing, _find_write)
+        or find_conditional(carried, facts, typing, _find_write)
+    )
+
+
+def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:
+    """Whether places are a grid that may have another shape in each iteration."""
+    if not isinstance(pattern, Write) or pattern.terms[0].kind != "stacked":
+        return False
+    dims = facts.evaluator.dims(pattern.terms[0].value)
+    return pattern.named is None and (dims is None or not all(isinstance(d, int) for d in dims))

@@ -70,7 +70,7 @@ def _grows(columns: Sequence[Column]) -> bool:
 
 def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _Reader | None:
     """Return what an iteration writes, None if that is not all that changes a tensor."""
-    body = facts.iteration.body
+    body = facts.scope
     rank, dtype = facts.evaluator.rank(carried.initial), typing.dtype(carried.initial)
     if rank is None or dtype is None or dtype == ir.DataType.STRING:
         return None
@@ -114,7 +114,7 @@ class _Reader:
         self._carried, self._facts, self._rank = carried, facts, rank
         self.dtype = dtype
         self._tensors = {carried.inner, *(node.outputs[0] for node in chain)}
-        self._dependent = dependent_values(facts.iteration.body, carried.inner)
+        self._dependent = dependent_values(facts.scope, carried.inner)
         self._terms: dict[Term, int] = {}
         self.nodes: list[ir.Node] = []
         self.is_sized = False
@@ -127,7 +127,7 @@ class _Reader:
 
     def read(self, node: ir.Node) -> bool:
         """Read one write; return whether it is one."""
-        body, evaluator = self._facts.iteration.body, self._facts.evaluator
+        body, evaluator = self._facts.scope, self._facts.evaluator
         _, indices, updates = node.inputs
         assert indices is not None
         assert updates is not None
@@ -183,7 +183,7 @@ class _Reader:
 
     def _given(self, updates: ir.Value, rest: int, *, is_point: bool) -> ir.Value | None:
         """Return the one number, or the one row of all named places, that is written."""
-        body = self._facts.iteration.body
+        body = self._facts.scope
         value = skip_identities(updates)
         node = operator(value, body)
         while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:

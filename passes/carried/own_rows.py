@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import Joined
+from passes.carried.pattern import Joined, Term
 from passes.carried.range_marks import reached_places
 from passes.carried.range_writes import One, RangedWrites
 from passes.decisions import Code
@@ -27,9 +27,27 @@ class OwnRows(RangedWrites):
 
     Attributes:
         index: The row of an iteration.
+        flags: The terms that say whether an iteration writes at all; all have to hold.
+        speculated: The nodes of branches that the map runs in all iterations.
     """
 
     index: Linear = dataclasses.field(default_factory=Linear)
+    name: str = RangedWrites.name
+    flags: tuple[int, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+
+    def under(
+        self,
+        terms: tuple[Term, ...],
+        nodes: tuple[ir.Node, ...],
+        speculated: tuple[tuple[ir.Node, ir.Node], ...],
+    ) -> OwnRows:
+        """Return the same writes, in iterations only in which the last of some terms holds."""
+        flags = (*self.flags, len(terms) - 1)
+        name = f"{OwnRows.name} under a condition"
+        return dataclasses.replace(
+            self, terms=terms, nodes=nodes, speculated=speculated, flags=flags, name=name
+        )
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the initial tensor with other rows.
@@ -45,14 +63,40 @@ class OwnRows(RangedWrites):
         first, zero = write_number(builder, first_row), builder.ints(0)
         behind = builder.op("Add", [first, joined.trips.write(builder)])
         rows = builder.op("Slice", [initial, first, behind, zero])
+        joined = self._within(joined, rows)
+        before = rows
         for one in self.writes:
             rows = self._changed(joined, one, rows)
+        rows = self._if_written(joined, rows, before)
         end = builder.ints(int(np.iinfo(np.int64).max))
         parts = [builder.op("Slice", [initial, behind, end, zero])]
         if first_row != Linear(0):
             parts.insert(0, builder.op("Slice", [initial, zero, first, zero]))
         parts.insert(-1, rows)
         return builder.op("Concat", parts, {"axis": 0})
+
+    def _within(self, joined: Joined, rows: ir.Value) -> Joined:
+        """Return what belongs to rows of the tensor; an iteration that skips may have none."""
+        if not self.flags:
+            return joined
+        builder = joined.builder
+        shape = builder.op("Shape", [rows])
+        count = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
+        bounds = [builder.ints(0), count, builder.ints(0)]
+        values = [builder.op("Slice", [value, *bounds]) for value in joined.values]
+        return dataclasses.replace(joined, values=values)
+
+    def _if_written(self, joined: Joined, rows: ir.Value, before: ir.Value) -> ir.Value:
+        """Record the rows that are written, and the others as they were."""
+        builder, rank = joined.builder, joined.typing.rank(self.carried.initial)
+        for at in self.flags:
+            assert rank is not None
+            axes = builder.ints(*range(1, rank))
+            flags = joined.values[at]
+            if rank > 1:
+                flags = builder.op("Unsqueeze", [flags, axes])
+            rows = self.chosen(builder, flags, rows, before)
+        return rows
 
     def _changed(self, joined: Joined, one: One, rows: ir.Value) -> ir.Value:
         """Record the rows after one of the writes."""

@@ -14,6 +14,7 @@ from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
 from passes.graph.graphs import captured_values, is_default_domain, name_of, subgraphs
+from passes.graph.scopes import Scope, stands_in
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips
@@ -44,11 +45,13 @@ class Term:
         value: The value of the body.
         kind: How the values of all iterations are joined.
         axis: The axis along which they are stacked or concatenated.
+        is_alike: Whether it has one shape in all iterations by the way it is made.
     """
 
     value: ir.Value
     kind: Literal["stacked", "concatenated"] = "stacked"
     axis: int = 0
+    is_alike: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +144,7 @@ class Pattern(abc.ABC):
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
             they run in iterations in which the model would not have run them.
+        between: What the tensor is behind some of the writes of an iteration, of the same shape.
     """
 
     carried: Carried
@@ -152,6 +156,7 @@ class Pattern(abc.ABC):
     is_dear: bool = False
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    between: tuple[ir.Value, ...] = ()
 
     @abc.abstractmethod
     def write(self, joined: Joined) -> ir.Value:
@@ -187,22 +192,29 @@ class Pattern(abc.ABC):
 
 
 def added(
-    op_type: str, inputs: Sequence[ir.Value], attributes: Mapping[str, Any] | None = None
+    op_type: str,
+    inputs: Sequence[ir.Value],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    outputs: int = 1,
 ) -> ir.Node:
-    """Make a node with one output that an iteration needs and that its body lacks."""
-    node = ir.node(op_type, inputs, attributes)
-    node.outputs[0].name = "/".join([*(name_of(v) for v in inputs[:1]), op_type])
+    """Make a node, with one output by default, that an iteration needs and that its body lacks."""
+    node = ir.node(op_type, inputs, attributes, num_outputs=outputs)
+    for at, value in enumerate(node.outputs):
+        number = [str(at)] if at else []
+        value.name = "/".join([*(name_of(v) for v in inputs[:1]), op_type, *number])
     note(node)
     return node
 
 
-def operator(value: ir.Value, body: ir.Graph) -> ir.Node | None:
+def operator(value: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
     """Return the node of ONNX's own that computes a value in a body itself, if one does."""
     node = value.producer()
-    return node if node is not None and node.graph is body and is_default_domain(node) else None
+    is_here = node is not None and stands_in(body, node) and is_default_domain(node)
+    return node if is_here else None
 
 
-def dependent_values(body: ir.Graph, *start: ir.Value) -> set[ir.Value]:
+def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     """Return the values of a body that depend on some of its inputs, these included.
 
     What depends on their shape only is left out. Of a branch ``start`` is also what it reads

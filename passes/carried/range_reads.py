@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.carried.columns import Column
 from passes.carried.pattern import added, operator
 from passes.graph.graphs import constant_value
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear
@@ -43,7 +44,7 @@ def find_ranges(
     columns: Sequence[Column],
     tensors: Collection[ir.Value],
     initial: ir.Value,
-    body: ir.Graph,
+    body: ir.Graph | Scope,
     evaluator: Evaluator,
 ) -> tuple[tuple[Range, ...], list[ir.Node]] | None:
     """Return the range along each axis that is named, and what computes the bounds.
@@ -68,7 +69,7 @@ class _Reader:
         self,
         tensors: Collection[ir.Value],
         initial: ir.Value,
-        body: ir.Graph,
+        body: ir.Graph | Scope,
         evaluator: Evaluator,
     ) -> None:
         self.nodes: list[ir.Node] = []

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import added, dependent_values, operator, path_through
 from passes.graph.graphs import constant_value
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 
@@ -42,7 +43,7 @@ class ReadBack:
 
 
 def find_read_back(
-    scatter: ir.Node, inner: ir.Value, body: ir.Graph, evaluator: Evaluator
+    scatter: ir.Node, inner: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> ReadBack | None:
     """Return what a ScatterND of an iteration adds to what it reads, None if it does not.
 
@@ -87,7 +88,11 @@ def _reshaped(
 
 
 def _reads_places(
-    read: ir.Value, indices: ir.Value, inner: ir.Value, body: ir.Graph, evaluator: Evaluator
+    read: ir.Value,
+    indices: ir.Value,
+    inner: ir.Value,
+    body: ir.Graph | Scope,
+    evaluator: Evaluator,
 ) -> bool:
     """Whether a value is what stands at the places of a ScatterND, each of them once."""
     node = operator(read, body)
@@ -105,7 +110,7 @@ def _reads_places(
     return _is_range(node, places, inner, body, evaluator)
 
 
-def _with_axis(indices: ir.Value, rank: int, body: ir.Graph) -> ir.Value | None:
+def _with_axis(indices: ir.Value, rank: int, body: ir.Graph | Scope) -> ir.Value | None:
     """Return places of a rank that gain an axis of 1 at the end, None if they are not made so."""
     node = operator(skip_identities(indices), body)
     if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
@@ -118,7 +123,7 @@ def _with_axis(indices: ir.Value, rank: int, body: ir.Graph) -> ir.Value | None:
 
 
 def _is_range(
-    read: ir.Node, places: ir.Value, inner: ir.Value, body: ir.Graph, evaluator: Evaluator
+    read: ir.Node, places: ir.Value, inner: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> bool:
     """Whether places are the numbers of the rows that a Slice of a tensor reads."""
     cut = operator(skip_identities(places), body)
@@ -149,7 +154,7 @@ def _constants(node: ir.Node, at: int, evaluator: Evaluator) -> tuple[int, ...] 
     return tuple(n if n is not None else np.iinfo(np.int64).max for n in known)
 
 
-def _counts_rows(node: ir.Node, inner: ir.Value, body: ir.Graph) -> bool:
+def _counts_rows(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> bool:
     """Whether a Range counts from 0 in steps of 1 up to the rows of a tensor."""
     start, limit, step = node.inputs
     ends = [constant_value(start), constant_value(step)]

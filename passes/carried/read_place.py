@@ -13,6 +13,7 @@ import onnx_ir as ir
 from passes.carried.columns import Column
 from passes.carried.pattern import added, dependent_values, operator, path_through
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import is_nonnegative
@@ -30,7 +31,7 @@ def find_joined(
     updates: ir.Value,
     columns: Sequence[Column],
     inner: ir.Value,
-    body: ir.Graph,
+    body: ir.Graph | Scope,
     evaluator: Evaluator,
 ) -> tuple[ir.Value, str, list[ir.Node]] | None:
     """Return what is joined to the one place that is read, how, and what computes it.
@@ -64,7 +65,7 @@ def find_joined(
     return delta, _REDUCTIONS[joins.op_type], nodes
 
 
-def formed(value: ir.Value, body: ir.Graph) -> ir.Value:
+def formed(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:
     """Return what was given another shape."""
     value = skip_identities(value)
     node = operator(value, body)
@@ -78,7 +79,7 @@ def _reads(
     value: ir.Value,
     columns: Sequence[Column],
     inner: ir.Value,
-    body: ir.Graph,
+    body: ir.Graph | Scope,
     evaluator: Evaluator,
 ) -> bool:
     """Whether a value is what stands at one place: ``s[i]``, or ``s[i, j]``, or ``s[i][j]``."""
@@ -102,7 +103,7 @@ def _is_flat_place(
     index: ir.Value,
     columns: Sequence[Column],
     inner: ir.Value,
-    body: ir.Graph,
+    body: ir.Graph | Scope,
 ) -> bool:
     """Whether ``i * size + j`` is read of a tensor whose first two axes are one."""
     flat, total = operator(whole, body), operator(index, body)
@@ -123,7 +124,7 @@ def _is_flat_place(
     return len(sizes) == 1 and _is_size(sizes[0], inner, body)
 
 
-def _is_size(value: ir.Value, inner: ir.Value, body: ir.Graph) -> bool:
+def _is_size(value: ir.Value, inner: ir.Value, body: ir.Graph | Scope) -> bool:
     """Whether a value is the second dimension of a carried tensor."""
     node = operator(value, body)
     if node is None or node.op_type != "Gather" or node.inputs[0] is None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
 from passes.carried.pattern import added, operator
 from passes.graph.graphs import reads_of
 from passes.graph.node_copies import copy_node
+from passes.graph.scopes import Scope
 from passes.reading.facts import skip_identities
 
 __all__ = ["Selection", "find_selection", "hoist"]
@@ -38,7 +39,9 @@ class Selection:
     weighs: bool = False
 
 
-def find_selection(value: ir.Value, body: ir.Graph, *, weighed: bool = False) -> Selection | None:
+def find_selection(
+    value: ir.Value, body: ir.Graph | Scope, *, weighed: bool = False
+) -> Selection | None:
     """Return which two values of a body a value is chosen from, None if it is not.
 
     Args:
@@ -64,7 +67,7 @@ def find_selection(value: ir.Value, body: ir.Graph, *, weighed: bool = False) ->
     return Selection(inputs[0], chosen, other, is_whole=True, branches=branches)
 
 
-def _find_weighed(node: ir.Node, body: ir.Graph) -> Selection | None:
+def _find_weighed(node: ir.Node, body: ir.Graph | Scope) -> Selection | None:
     """Return the choice that ``Cast(c) * a + Cast(Not(c)) * b`` makes, as tf2onnx writes it."""
     products = [_products(v, body) for v in node.inputs if v is not None]
     if len(products) != 2:
@@ -77,7 +80,7 @@ def _find_weighed(node: ir.Node, body: ir.Graph) -> Selection | None:
     return None
 
 
-def _products(value: ir.Value, body: ir.Graph) -> list[tuple[ir.Value, ir.Value, int]]:
+def _products(value: ir.Value, body: ir.Graph | Scope) -> list[tuple[ir.Value, ir.Value, int]]:
     """Return what is cast, what it is multiplied by, and its type then, in either order."""
     node = operator(skip_identities(value), body)
     if node is None or node.op_type != "Mul":
@@ -92,7 +95,7 @@ def _products(value: ir.Value, body: ir.Graph) -> list[tuple[ir.Value, ir.Value,
     return found
 
 
-def _negated(value: ir.Value, body: ir.Graph) -> ir.Value | None:
+def _negated(value: ir.Value, body: ir.Graph | Scope) -> ir.Value | None:
     """Return the boolean whose opposite a value is."""
     node = operator(value, body)
     if node is None or node.op_type != "Not" or node.inputs[0] is None:
@@ -101,27 +104,33 @@ def _negated(value: ir.Value, body: ir.Graph) -> ir.Value | None:
 
 
 def hoist(
-    values: Sequence[ir.Value], branches: Sequence[ir.Graph]
+    values: Sequence[ir.Value],
+    branches: Sequence[ir.Graph],
+    instead: Mapping[ir.Value, ir.Value] | None = None,
 ) -> tuple[list[ir.Value], list[ir.Node], list[tuple[ir.Node, ir.Node]]]:
     """Copy what computes some values inside of branches.
 
     Args:
         values: Values of a body, or of the branches of an If in it.
         branches: The branches.
+        instead: What takes the place of some values, which are not copied.
 
     Returns:
         The values as they are known outside; the copies, in order; and pairs of a copy and the
         node that it is made of, which ran under a condition.
     """
     needed: set[ir.Node] = set()
+    known = dict(instead or {})
     pending = list(values)
     while pending:
-        node = pending.pop().producer()
+        value = pending.pop()
+        node = None if value in known else value.producer()
         if node is None or node.graph not in branches or node in needed:
             continue
         needed.add(node)
         pending += reads_of(node)
     constants, copies = _constants(branches, {*values, *(v for n in needed for v in reads_of(n))})
+    copies |= known
     pairs = [
         (copy_node(node, copies), node) for graph in branches for node in graph if node in needed
     ]

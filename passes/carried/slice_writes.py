@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.carried.columns import Column, find_columns
 from passes.carried.pattern import added, dependent_values, operator
 from passes.carried.read_place import find_joined, formed
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import skip_identities
 from passes.reading.integers import TRIP, Linear
@@ -37,6 +38,8 @@ class SliceWrite:
             or begin with; None if there is none.
         width: How many positions may follow it, itself counted.
         reduction: How it is joined to what is there.
+        named: Along how many axes places are named, if they are a list of places.
+        points: The numbers that name the one place along each axis.
     """
 
     indices: ir.Value
@@ -46,10 +49,16 @@ class SliceWrite:
     index: Linear | None
     width: int
     reduction: str = "none"
+    named: int | None = None
+    points: tuple[ir.Value, ...] = ()
 
 
 def find_slice_write(
-    scatter: ir.Node, inner: ir.Value, rank: int | None, body: ir.Graph, evaluator: Evaluator
+    scatter: ir.Node,
+    inner: ir.Value,
+    rank: int | None,
+    body: ir.Graph | Scope,
+    evaluator: Evaluator,
 ) -> SliceWrite | None:
     """Return what a ScatterND without a reduction writes to a grid of places, or None.
 
@@ -74,7 +83,9 @@ def find_slice_write(
     if wide:
         places, nodes = _rows(columns, wide[0])
         rows, more = _rows_of(updates, wide[0], rest, body, evaluator)
-        return SliceWrite(places, rows, "concatenated", (*nodes, *more), index, width)
+        return SliceWrite(
+            places, rows, "concatenated", (*nodes, *more), index, width, named=len(columns)
+        )
     places, nodes = _point(columns)
     value, reduction = updates, "none"
     if updates in dependent_values(body, inner):
@@ -89,7 +100,9 @@ def find_slice_write(
         value = _unshaped(updates, body)
     made = rest.cell(value, broadcasts=reduction != "none")
     kind: Literal["stacked"] = "stacked"
-    return SliceWrite(places, made[-1].outputs[0], kind, (*nodes, *made), index, width, reduction)
+    points = tuple(column.root for column in columns if not column.is_constant)
+    how = (kind, (*nodes, *made), index, width, reduction, len(columns), points)
+    return SliceWrite(places, made[-1].outputs[0], *how)
 
 
 def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int]:
@@ -158,7 +171,7 @@ def _rows(columns: Sequence[Column], wide: Column) -> tuple[ir.Value, list[ir.No
 
 
 def _rows_of(
-    updates: ir.Value, wide: Column, rest: _Rest, body: ir.Graph, evaluator: Evaluator
+    updates: ir.Value, wide: Column, rest: _Rest, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[ir.Value, list[ir.Node]]:
     """Return a list of rows, ``[n, ..]``, and what computes it.
 
@@ -199,7 +212,9 @@ def _shape_of_rows(wide: Column, rest: _Rest) -> tuple[ir.Value, list[ir.Node]]:
     return nodes[-1].outputs[0], nodes
 
 
-def _spread(value: ir.Value, rank: int, body: ir.Graph, evaluator: Evaluator) -> ir.Value | None:
+def _spread(
+    value: ir.Value, rank: int, body: ir.Graph | Scope, evaluator: Evaluator
+) -> ir.Value | None:
     """Return what is expanded to rows of as many axes, None if nothing is."""
     node = operator(value, body)
     if node is None or node.op_type != "Expand" or node.inputs[0] is None:
@@ -228,7 +243,7 @@ def _scalar(value: int) -> ir.Node:
     return added("Constant", [], {"value": ir.tensor(np.array(value, np.int64))})
 
 
-def _unshaped(value: ir.Value, body: ir.Graph) -> ir.Value:
+def _unshaped(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:
     """Return what was reshaped to a value."""
     value = skip_identities(value)
     node = operator(value, body)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
 from passes.carried.read_back import find_read_back
@@ -15,13 +16,14 @@ from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts, skip_identities
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["Write", "find_write"]
+__all__ = ["Write", "find_write", "is_distinct"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
@@ -39,6 +41,7 @@ class Write(Pattern):
         rounds: Whether the order of the writes changes the result.
         nodes: What computes updates that the body itself does not compute.
         width: How many positions from that number on one iteration may write to.
+        named: Along how many axes places are named, if they are a list of places.
     """
 
     carried: Carried
@@ -49,6 +52,7 @@ class Write(Pattern):
     rounds: bool = False
     nodes: tuple[ir.Node, ...] = ()
     width: int = 1
+    named: int | None = None
     name = "carried write by index"
     needs_sizes = False
 
@@ -83,16 +87,27 @@ class Write(Pattern):
     def _is_distinct(self, joined: Joined) -> bool:
         """Whether no two iterations have one index; a negative one counts from the end."""
         assert self.index is not None
-        step = self.index.coefficient(TRIP)
-        if abs(step) < self.width:
-            return False
-        lowest = Linear(0) if step > 0 else joined.trips.bound - 1
-        return is_nonnegative(self.index.replace({TRIP: lowest}))
+        return is_distinct(self.index, self.width, joined)
+
+
+def is_distinct(index: Linear, width: int, joined: Joined) -> bool:
+    """Whether numbers from an index on, so many of them, are others in each iteration.
+
+    Args:
+        index: The first of them.
+        width: How many there are.
+        joined: Has the number of iterations.
+    """
+    step = index.coefficient(TRIP)
+    if abs(step) < width:
+        return False
+    lowest = Linear(0) if step > 0 else joined.trips.bound - 1
+    return is_nonnegative(index.replace({TRIP: lowest}))
 
 
 def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:
     """Return what a carried tensor is written with, None if that is not all that changes it."""
-    body = facts.iteration.body
+    body = facts.scope
     node = operator(skip_identities(carried.next), body)
     added = None if node is None else _added_scatter(node, carried.inner, body)
     node = added or node
@@ -110,7 +125,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     elif node.op_type == "ScatterND" and reduction == "none":
         rank = facts.evaluator.rank(carried.initial)
         placed = find_slice_write(node, carried.inner, rank, body, facts.evaluator)
-        if placed is not None and (placed.index is not None or placed.reduction != "none"):
+        if placed is not None and _is_apart(placed, node, facts):
             return _placed(carried, node, placed, dependent, dtype)
     nodes: tuple[ir.Node, ...] = ()
     if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
@@ -137,6 +152,13 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     return Write(carried, terms, node, index, reduction, rounds, nodes)
 
 
+def _is_apart(placed: SliceWrite, node: ir.Node, facts: LoopFacts) -> bool:
+    """Whether two iterations may write in any order, if what is known of the places holds."""
+    if placed.index is not None or placed.reduction != "none":
+        return True
+    return any(names_new_places(point, node, facts) for point in placed.points)
+
+
 def _placed(
     carried: Carried,
     node: ir.Node,
@@ -150,13 +172,16 @@ def _placed(
     is_shape = {one.inputs[0] for one in placed.nodes if one.op_type == "Shape"}
     if not (read - is_shape).isdisjoint(dependent):
         return None
-    terms = (Term(placed.indices, placed.kind), Term(placed.updates, placed.kind))
+    is_cell = placed.named is not None and placed.kind == "stacked"
+    values = (placed.indices, placed.updates)
+    terms = tuple(Term(value, placed.kind, is_alike=is_cell) for value in values)
     rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
     index = placed.index if placed.reduction == "none" else None
-    return Write(carried, terms, node, index, placed.reduction, rounds, placed.nodes, placed.width)
+    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)
+    return Write(carried, terms, node, index, *how)
 
 
-def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | None:
+def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
     """Return what scatters onto zeros of the shape of a carried value, and is added to it.
 
     TorchScript's exporter writes index_add so. No two updates of one iteration may go to one
@@ -186,16 +211,28 @@ def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | 
 
 def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
     """Return a coordinate that all places have in common and that grows with the iterations."""
-    node = indices.producer()
+    node = _all_rows(indices).producer()
     if node is None or not is_default_domain(node) or node.op_type not in ("Concat", "If"):
         return _column_of(indices, evaluator)
     if node.op_type == "If":
-        return _of_branches(node, list(node.outputs).index(indices), evaluator)
+        return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
     is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
     parts = node.inputs if is_last else ()
     numbers = [None if part is None else one_number(part, evaluator) for part in parts]
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
+
+
+def _all_rows(places: ir.Value) -> ir.Value:
+    """Return the places of which some are kept."""
+    node = skip_identities(places).producer()
+    while node is not None and is_default_domain(node) and node.op_type == "Compress":
+        given = node.inputs[0]
+        if node.attributes.get_int("axis", -1) != 0 or given is None:
+            break
+        places = skip_identities(given)
+        node = places.producer()
+    return places
 
 
 def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:

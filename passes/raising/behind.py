@@ -60,7 +60,7 @@ def write_behind(
             raise NotAMapError(Code.COST, f"{detail}iteration", pattern.carried.next.producer())
         for term, entry in zip(one.terms, pattern.terms, strict=True):
             is_part = _is_part(outputs[term], site, typings.proven)
-            if entry.kind == "stacked" and not (pattern.grows or is_part):
+            if entry.kind == "stacked" and not (pattern.grows or entry.is_alike or is_part):
                 _check_one_shape(outputs[term], pattern, typings)
         types = [typings.proven[outputs[term]] for term in one.terms]
         values = [yielded[term] for term in one.terms]

@@ -189,6 +189,9 @@ class BodyWriter:
                 self.values[inner] = write_counter(
                     self.builder, self.index, state, self.typings.proven
                 )
+        for value, inner in self.facts.alike.items():
+            if inner in self.needs.shaped:
+                self.values[value] = self.values[inner]
         for inner, source in iteration.scanned:
             self.whole = self.whole or source
             if inner in needed:

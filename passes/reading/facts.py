@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code
 from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
@@ -64,6 +65,8 @@ class LoopFacts:
         inside: All values that the body computes or is given.
         added: Nodes that patterns need of an iteration and that the body lacks, in order.
         speculated: Those of them that are copies of nodes in a branch, with these nodes.
+        alike: Values of the body that have the shape of a carried one, and which.
+        branches: Branches in the body that are looked into, outer ones first.
     """
 
     iteration: Iteration
@@ -72,6 +75,13 @@ class LoopFacts:
     inside: frozenset[ir.Value]
     added: Sequence[ir.Node] = ()
     speculated: Mapping[ir.Node, ir.Node] = dataclasses.field(default_factory=dict)
+    alike: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
+    branches: tuple[ir.Graph, ...] = ()
+
+    @property
+    def scope(self) -> Scope:
+        """The body, and the branches in it that are looked into."""
+        return Scope((self.iteration.body, *self.branches))
 
     def of_kind(self, kind: Kind) -> list[State]:
         """Return the carried values of one kind."""

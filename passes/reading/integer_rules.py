@@ -108,8 +108,13 @@ def _mul(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _div(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Divide integer constants; ONNX truncates, which is the floor of numbers not negative."""
+    """Divide integer constants; ONNX truncates, which is the floor of numbers not negative.
+
+    Whole numbers are divided by 1 and -1 in floats, too, as the count of a Python range is.
+    """
     pairs = _zipped(evaluator, node)
+    if pairs is not None and all(b.number in (1, -1) for _, b in pairs):
+        return tuple(a * (b.number or 1) for a, b in pairs)
     if pairs is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
         return None
     made = []
@@ -121,6 +126,12 @@ def _div(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         else:
             return None
     return tuple(made)
+
+
+def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Round whole numbers, which stay what they are."""
+    operands = evaluator.operands(node)
+    return None if not operands else operands[0]
 
 
 def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -240,6 +251,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Cast", "CastLike"), _cast),
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _compare),
     **dict.fromkeys(("And", "Or"), _logic),
+    **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
     **dict.fromkeys(("ReduceMin", "ReduceMax"), _reduced),
     "Add": _add,
     "Concat": _concat,

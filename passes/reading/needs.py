@@ -152,6 +152,9 @@ class Needs:
         while pending:
             value, reader = pending.pop()
             asks = reader is not None and self._asks_shape(value, reader, asked)
+            if asks and value in self.facts.alike:
+                asked.add(value)
+                value = self.facts.alike[value]
             if value in (asked if asks else needed):
                 continue
             if asks and self._may_ask(value):
@@ -188,6 +191,7 @@ class Needs:
 
     def _may_ask(self, value: ir.Value) -> bool:
         """Whether the shape of a value is that of a carried value, or made of such a one."""
+        value = self.facts.alike.get(value, value)
         state = self._states.get(value)
         if value in self.stage.given:
             return False

@@ -134,6 +134,8 @@ def _layers(
     ):
         if wanted in layers:
             names = ", ".join(sorted(repr(v.name) for v in wanted))
+            if len(wanted) == 1:
+                raise NotAMapError(Code.RECURRENCE, f"{names} depends on its own past")
             raise NotAMapError(Code.RECURRENCE, f"{names}: each depends on the past of another")
         layers.insert(0, wanted)
     done: set[ir.Value] = set()

@@ -9,7 +9,7 @@ from tests.passes.raising.carried import COUNT, INPUTS, SCALARS
 __all__ = ["draw"]
 
 
-_PATTERNS = range(24)
+_PATTERNS = range(36)
 _RECURRENCES = (10, 11, 12)
 
 
@@ -142,6 +142,111 @@ class _Loop:
                 kept = self.add(f"Where (fe, {rng.choice(['ke', 'c'])}, {name})")
                 added = self.add(f"Add ({kept}, {rng.choice(['ke', 'one'])})")
                 self.carry("int64[4]", "c", f"Where (pe, ke, {rng.choice([kept, added])})")
+
+            case 24 | 25:
+                self.carry_some_rows(self.place())
+            case 26:
+                self.carry_some_rows(self.place(), 'reduction = "add"')
+            case 27:
+                first = self.add(f"ScatterND ({name}, {self.place('i')}, {self.wide()})")
+                second = self.place(rng.choice(["i", "i", "i", "ai"]))
+                self.carry_some_rows(second, start=first)
+            case 28:
+                self.carry_replaced()
+            case 29 | 30 | 31:
+                self.carry_count()
+            case 32 | 33 | 34 | 35:
+                self.carry_own_rows()
+
+    def flag(self) -> str:
+        """Return a condition of one element that may differ from iteration to iteration."""
+        sums = self.add("ReduceMax <axes = [0], keepdims = 0> (we)")
+        return self.add(f"Greater ({sums}, {self.rng.choice(['z', sums])})")
+
+    def wide(self) -> str:
+        """Return a matrix of one row."""
+        return self.add(f"Unsqueeze ({self.row()}, zero1)")
+
+    def place(self, number: str = "") -> str:
+        """Return the place of a row of a matrix, as a ScatterND wants it."""
+        number = number or self.rng.choice(["i", "i", "ai"])
+        if number == "ai":
+            number = self.add("Gather <axis = 0> (at, i)")
+        column = self.add(f"Unsqueeze ({number}, zero1)")
+        return self.add(f"Unsqueeze ({column}, one1)")
+
+    def carry_some_rows(self, place: str, form: str = "", start: str = "") -> None:
+        """Add a matrix of which some iterations write a row, and others perhaps another one."""
+        rng, name, kind = self.rng, f"s{len(self.states)}", "float[R,4]"
+        flag, one, other, n = self.flag(), self.wide(), self.wide(), self.count
+        given, attribute = start or name, f"<{form}> " if form else ""
+        graphs = [
+            f"w{n} = Sin ({one})  u{n} = ScatterND {attribute}({given}, {place}, w{n})",
+            f"k{n} = Identity ({given})",
+        ]
+        if rng.random() < 0.3:
+            graphs[1] = f"k{n} = ScatterND {attribute}({given}, {place}, {other})"
+        outputs = [f"u{n}", f"k{n}"]
+        if rng.random() < 0.3:
+            graphs, outputs = graphs[::-1], outputs[::-1]
+        (then, left), (yes, no) = graphs, outputs
+        self.lines.append(
+            f"v{n}c = If ({flag}) < then_branch = yes () => ({kind} {yes}) {{ {then} }}, "
+            f"else_branch = no () => ({kind} {no}) {{ {left} }}>"
+        )
+        self.carry(kind, "w", f"Identity (v{n}c)")
+
+    def carry_own_rows(self) -> None:
+        """Add a matrix of which each iteration changes its own row, or now and then another."""
+        rng, name, kind = self.rng, f"s{len(self.states)}", "float[R,4]"
+        place, before = self.place("i"), name
+        for _ in range(rng.randint(1, 2)):
+            number = rng.choice(["i"] * 8 + ["zero"])
+            old = self.add(f"Gather <axis = 0> ({before}, {number})")
+            self.rows.append(old)
+            row = self.add(f"{rng.choice(['Tanh', 'Sin', 'Neg'])} ({self.row()})")
+            self.rows.remove(old)
+            new = self.add(f"{rng.choice(['Add', 'Mul', 'Max'])} ({old}, {row})")
+            wide = self.add(f"Unsqueeze ({new}, zero1)")
+            before = self.add(f"ScatterND ({before}, {place}, {wide})")
+        if rng.random() < 0.6:
+            flag, n = self.flag(), self.count
+            self.lines.append(
+                f"v{n}d = If ({flag}) < then_branch = yes () => ({kind} u{n}) "
+                f"{{ u{n} = Identity ({before}) }}, else_branch = no () => ({kind} k{n}) "
+                f"{{ r{n} = Gather <axis = 0> ({name}, i)  w{n} = Abs (r{n}) "
+                f"q{n} = Unsqueeze (w{n}, zero1)  k{n} = ScatterND ({name}, {place}, q{n}) }}>"
+            )
+            before = f"v{n}d"
+        self.carry(kind, "w", f"Identity ({before})")
+
+    def carry_replaced(self) -> None:
+        """Add a matrix, a row of which each iteration replaces by a Concat of slices."""
+        name, row = f"s{len(self.states)}", self.wide()
+        start = self.add("Unsqueeze (i, zero1)")
+        gap = self.rng.choice(["one1", "one1", "one1", "zero1"])
+        end = self.add(f"Add ({start}, {gap})")
+        far = self.add("Constant <value = int64[1] {9223372036854775807}> ()")
+        front = self.add(f"Slice ({name}, zero1, {start}, zero1)")
+        back = self.add(f"Slice ({name}, {end}, {far}, zero1)")
+        initial = self.rng.choice(["start", "w"])
+        self.carry("float[R,4]", initial, f"Concat <axis = 0> ({front}, {row}, {back})")
+
+    def carry_count(self) -> None:
+        """Add a buffer, and a count of the rows that some iterations write to it."""
+        rng, at, kind = self.rng, len(self.states), "float[R,4]"
+        flag, row, n = self.flag(), self.wide(), self.count
+        grown, kept = rng.choice([("one", "zero")] * 4 + [("zero", "one"), ("one", "one")])
+        then = f"""p{n} = Unsqueeze (s{at}, zero1)  q{n} = Unsqueeze (p{n}, one1)
+                u{n} = ScatterND (s{at + 1}, q{n}, {row})  m{n} = Add (s{at}, {grown})"""
+        left = f"k{n} = Identity (s{at + 1})  l{n} = Add (s{at}, {kept})"
+        self.lines.append(
+            f"v{n}a, v{n}b = If ({flag}) < "
+            f"then_branch = yes () => (int64 m{n}, {kind} u{n}) {{ {then} }}, "
+            f"else_branch = no () => (int64 l{n}, {kind} k{n}) {{ {left} }}>"
+        )
+        self.carry("int64", "zero", f"Identity (v{n}a)")
+        self.carry(kind, "w", f"Identity (v{n}b)")
 
     def carry_weighed(self, flag: str, state: str, initial: str, value: str) -> None:
         """Add a value that is taken where a flag is set, by products with 0 and 1."""

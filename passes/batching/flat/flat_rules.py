@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.batching.branches import branch
+from passes.batching.elementwise import in_inference
 from passes.batching.flat import (
     arranging,
     beside,
@@ -29,6 +30,7 @@ from passes.batching.table import register_flat
 register_flat(UNARY, row_by_row.rows)
 register_flat(BROADCASTING, row_by_row.broadcasting)
 register_flat("Clip", row_by_row.clip, since=11)
+register_flat("Dropout", in_inference(row_by_row.rows), since=7)
 register_flat("MatMul", products.product)
 register_flat("Einsum", products.einsum)
 register_flat("PRelu", row_by_row.broadcasting)

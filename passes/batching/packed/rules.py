@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passes.batching import attention, branches, control, convolution, losses
-from passes.batching.elementwise import cast_like, clip, same_shape
+from passes.batching.elementwise import cast_like, clip, in_inference, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
 from passes.batching.packed import (
@@ -56,6 +56,9 @@ BROADCASTING = (
 register_packed(UNARY, beside_lengths(rows), any_axis=True, two_axes=True)
 register_packed(BROADCASTING, beside_lengths(broadcasting_rows), any_axis=True, two_axes=True)
 
+register_packed(
+    "Dropout", in_inference(beside_lengths(rows)), since=7, any_axis=True, two_axes=True
+)
 register_packed("PRelu", operators.one_sided_rows, since=7)
 register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows)
 

@@ -129,6 +129,7 @@ ELEMENTWISE = [
              "y = Where (g, x, c)"),
     FlatCase("clipped", "a = Constant <value_float = 9.0> () b = Constant <value_float = 99.0> () "
              "y = Clip (x, a, b)"),
+    FlatCase("nothing is dropped", "y, m = Dropout (x)"),
     FlatCase("cast", "y = Cast <to = 1> (x)", "uint8[H,W,3]"),
     FlatCase("three ragged axes", "y = Relu (x)", "float[C,H,W]", "float[c,h,w]", most=9),
     FlatCase("an operand for each place of a leading axis",

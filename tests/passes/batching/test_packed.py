@@ -27,6 +27,16 @@ ELEMENTWISE = [
         "y = Clip(x, low, high)",
         {"x": X, "low": constant(np.float32(-1)), "high": shared(np.float32(2))},
     ),
+    RaggedCase("dropout", "y, m = Dropout<seed = 3>(x)", {"x": X}, outputs=("y", "m")),
+    RaggedCase(
+        "dropout by a ratio of each sample",
+        "y = Dropout(x, r, t)",
+        {
+            "x": X,
+            "r": mapped(np.float32(0.1), np.float32(0.5), np.float32(0.9)),
+            "t": constant(np.array(False)),
+        },
+    ),
     RaggedCase(
         "quantized per channel",
         "y = QuantizeLinear<axis=-1>(x, s)",

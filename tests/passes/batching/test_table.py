@@ -57,7 +57,7 @@ LATER = {
         16: "NonMaxSuppression NonZero Range Unique",
     },
     "packed": {
-        7: "Gemm PRelu",
+        7: "Dropout Gemm PRelu",
         9: "BatchNormalization",
         10: "Slice TopK",
         11: "Clip Pad",
@@ -70,6 +70,7 @@ LATER = {
     "flat": {
         5: "Reshape",
         6: "Tile",
+        7: "Dropout",
         10: "Slice",
         11: "AveragePool Clip LpPool MaxPool Pad Resize",
         12: "GatherND ScatterND",

@@ -62,7 +62,7 @@ FIRST_AXIS_ALONE = """
 """
 TWO_AXES = """
     Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot
-    BitwiseOr BitwiseXor Cast Ceil Celu Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater
+    BitwiseOr BitwiseXor Cast Ceil Celu Cos Cosh Div Dropout Elu Equal Erf Exp Floor Gelu Greater
     GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log
     LogSoftmax MatMul Max Mean Min Mish Mod Mul Neg Not Or Pow Reciprocal RegexFullMatch Relu
     Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt StringConcat Sub Sum

@@ -1,0 +1,141 @@
+"""Rows that take the place of others: ``s = Concat(s[:i], r_i, s[i + 1:])``.
+
+With ``i = c, c + 1, ...`` the result of n iterations is ``Concat(s[:c], r_0, .., s[c + n:])``.
+That holds beyond the end, too, where such a Concat appends: ``s[:i]`` is all of ``s`` there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.appends import like_initial, same_dims_beside, unsqueezed
+from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values, operator
+from passes.decisions import Code
+from passes.graph.builder import Builder
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.written_numbers import is_writable, write_number
+
+__all__ = ["CatWrite", "find_cat_write"]
+
+_END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CatWrite(Pattern):
+    """A carried tensor of which each iteration replaces the next rows.
+
+    Attributes:
+        carried: Where it stands.
+        terms: The rows.
+        axis: Along which axis.
+        width: How many rows an iteration replaces.
+        first: Where the first one begins.
+        nodes: What joins several tensors of one iteration.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    axis: int
+    width: int
+    first: Linear
+    nodes: tuple[ir.Node, ...] = ()
+    name = "carried Concat of slices"
+    grows = True
+    needs_sizes = False
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the initial rows in front, those of all iterations, and the initial ones behind.
+
+        Raises:
+            NotAMapError: An iteration is not proven to have as many rows as it replaces.
+        """
+        builder, initial, (rows,) = joined.builder, self.carried.initial, joined.values
+        rank, dims = joined.typing.rank(initial), joined.types[0].dims
+        own = None if dims is None else [*dims]
+        if own is not None and self.terms[0].kind == "stacked":
+            own.insert(self.axis, 1)
+        if own is None or rank != len(own) or own[self.axis] != self.width:
+            detail = f"'{self.carried.inner.name}' is not proven to gain as many rows as it loses"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+        if not joined.runs and not same_dims_beside(joined.typing, initial, own, self.axis):
+            rows = like_initial(builder, initial, rows, rank, self.axis)
+        first = write_number(builder, self.first)
+        count = builder.op("Mul", [joined.trips.write(builder), builder.ints(self.width)])
+        behind = builder.op("Add", [first, count])
+        front = self._cut(builder, builder.ints(0), first)
+        back = self._cut(builder, behind, builder.ints(int(np.iinfo(np.int64).max)))
+        return builder.op("Concat", [front, rows, back], {"axis": self.axis})
+
+    def _cut(self, builder: Builder, start: ir.Value, end: ir.Value) -> ir.Value:
+        inputs = [self.carried.initial, start, end, builder.ints(self.axis)]
+        return builder.op("Slice", inputs)
+
+
+def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
+    """Return the rows of a carried tensor that each iteration replaces, None if it is more."""
+    node = operator(skip_identities(carried.next), facts.scope)
+    rank = facts.evaluator.rank(carried.initial)
+    if node is None or node.op_type != "Concat" or len(node.inputs) < 3 or not rank:
+        return None
+    front, *rows, back = (v for v in node.inputs if v is not None)
+    axis = (node.attributes.get_int("axis", 0) or 0) % rank
+    ends = [_cut(v, carried, facts, axis, rank) for v in (front, back)]
+    if None in ends or not dependent_values(facts.scope, carried.inner).isdisjoint(rows):
+        return None
+    (start, first), (last, end) = (one for one in ends if one is not None)
+    width = first.coefficient(TRIP)
+    begin = first.replace({TRIP: Linear(0)})
+    if start.number != 0 or end.number is None or end.number < _END:
+        return None
+    if width < 1 or (last - first).number != width:
+        return None
+    if not is_writable(begin) or not is_nonnegative(begin):
+        return None
+    nodes: tuple[ir.Node, ...] = ()
+    if len(rows) > 1:
+        nodes = (added("Concat", rows, {"axis": axis}),)
+        rows = [nodes[0].outputs[0]]
+    row = unsqueezed(rows[0], facts.scope, axis)
+    term = Term(rows[0], "concatenated", axis) if row is None else Term(row, "stacked", axis)
+    return CatWrite(carried, (term,), axis, width, begin, nodes)
+
+
+def _cut(
+    value: ir.Value, carried: Carried, facts: LoopFacts, axis: int, rank: int
+) -> tuple[Linear, Linear] | None:
+    """Return where a Slice of a carried tensor along one axis begins and ends, or None."""
+    bounds: tuple[Linear, Linear] | None = None
+    value = skip_identities(value)
+    while value is not carried.inner:
+        node = operator(value, facts.scope)
+        found = None if node is None or node.op_type != "Slice" else _bounds(node, facts, rank)
+        if node is None or found is None or node.inputs[0] is None:
+            return None
+        if found[:2] != (Linear(0), None):
+            if bounds is not None or found[2] != axis:
+                return None
+            bounds = (found[0], found[1] or Linear(_END))
+        value = skip_identities(node.inputs[0])
+    return bounds
+
+
+def _bounds(
+    node: ir.Node, facts: LoopFacts, rank: int
+) -> tuple[Linear, Linear | None, int] | None:
+    """Return start, end and axis of a Slice of one axis in steps of 1; None for the last end."""
+    numbers = [facts.evaluator.number(v) for v in node.inputs[1:]]
+    if len(numbers) < 2 or None in numbers:
+        return None
+    start, end, *more = (n for n in numbers if n is not None)
+    axis = more[0].number if more else 0
+    if axis is None or any(step.number != 1 for step in more[1:]):
+        return None
+    is_last = end.number is not None and end.number >= _END
+    return start, None if is_last else end, axis % rank

@@ -1,0 +1,139 @@
+"""Finds writes under a condition: an If, one branch of which writes to what is carried."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.branched_writes import branched_write
+from passes.carried.conditional import Conditional
+from passes.carried.in_branch import may_fail_apart
+from passes.carried.masks import flag_of
+from passes.carried.outside import known_outside
+from passes.carried.own_rows import OwnRows
+from passes.carried.pattern import Pattern, Term, added, dependent_values
+from passes.carried.row_shapes import rows_for_shape
+from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.steps import in_steps
+from passes.carried.writes import Write
+from passes.graph.graphs import reads_of, subgraphs
+from passes.reading.facts import LoopFacts
+from passes.reading.iterations import Carried
+from passes.typing.value_types import Typing
+
+__all__ = ["Find", "find_conditional", "reread"]
+
+Find = Callable[[Carried, LoopFacts, Typing], Pattern | None]
+
+
+def find_conditional(
+    carried: Carried, facts: LoopFacts, typing: Typing, find: Find
+) -> Pattern | None:
+    """Return what some iterations write to a carried tensor; None if that is not all.
+
+    Args:
+        carried: The carried tensor.
+        facts: The Loop or Scan.
+        typing: The proven typing; it gains what is copied out of branches.
+        find: Finds what a value was written with.
+    """
+    mask = find_selection(carried.next, facts.scope)
+    if mask is None or mask.condition in dependent_values(facts.scope, carried.inner):
+        return None
+    if not mask.branches and typing.dims(mask.condition) != ():
+        return None
+    sides = [side for side in _sides(mask) if side[0] is not carried.inner]
+    inside = dataclasses.replace(facts, branches=(*facts.branches, *mask.branches))
+    parts: list[Pattern] = []
+    for value, is_turned in sides:
+        done = find(dataclasses.replace(carried, next=value), inside, typing)
+        if done is None or any(node.op_type == "If" for node in done.nodes):
+            return None  # such an If would run where the branch around it does not
+        parts.append(_under(done, mask, facts, typing, is_turned=is_turned))
+    return parts[0] if len(parts) == 1 else in_steps(parts)
+
+
+def _sides(mask: Selection) -> list[tuple[ir.Value, bool]]:
+    """Return both values, and whether each is taken where the condition is false."""
+    return [(mask.chosen, False), (mask.other, True)]
+
+
+def _under(
+    done: Pattern, mask: Selection, facts: LoopFacts, typing: Typing, *, is_turned: bool
+) -> Pattern:
+    """Return a pattern as what only some iterations do, with what computes it in all of them."""
+    read = [term.value for term in done.terms]
+    read += [v for node in done.nodes for v in reads_of(node)]
+    zeros, instead = rows_for_shape(
+        mask.branches, done.carried.inner, done.carried.initial, typing
+    )
+    instead |= dict.fromkeys(done.between, done.carried.inner)
+    instead = known_outside(mask.branches, facts.scope) | instead
+    values, copies, pairs = hoist(read, mask.branches, instead)
+    _enter(pairs, facts, typing)
+    outside = {old: new for old, new in zip(read, values, strict=True) if old is not new}
+    for node in done.nodes:
+        reread(node, outside)
+    terms = [dataclasses.replace(t, value=outside.get(t.value, t.value)) for t in done.terms]
+    if may_fail_apart(pairs, typing) and isinstance(done, Write) and done.named is not None:
+        at_hand = dataclasses.replace(done, terms=tuple(terms))
+        made = branched_write(
+            at_hand, done.named, mask, (*zeros, *copies, *done.nodes), typing, is_turned=is_turned
+        )
+        if made is not None:
+            return Conditional(done.carried, made[0], done, False, tuple(made[1]))
+    flag, beside = flag_of(mask.condition, is_turned=is_turned)
+    terms, limits = _limited(terms, flag)
+    terms.append(Term(flag))
+    nodes = (*zeros, *copies, *done.nodes, *beside, *limits)
+    speculated = (*pairs, *done.speculated)
+    if isinstance(done, OwnRows):
+        return done.under(tuple(terms), nodes, speculated)
+    return Conditional(done.carried, tuple(terms), done, True, nodes, speculated)
+
+
+def _enter(pairs: Iterable[tuple[ir.Node, ir.Node]], facts: LoopFacts, typing: Typing) -> None:
+    """Enter what is known of nodes for their copies."""
+    for copy, node in pairs:
+        for new, old in zip(copy.outputs, node.outputs, strict=True):
+            typing.set(new, typing[old])
+            facts.evaluator.known[new] = facts.evaluator.of(old)
+
+
+def reread(node: ir.Node, values: Mapping[ir.Value, ir.Value]) -> None:
+    """Let a node, and those in its graphs, read other values."""
+    for at, value in enumerate(node.inputs):
+        if value is not None and value in values:
+            node.replace_input_with(at, values[value])
+    for _, graph in subgraphs(node):
+        for inner in graph:
+            reread(inner, values)
+
+
+def _limited(terms: Sequence[Term], flag: ir.Value) -> tuple[list[Term], list[ir.Node]]:
+    """Return terms of which an iteration gives no rows where its flag is false."""
+    found, nodes = [], []
+    for term in terms:
+        if term.kind == "concatenated":
+            made = _cut(term, flag)
+            nodes += made
+            term = dataclasses.replace(term, value=made[-1].outputs[0])
+        found.append(term)
+    return found, nodes
+
+
+def _cut(term: Term, flag: ir.Value) -> list[ir.Node]:
+    """Return nodes, the last of which computes all rows of a value, or none."""
+    axis, none = _numbers(term.axis), _numbers(0)
+    shape = added("Shape", [term.value])
+    count = added("Gather", [shape.outputs[0], axis.outputs[0]], {"axis": 0})
+    end = added("Where", [flag, count.outputs[0], none.outputs[0]])
+    bounds = [node.outputs[0] for node in (none, end, axis)]
+    return [axis, none, shape, count, end, added("Slice", [term.value, *bounds])]
+
+
+def _numbers(*values: int) -> ir.Node:
+    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

@@ -1,0 +1,75 @@
+"""Finds several writes of one iteration to a carried tensor, one behind the other."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.carried.find_conditional import Find, reread
+from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values, operator
+from passes.carried.steps import Steps, in_steps
+from passes.graph.graphs import reads_of, subgraphs
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.iterations import Carried
+from passes.typing.value_types import Typing
+
+__all__ = ["find_steps"]
+
+_SCATTERS = frozenset({"ScatterND", "ScatterElements"})
+
+
+def find_steps(carried: Carried, facts: LoopFacts, typing: Typing, find: Find) -> Steps | None:
+    """Return the writes of an iteration, of which the last one is a scatter or an If.
+
+    Args:
+        carried: The carried tensor.
+        facts: The Loop or Scan.
+        typing: The proven typing.
+        find: Finds what a value was written with.
+    """
+    before = _before(carried, facts)
+    if before is None:
+        return None
+    first = find(dataclasses.replace(carried, next=before), facts, typing)
+    if first is None:
+        return None
+    last = find(dataclasses.replace(carried, inner=before), facts, typing)
+    if last is None or _reads_elements(last, carried, facts):
+        return None
+    for node in last.nodes:
+        reread(node, {before: carried.inner})
+    return in_steps([first, last], [before])
+
+
+def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:
+    """Return what the last of several writes writes to."""
+    node = operator(skip_identities(carried.next), facts.scope)
+    if node is None:
+        return None
+    data = node.inputs[0] if node.op_type in _SCATTERS else None
+    if node.op_type == "If":
+        data = _kept(carried, node)
+    value = None if data is None else skip_identities(data)
+    if value is None or value is carried.inner or operator(value, facts.scope) is None:
+        return None
+    return value
+
+
+def _kept(carried: Carried, node: ir.Node) -> ir.Value | None:
+    """Return what a branch of an If hands on that computes nothing itself."""
+    at = list(node.outputs).index(skip_identities(carried.next))
+    for _, graph in subgraphs(node):
+        value = skip_identities(graph.outputs[at])
+        made = value.producer()
+        if made is None or made.graph is not graph:
+            return value
+    return None
+
+
+def _reads_elements(pattern: Pattern, carried: Carried, facts: LoopFacts) -> bool:
+    """Whether a pattern reads more than the shape of what an iteration begins with."""
+    dependent = dependent_values(facts.scope, carried.inner)
+    read = {term.value for term in pattern.terms}
+    read |= {v for node in pattern.nodes if node.op_type not in ASK_SHAPE for v in reads_of(node)}
+    return not read.isdisjoint(dependent)

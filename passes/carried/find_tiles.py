@@ -1,0 +1,200 @@
+"""Finds tiles that are written to boxes of a carried tensor, as PyTorch's exporter writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from passes.carried.columns import Column, find_columns
+from passes.carried.pattern import FLOATS, Term, dependent_values, operator, path_through
+from passes.carried.range_reads import find_ranges
+from passes.carried.tile_places import Side
+from passes.carried.tiles import TileWrite
+from passes.graph.graphs import is_default_domain
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.integers import TRIP, Linear
+from passes.reading.iterations import Carried
+from passes.typing.value_types import Typing
+
+__all__ = ["find_tiles"]
+
+_END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
+
+_REDUCTIONS = {"Add": "add", "Mul": "mul", "Max": "max", "Min": "min"}
+"""The reduction of a scatter that each operator is."""
+
+Bounds = dict[int, tuple[ir.Value, ir.Value]]
+
+
+def find_tiles(carried: Carried, facts: LoopFacts, typing: Typing) -> TileWrite | None:
+    """Return the tiles that a carried tensor is written with, None if it is anything else."""
+    node = operator(skip_identities(carried.next), facts.scope)
+    dims, dtype = typing.dims(carried.initial), typing.dtype(carried.initial)
+    if node is None or node.op_type != "ScatterND" or None in node.inputs or dims is None:
+        return None
+    data, indices, updates = (v for v in node.inputs if v is not None)
+    if skip_identities(data) is not carried.inner or dtype in (None, ir.DataType.STRING):
+        return None
+    if (node.attributes.get_string("reduction", "none") or "none") != "none":
+        return None
+    given = _given(updates, carried, facts, len(dims))
+    columns = find_columns(indices, facts.scope, facts.evaluator)
+    if given is None or columns is None or not _are(columns, given[1], carried, facts):
+        return None
+    value, bounds, reduction = given
+    spans = {axis: _span(*pair, facts) for axis, pair in bounds.items()}
+    known = {axis: span for axis, span in spans.items() if span is not None and span > 0}
+    own = typing.dims(value)
+    if len(known) < len(spans) or own is None or not _fits(own, dims, known, typing):
+        return None
+    ends = [v for pair in bounds.values() for v in pair]
+    if not dependent_values(facts.scope, carried.inner).isdisjoint([value, *ends]):
+        return None
+    terms = (Term(value), *(Term(v, is_alike=True) for v in ends))
+    sides = tuple(
+        Side(axis, known[axis], 1 + 2 * at, 2 + 2 * at) for at, axis in enumerate(bounds)
+    )
+    rounds = reduction in ("add", "mul") and dtype in FLOATS
+    index = _own_index(bounds, known, facts) if reduction == "none" else None
+    return TileWrite(carried, terms, sides, len(dims), reduction, rounds, index)
+
+
+def _own_index(
+    box: Bounds, spans: Mapping[int, int], facts: LoopFacts
+) -> tuple[Linear, int] | None:
+    """Return where a side begins that meets no side of another iteration, and its length."""
+    for axis, (start, _) in box.items():
+        number = facts.evaluator.number(start)
+        if number is not None and abs(number.coefficient(TRIP)) >= spans[axis]:
+            return number, spans[axis]
+    return None
+
+
+def _given(
+    updates: ir.Value, carried: Carried, facts: LoopFacts, rank: int
+) -> tuple[ir.Value, Bounds, str] | None:
+    """Return what is written, the box that it is expanded to, and how it is joined."""
+    node = operator(skip_identities(updates), facts.scope)
+    if node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
+        node = operator(skip_identities(node.inputs[0]), facts.scope)
+    if node is None or node.op_type != "Expand" or None in node.inputs:
+        return None
+    value, target = (skip_identities(v) for v in node.inputs if v is not None)
+    shape = operator(target, facts.scope)
+    if shape is None or shape.op_type != "Shape" or shape.attributes or not shape.inputs[0]:
+        return None
+    box = _box(shape.inputs[0], carried, facts, rank)
+    if box is None or len(box) < 2:
+        return None
+    joins = operator(value, facts.scope)
+    path = None
+    if joins is not None and joins.op_type in _REDUCTIONS:
+        path = path_through(joins, dependent_values(facts.scope, carried.inner))
+    if joins is None or path is None or len(path[1]) != 1:
+        return value, box, "none"
+    read = joins.inputs[path[0]]
+    old = None if read is None else _box(read, carried, facts, rank)
+    if old is None or old.keys() != box.keys():
+        return None
+    is_same = all(
+        _is_one(v, w, facts) for at in box for v, w in zip(box[at], old[at], strict=True)
+    )
+    return (path[1][0], box, _REDUCTIONS[joins.op_type]) if is_same else None
+
+
+def _box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> Bounds | None:
+    """Return the bounds of the box that Slices take of a carried tensor, None for another."""
+    box: Bounds = {}
+    value = skip_identities(value)
+    while value is not carried.inner:
+        node = operator(value, facts.scope)
+        if node is None or node.op_type != "Slice" or None in node.inputs or len(node.inputs) < 4:
+            return None
+        numbers = [facts.evaluator.number(v) for v in node.inputs[1:]]
+        axis = None if numbers[2] is None else numbers[2].number
+        if axis is None or any(n is None or n.number != 1 for n in numbers[3:]):
+            return None
+        is_whole = numbers[0] == Linear(0) and _is_end(numbers[1])
+        data, start, end = (v for v in node.inputs[:3] if v is not None)
+        if not is_whole and axis % rank in box:
+            return None
+        if not is_whole:
+            box[axis % rank] = (start, end)
+        value = skip_identities(data)
+    return dict(sorted(box.items()))
+
+
+def _is_end(number: Linear | None) -> bool:
+    return number is not None and number.number is not None and number.number >= _END
+
+
+def _are(columns: Sequence[Column], box: Bounds, carried: Carried, facts: LoopFacts) -> bool:
+    """Whether places are those of a box."""
+    found = find_ranges(columns, {carried.inner}, carried.initial, facts.scope, facts.evaluator)
+    if found is None or max(box) >= len(columns):
+        return False
+    for axis, one in enumerate(found[0]):
+        if one.start is None:
+            is_same = axis not in box
+        else:
+            bounds = (one.start, one.end)
+            pairs = zip(bounds, box.get(axis, ()), strict=False)
+            known = [v is not None and _is_one(v, w, facts) for v, w in pairs]
+            is_same = len(known) == len(bounds) and all(known)
+        if not is_same:
+            return False
+    return True
+
+
+def _is_one(one: ir.Value, other: ir.Value, facts: LoopFacts) -> bool:
+    """Whether two values are one number."""
+    if _root(one) is _root(other):
+        return True
+    numbers = [facts.evaluator.number(v) for v in (one, other)]
+    return numbers[0] is not None and numbers[0] == numbers[1]
+
+
+def _root(value: ir.Value) -> ir.Value:
+    """Return the number that is made a vector of one."""
+    value = skip_identities(value)
+    node = value.producer()
+    while node is not None and node.op_type == "Unsqueeze" and is_default_domain(node):
+        assert node.inputs[0] is not None
+        value = skip_identities(node.inputs[0])
+        node = value.producer()
+    return value
+
+
+def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
+    """Return how far an end is behind a start, if it is a constant."""
+    numbers = [facts.evaluator.number(v) for v in (start, end)]
+    if numbers[0] is not None and numbers[1] is not None:
+        return (numbers[1] - numbers[0]).number
+    node = operator(_root(end), facts.scope)
+    if node is None or node.op_type != "Add" or None in node.inputs:
+        return None
+    operands = [v for v in node.inputs if v is not None]
+    for one, other in (operands, operands[::-1]):
+        number = facts.evaluator.number(other)
+        if _root(one) is _root(start) and number is not None:
+            return number.number
+    return None
+
+
+def _fits(
+    own: tuple[int | str | None, ...],
+    dims: tuple[int | str | None, ...],
+    spans: dict[int, int],
+    typing: Typing,
+) -> bool:
+    """Whether a value has the size of a box, or one of 1, along each axis, by proof."""
+    if len(own) > len(dims):
+        return False
+    for axis in range(len(dims) - len(own), len(dims)):
+        size, whole = own[axis - len(dims)], dims[axis]
+        is_whole = size == whole and typing.is_same_number(size)
+        if size != 1 and not (size == spans[axis] if axis in spans else is_whole):
+            return False
+    return True

@@ -1,0 +1,269 @@
+"""What an iteration does to a carried tensor, as what it does to one row of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.columns import find_columns
+from passes.carried.masks import choice
+from passes.carried.pattern import added, operator
+from passes.carried.uniform import one_number
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_default_domain, reads_of, subgraphs
+from passes.graph.node_copies import copy_node
+from passes.graph.scopes import Scope
+from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.integers import Linear
+from passes.reading.iterations import Carried
+from passes.typing.value_types import Typing
+
+__all__ = ["NotOwnRowError", "RowBody", "needed_for"]
+
+
+class NotOwnRowError(Exception):
+    """An iteration does something to a carried tensor that a row does not tell."""
+
+
+@dataclasses.dataclass
+class _Known:
+    """What takes the place of values: rows that of tensors.
+
+    Attributes:
+        values: The copies of other values.
+        rows: The row of each tensor: what is carried, and what it is behind a write.
+    """
+
+    values: dict[ir.Value, ir.Value | None]
+    rows: dict[ir.Value, ir.Value]
+
+    def inner(self) -> _Known:
+        """Return the same for a branch."""
+        return _Known(dict(self.values), dict(self.rows))
+
+    def of(self, value: ir.Value) -> ir.Value:
+        """Return what takes the place of a value, or the value."""
+        return self.values.get(value) or value
+
+
+class RowBody:
+    """Copies what an iteration does to a tensor, with its row in the place of the tensor."""
+
+    def __init__(self, carried: Carried, index: Linear, facts: LoopFacts, typing: Typing) -> None:
+        """Set up the work.
+
+        Args:
+            carried: The carried tensor.
+            index: The number of the row.
+            facts: The Loop or Scan.
+            typing: The proven typing; it gains what is copied.
+        """
+        self._carried, self._index, self._facts, self._typing = carried, index, facts, typing
+        ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max))]
+        whole = added("Shape", [carried.inner])
+        row = added("Slice", [whole.outputs[0], *(node.outputs[0] for node in ends)])
+        self._shape, self._row_shape = whole.outputs[0], row.outputs[0]
+        self._shapes = [*ends, whole, row]
+        self.between: list[ir.Value] = []
+
+    def written(self, row: ir.Value, nodes: Sequence[ir.Node]) -> tuple[ir.Value, list[ir.Node]]:
+        """Return the row behind an iteration, and what computes it.
+
+        Args:
+            row: The row in front of it.
+            nodes: The nodes of the body that it depends on and that depend on the tensor.
+
+        Raises:
+            NotOwnRowError: An iteration reads, or writes to, another row.
+        """
+        known = _Known({}, {self._carried.inner: row})
+        made = self._copy(nodes, known, (self._facts.iteration.body,))
+        self.between = [v for v in known.rows if v not in (self._carried.inner, row)]
+        return _row(known, self._carried.next), [*self._shapes, *made]
+
+    def _copy(
+        self, nodes: Iterable[ir.Node], known: _Known, graphs: tuple[ir.Graph, ...]
+    ) -> list[ir.Node]:
+        """Return the copies of nodes, in order."""
+        made: list[ir.Node] = []
+        for node in nodes:
+            read = {skip_identities(v) for v in reads_of(node)}
+            is_met = any(v in known.rows for v in read)
+            if is_met and not is_default_domain(node):
+                raise NotOwnRowError
+            if node.op_type == "If" and is_default_domain(node):
+                made.append(self._branches(node, known, graphs))
+            elif not is_met:
+                made.append(self._plain(node, known))
+            else:
+                made += self._on_tensor(node, known, graphs)
+        return made
+
+    def _plain(self, node: ir.Node, known: _Known) -> ir.Node:
+        copy = copy_node(node, known.values)
+        for new, old in zip(copy.outputs, node.outputs, strict=True):
+            self._typing.set(new, self._typing[old])
+            self._facts.evaluator.known[new] = self._facts.evaluator.of(old)
+        return copy
+
+    def _on_tensor(
+        self, node: ir.Node, known: _Known, graphs: tuple[ir.Graph, ...]
+    ) -> list[ir.Node]:
+        """Return what a node that reads the tensor is for its row."""
+        inputs = [v for v in node.inputs if v is not None]
+        whole = known.rows.get(skip_identities(inputs[0]))
+        out = node.outputs[0]
+        match node.op_type:
+            case "Identity" if whole is not None:
+                known.rows[out] = whole
+                return []
+            case "Shape" if not node.attributes:
+                known.values[out] = self._shape
+                return []
+            case "Gather" if whole is not None and self._is_own(node, inputs[1]):
+                known.values[out] = whole
+                return []
+            case "ScatterND" if whole is not None and not self._meets(inputs[1:], known):
+                made = self._scatter(node, whole, known, graphs)
+            case "Where" if self._typing.dims(inputs[0]) == () and not self._meets(
+                inputs[:1], known
+            ):
+                sides = [_row(known, v) for v in inputs[1:]]
+                made = self._chosen(known.of(inputs[0]), sides)
+            case _:
+                raise NotOwnRowError
+        known.rows[out] = made[-1].outputs[0]
+        return made
+
+    def _chosen(self, flag: ir.Value, sides: Sequence[ir.Value]) -> list[ir.Node]:
+        dtype = self._typing.dtype(self._carried.initial)
+        if dtype is None:
+            raise NotOwnRowError
+        return choice(flag, sides[0], sides[1], dtype)
+
+    def _meets(self, values: Iterable[ir.Value], known: _Known) -> bool:
+        return any(skip_identities(v) in known.rows for v in values)
+
+    def _is_own(self, node: ir.Node, index: ir.Value) -> bool:
+        """Whether a Gather reads the row of the iteration."""
+        is_first = (node.attributes.get_int("axis", 0) or 0) == 0
+        evaluator = self._facts.evaluator
+        return is_first and evaluator.rank(index) == 0 and evaluator.number(index) == self._index
+
+    def _scatter(
+        self, node: ir.Node, row: ir.Value, known: _Known, graphs: tuple[ir.Graph, ...]
+    ) -> list[ir.Node]:
+        """Return what writes to the row what a ScatterND writes to the tensor."""
+        _, places, updates = (v for v in node.inputs if v is not None)
+        number, named = self._first_column(places, Scope(graphs))
+        if number != self._index:
+            raise NotOwnRowError
+        new = known.of(updates)
+        if named > 1:
+            ends = [_numbers(1), _numbers(int(np.iinfo(np.int64).max)), _numbers(-1)]
+            bounds = [end.outputs[0] for end in ends]
+            rest = added("Slice", [known.of(places), *bounds])
+            attributes = dict(node.attributes)
+            return [*ends, rest, added("ScatterND", [row, rest.outputs[0], new], attributes)]
+        if (node.attributes.get_string("reduction", "none") or "none") != "none":
+            raise NotOwnRowError
+        return [added("Reshape", [new, self._row_shape], {"allowzero": 1})]
+
+    def _first_column(self, places: ir.Value, scope: Scope) -> tuple[Linear | None, int]:
+        """Return the row of places, if they have one, and along how many axes they are named."""
+        evaluator = self._facts.evaluator
+        columns = find_columns(places, scope, evaluator)
+        if columns is not None:
+            return columns[0].start if columns[0].is_point else None, len(columns)
+        node, dims = operator(skip_identities(places), scope), evaluator.dims(places)
+        if node is None or node.op_type != "Concat" or not dims or not node.inputs[0]:
+            raise NotOwnRowError
+        first = evaluator.dims(node.inputs[0])
+        is_last = node.attributes.get_int("axis", 0) in (-1, len(dims) - 1)
+        if not is_last or not first or first[-1] != 1 or not isinstance(dims[-1], int):
+            raise NotOwnRowError
+        return one_number(node.inputs[0], evaluator), dims[-1]
+
+    def _branches(self, node: ir.Node, known: _Known, graphs: tuple[ir.Graph, ...]) -> ir.Node:
+        """Return an If of which each branch yields a row in the place of a tensor."""
+        condition = node.inputs[0]
+        if condition is None or self._meets([condition], known):
+            raise NotOwnRowError
+        kept = [at for at, value in enumerate(node.outputs) if self._is_read(value, node)]
+        made, rows = {}, []
+        for name, graph in subgraphs(node):
+            if graph.initializers:
+                raise NotOwnRowError
+            own = known.inner()
+            outputs = [graph.outputs[at] for at in kept]
+            inside = needed_for(outputs, graph)
+            copies = self._copy(inside, own, (*graphs, graph))
+            rows.append([skip_identities(v) in own.rows for v in outputs])
+            values = [
+                _row(own, v) if is_row else own.of(v)
+                for v, is_row in zip(outputs, rows[-1], strict=True)
+            ]
+            made[name] = _graph(name, copies, values)
+        if rows[0] != rows[1]:
+            raise NotOwnRowError
+        new = added("If", [known.of(condition)], made, outputs=len(kept))
+        for at, value, is_row in zip(kept, new.outputs, rows[0], strict=True):
+            (known.rows if is_row else known.values)[node.outputs[at]] = value
+        return new
+
+    def _is_read(self, value: ir.Value, node: ir.Node) -> bool:
+        """Whether a result of an If is more than what becomes of another carried value."""
+        if skip_identities(self._carried.next) is value or value is self._carried.next:
+            return True
+        return any(True for _ in value.uses())
+
+
+def _graph(name: str, copies: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:
+    def write(builder: Builder) -> Sequence[ir.Value]:
+        builder.nodes.extend(copies)
+        return values
+
+    return Builder("branch").subgraph(name, [], write)
+
+
+def _row(known: _Known, value: ir.Value) -> ir.Value:
+    """Return the row of a tensor.
+
+    Raises:
+        NotOwnRowError: It has none.
+    """
+    row = known.rows.get(skip_identities(value))
+    if row is None:
+        raise NotOwnRowError
+    return row
+
+
+def needed_for(
+    values: Iterable[ir.Value], graph: ir.Graph, among: Iterable[ir.Value] | None = None
+) -> list[ir.Node]:
+    """Return the nodes of a graph that some values depend on, in order.
+
+    Args:
+        values: The values.
+        graph: The graph.
+        among: Leave out nodes that compute none of these; all are taken by default.
+    """
+    allowed = None if among is None else set(among)
+    found: set[ir.Node] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        node = value.producer()
+        if node is None or node.graph is not graph or node in found:
+            continue
+        if allowed is None or value in allowed:
+            found.add(node)
+            pending += reads_of(node)
+    return [node for node in graph if node in found]
+
+
+def _numbers(*values: int) -> ir.Node:
+    return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})

@@ -1,0 +1,116 @@
+"""Carried tensors of which each iteration reads and writes its own row: ``s[i] = f(s[i])``.
+
+No iteration meets the row of another one, so that all rows are computed side by side from the
+initial ones. Whatever an iteration does to the tensor, it does to the row: ``s[i, 0] = v`` is
+``row[0] = v``, and an If that writes to the tensor, or does not, yields one row or another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.row_bodies import NotOwnRowError, RowBody, needed_for
+from passes.carried.writes import is_distinct
+from passes.decisions import Code
+from passes.graph.graphs import walk_nodes
+from passes.reading.facts import LoopFacts
+from passes.reading.integers import TRIP, Linear
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+from passes.reading.written_numbers import is_writable, write_number
+from passes.typing.value_types import Typing, ValueType
+
+__all__ = ["RowUpdate", "find_row_update"]
+
+
+@dataclasses.dataclass(frozen=True)
+class RowUpdate(Pattern):
+    """A carried tensor of which each iteration changes one row, from that row.
+
+    Attributes:
+        carried: Where it stands.
+        terms: The row after an iteration.
+        index: Which row it is.
+        nodes: What computes it.
+        between: What the tensor is behind some of the writes of an iteration.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    index: Linear
+    nodes: tuple[ir.Node, ...] = ()
+    between: tuple[ir.Value, ...] = ()
+    name = "rows of its own"
+    needs_sizes = False
+
+    def check_shape(self, joined: Joined) -> None:
+        """What is written to keeps its shape."""
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record one scatter of all rows onto the initial tensor.
+
+        Raises:
+            NotAMapError: Two iterations may have one row.
+        """
+        if not is_distinct(self.index, 1, joined):
+            detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
+        builder, (rows,) = joined.builder, joined.values
+        trips = joined.trips.write(builder)
+        ends = [builder.ints(1), builder.ints(int(np.iinfo(np.int64).max))]
+        sizes = builder.op("Slice", [builder.op("Shape", [self.carried.initial]), *ends])
+        shape = builder.op("Concat", [trips, sizes], {"axis": 0})
+        rows = builder.op("Reshape", [rows, shape], {"allowzero": 1})  # of none nothing tells it
+        count = builder.op("Squeeze", [trips, builder.ints(0)])
+        numbers = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
+        step = builder.scalar(self.index.coefficient(TRIP))
+        first = write_number(builder, self.index.replace({TRIP: Linear(0)}))
+        places = builder.op("Add", [builder.op("Mul", [numbers, step]), first])
+        column = builder.op("Unsqueeze", [places, builder.ints(1)])
+        return builder.op("ScatterND", [self.carried.initial, column, rows])
+
+
+def find_row_update(carried: Carried, facts: LoopFacts, typing: Typing) -> RowUpdate | None:
+    """Return what each iteration does to its own row, None if it meets any other.
+
+    Args:
+        carried: The carried tensor.
+        facts: The Loop or Scan.
+        typing: The proven typing; it gains the rows.
+    """
+    dims, known = typing.dims(carried.initial), typing[carried.initial].type
+    index = _own_index(carried, facts)
+    if not dims or index is None or not isinstance(known, ir.TensorType):
+        return None
+    number, value = index
+    row = added("Gather", [carried.initial, value], {"axis": 0})
+    typing.set(row.outputs[0], ValueType(known, dims[1:]))
+    graph = facts.iteration.body
+    changed = needed_for([carried.next], graph, dependent_values(graph, carried.inner))
+    body = RowBody(carried, number, facts, typing)
+    try:
+        made, nodes = body.written(row.outputs[0], changed)
+    except NotOwnRowError:
+        return None
+    term = Term(made, is_alike=True)
+    return RowUpdate(carried, (term,), number, (row, *nodes), tuple(body.between))
+
+
+def _own_index(carried: Carried, facts: LoopFacts) -> tuple[Linear, ir.Value] | None:
+    """Return the number of the row that an iteration reads, and where the body has it."""
+    body = facts.iteration.body
+    for node in walk_nodes(body):
+        if node.op_type != "Gather" or node.inputs[0] is not carried.inner:
+            continue
+        index = node.inputs[1]
+        made = None if index is None else index.producer()
+        number = facts.evaluator.number(index)
+        if index is None or number is None or (made is not None and made.graph is not body):
+            continue
+        if number.coefficient(TRIP) and is_writable(number.replace({TRIP: Linear(0)})):
+            return number, index
+    return None

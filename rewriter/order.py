@@ -275,7 +275,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         EliminateSequencesPass(in_bodies=True),
         FuseSequenceMapPass(fusing, loops=True),
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
-        SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
+        SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
         *(
             [_plain_in_loops()]

@@ -125,7 +125,8 @@ class Turn:
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
                     continue
-                decision = apply_fusion(plan, self._facts, Draft())
+                made = plan if given is None else given.without_few(plan)
+                decision = apply_fusion(made, self._facts, Draft())
                 if decision is not plan.decision and plan is plans[-1]:
                     kept = decision
                     break
@@ -252,7 +253,8 @@ class Turn:
         """Fuse a map; return why it stays, if it does."""
         given, before = self._given([plan], self._facts), set(plan.site.graph)
         beside = [] if given is None else given.nodes
-        decision = apply_fusion(plan, self._facts, draft, beside)
+        made = plan if given is None else given.without_few(plan)
+        decision = apply_fusion(made, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision
         if given is not None:

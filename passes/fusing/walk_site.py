@@ -53,6 +53,8 @@ def walk_site(
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
         nodes=sum(node.op_type != "Constant" for node in walk_nodes(site.body)),
+        products=sum(node.op_type in ("Gemm", "MatMul") for node in walk_nodes(site.body)),
+        is_carried=any(one.patterns and not one.grows for one in site.originals),
     )
     return _walk_body(site, types, options, read)
 

@@ -129,8 +129,7 @@ def as_rows(ops: Operators, x: Batched) -> tuple[ir.Value, FlatSamples]:
     grid = flat.grid.derived((id(ops.builder), flat.tables), lambda: _grid_of(ops, x, flat))
     made = FlatSamples(grid, flat.order, (None,) * grid.rank)
     if flat.sampler is not None:
-        cut = dataclasses.replace(x, flat=without_spares(ops, flat))
-        return _compressed(ops, _in_memory_order(ops, cut), grid), made
+        return _compressed(ops, _in_memory_order(ops, x), grid), made
     return _rows_of_grid(ops, x.value, flat, grid), made
 
 

@@ -160,7 +160,7 @@ MODES = {
 
 @pytest.mark.parametrize(
     "sizes",
-    [[(0, 3), (2, 3)], [(3, 2), (4, 0), (2, 4)], [(4, 0)], [(1, 1), (0, 4)]],
+    [[(0, 3), (2, 3)], [(3, 2), (4, 0), (2, 4)], [(1, 1), (0, 4)]],
     ids=str,
 )
 @pytest.mark.parametrize("mode", MODES)
@@ -168,8 +168,6 @@ MODES = {
 def test_an_image_of_nothing_is_resized_to_nothing(
     mode: str, sizes: list[tuple[int, int]], is_padded: bool
 ) -> None:
-    if "antialias" in MODES[mode][0] and not any(h * w for h, w in sizes):
-        pytest.skip("an antialiased batch of nothing but empty images is an error")
     words, kind = MODES[mode]
     then = PADDED.format(kind=kind) if is_padded else "y = Identity (r)"
     nodes, element = FITTED.format(mode=words, padded=then), f"{kind}[H,W,3]"

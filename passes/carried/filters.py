@@ -137,7 +137,7 @@ def find_filter(carried: Carried, iteration: Iteration, typing: Typing) -> Filte
 
 @dataclasses.dataclass(frozen=True)
 class _Added:
-    """What one branch, or every iteration, adds: a row, where, and by which node."""
+    """The row that a branch, or each iteration, adds, at which end, and whether to a sequence."""
 
     row: ir.Value
     axis: int

@@ -56,6 +56,7 @@ class Turn:
         self._model = model
         self._facts = FusionFacts(model, options)
         self._changed: set[ir.Graph] = set()
+        self._sorted: set[ir.Graph] = set()
 
     def raise_loops(
         self, wanted: Collection[ir.Node], *, with_neighbours: bool = False
@@ -99,7 +100,7 @@ class Turn:
             elif original is not None and self._fuse_chain(node):
                 continue
             elif original is not None and original.is_sequence_map:
-                give_back(node)
+                self._put_back(node)
             else:
                 kept = self._fuse_alone(node)
                 if kept is not None and original is not None:
@@ -162,6 +163,7 @@ class Turn:
         if site is None:
             return False
         site.graph.sort()
+        self._sorted.add(site.graph)
         last = self.fused.pop()
         for original in site.originals[:-1]:
             kind, form = original.node.op_type, f"part of {last.path}"
@@ -283,9 +285,16 @@ class Turn:
             del self.kept[loop]
             self.came_back = True
 
+    def _put_back(self, node: ir.Node) -> ir.Node:
+        """Put what a Map was raised from into its place; nodes that it reads may have moved."""
+        graph, given = node.graph, give_back(node)
+        if graph in self._sorted:
+            graph.sort()
+        return given
+
     def _give_back(self, node: ir.Node, decision: Decision) -> ir.Node:
         """Give back a Loop and return it; what was done inside of it is undone."""
-        loop = give_back(node)
+        loop = self._put_back(node)
         self.kept[loop] = decision
         inside = f"{decision.path}/"
         self.fused = [d for d in self.fused if not d.path.startswith(inside)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +20,7 @@ __all__ = [
     "graphs_with_nodes",
     "is_default_domain",
     "local_name",
+    "makers",
     "node_paths",
     "paths_below",
     "record_paths",
@@ -236,6 +237,25 @@ def captured_values(graph: ir.Graph) -> list[ir.Value]:
 
     visit(graph)
     return list(captured)
+
+
+def makers(value: ir.Value, through: Collection[str] | None = None) -> Iterator[ir.Node]:
+    """Yield the nodes that a value comes from, the nearest first.
+
+    Args:
+        value: A value.
+        through: The default-domain operators whose inputs are followed; None for all.
+    """
+    pending: list[ir.Value | None] = [value]
+    seen: set[ir.Node] = set()
+    for one in pending:
+        maker = None if one is None else one.producer()
+        if maker is None or maker in seen:
+            continue
+        seen.add(maker)
+        yield maker
+        if through is None or (is_default_domain(maker) and maker.op_type in through):
+            pending.extend(maker.inputs)
 
 
 def reads_of(node: ir.Node) -> list[ir.Value]:

@@ -7,6 +7,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import makers
+from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -35,29 +37,28 @@ def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
 def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether onnxruntime makes one operator of a Transpose and its product by a vector.
 
-    That operator multiplies the wrong numbers.
+    That operator multiplies the wrong numbers. It moves a Transpose behind most other operators
+    before, where another one asks for that.
     """
     left, right = node.inputs
     if left is None or right is None or types.rank(right) != 1:
         return False
-    return _is_transposed(left)
+    return any(maker.op_type == "Transpose" for maker in makers(left))
 
 
 def _is_transposed(value: ir.Value) -> bool:
-    producer = value.producer()
-    while producer is not None and producer.op_type == "Cast" and producer.inputs[0] is not None:
-        producer = producer.inputs[0].producer()
-    return producer is not None and producer.op_type == "Transpose"
+    """Whether a value is a Transpose, or one behind nodes that onnxruntime may take away.
+
+    It takes away what multiplies by 1, adds 0, casts to the same type or moves nothing, and fuses
+    a product by a number with the MatMul.
+    """
+    return any(maker.op_type == "Transpose" for maker in makers(value, TAKEN_AWAY))
 
 
 def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The left side behind a Reshape that changes nothing."""
+    """The left side behind a node that changes nothing, and that onnxruntime leaves."""
     left, right = node.inputs
-    rank = None if left is None else types.rank(left)
-    if rank is None:
-        return None
-    same = builder.op("Reshape", [left, builder.ints(*[0] * rank)])
-    return [builder.op("MatMul", [same, right])]
+    return [builder.op("MatMul", [builder.op("Max", [left]), right])]
 
 
 def is_sum_of_products(node: ir.Node, types: Types) -> bool:

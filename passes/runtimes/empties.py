@@ -80,8 +80,8 @@ def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
     if right is not None and right.type is not None and right.shape is not None:
         column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
     product = builder.op("MatMul", [left, column])
-    last = (types.rank(left) if left is not None else None) or 2
-    return [builder.op("Squeeze", [product, builder.ints(last - 1)])]
+    rank = None if left is None else types.rank(left)
+    return [builder.op("Squeeze", [product, builder.ints(-1 if rank is None else rank - 1)])]
 
 
 def is_left_short(node: ir.Node, types: Types) -> bool:

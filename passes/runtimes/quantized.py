@@ -2,39 +2,89 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
 __all__ = [
+    "MOVING",
     "is_dequantized_and_captured",
+    "is_dequantized_and_moved",
     "is_dequantized_by_row",
+    "is_quantized_again",
     "is_quantized_by_row",
     "kept",
     "of_kept",
 ]
 
-_ALIKE = ("Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 """Operators through which onnxruntime moves a quantization."""
+_WITH_OUTPUT_TYPE = 21
+"""The opset from which on QuantizeLinear names the type of its output."""
 
 
 def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
-    """Whether a node moves what DequantizeLinear yields, and only graphs inside of nodes read it.
+    """Whether a node moves what DequantizeLinear yields, and a graph inside of a node reads it.
 
-    onnxruntime looks for the first reader to quantize for, and ends the process.
+    onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    out = node.outputs[0]
-    home = node.graph
-    if out.is_graph_output() or not out.uses() or any(u.node.graph is home for u in out.uses()):
-        return False
-    value = node.inputs[0]
+    return _is_captured(node) and _dequantized(node.inputs[0]) is not None
+
+
+def _is_captured(node: ir.Node) -> bool:
+    """Whether a graph inside of a node reads a result, or what may be the same once more."""
+    readers = {use.node for value in node.outputs for use in value.uses()}
+    return any(one.graph is not node.graph for one in readers) or any(
+        _is_captured(one) for one in readers if one.op_type in TAKEN_AWAY
+    )
+
+
+def _dequantized(value: ir.Value | None) -> ir.Node | None:
+    """Return the DequantizeLinear that a value comes from, through nodes that move it at most."""
     while value is not None and (producer := value.producer()) is not None:
-        if not is_default_domain(producer) or producer.op_type not in _ALIKE:
-            return producer.op_type == "DequantizeLinear"
+        if is_default_domain(producer) and producer.op_type == "DequantizeLinear":
+            return producer
+        if not is_default_domain(producer) or producer.op_type not in (*MOVING, *TAKEN_AWAY):
+            return None
         value = producer.inputs[0]
-    return False
+    return None
+
+
+def is_dequantized_and_moved(node: ir.Node, types: Types) -> bool:
+    """Whether a node moves int8 numbers that DequantizeLinear yields, by a zero point.
+
+    From opset 21 on onnxruntime writes a QuantizeLinear behind the node whose element type is not
+    that of its zero point, which it makes uint8 of elsewhere.
+    """
+    if types.opset < _WITH_OUTPUT_TYPE:
+        return False
+    made = _dequantized(node.inputs[0])
+    if made is None or len(made.inputs) < 3 or made.inputs[0] is None or made.inputs[2] is None:
+        return False
+    return types.dtype(made.inputs[2]) == ir.DataType.INT8
+
+
+def is_quantized_again(node: ir.Node, types: Types) -> bool:
+    """Whether numbers that were dequantized are quantized by another scale or zero point.
+
+    onnxruntime makes one scale and zero point of both, which are other numbers.
+    """
+    made = _dequantized(node.inputs[0])
+    if made is None:
+        return False
+    given, again = ([*one.inputs[1:3], None][:2] for one in (made, node))
+    return not all(map(_are_equal, given, again))
+
+
+def _are_equal(one: ir.Value | None, other: ir.Value | None) -> bool:
+    if one is other:
+        return True
+    known, expected = constant_value(one), constant_value(other)
+    return known is not None and expected is not None and np.array_equal(known, expected)
 
 
 def is_dequantized_by_row(node: ir.Node, types: Types) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, makers
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -14,10 +14,12 @@ __all__ = [
     "gathered_one_by_one",
     "is_inverse_of_a_constant",
     "is_of_some_axes",
+    "is_scaled_from_the_left",
     "of_all_axes",
     "padded_along_all",
     "reads_rows_of_text",
     "reciprocal",
+    "scaled_from_the_right",
     "shaped_along_all",
 ]
 
@@ -64,19 +66,21 @@ def is_of_some_axes(node: ir.Node, types: Types) -> bool:
     data, graph = node.inputs[0], node.graph
     if data is None or graph is None or _named_axes(node) is None:
         return False
-    return any(n.op_type == "Transpose" for n in graph) and types.rank(data) is not None
+    return any(n.op_type == "Transpose" for n in graph)
 
 
 def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The numbers of all axes in the place of those of a few."""
     data, axes = node.inputs[0], _named_axes(node)
     rank = None if data is None else types.rank(data)
-    front = None if rank is None or axes is None else from_front(axes, rank)
-    if rank is None or front is None:
+    front = axes if rank is None or axes is None else from_front(axes, rank)
+    if front is None:
         return None
-    if node.op_type == "Pad":
-        return padded_along_all(node, front, rank, builder)
-    return shaped_along_all(node, front, builder)
+    if node.op_type == "CenterCropPad":
+        return shaped_along_all(node, front, builder)
+    if rank is None:
+        return _padded_by(node, _scattered(node, front, builder), builder)
+    return padded_along_all(node, front, rank, builder)
 
 
 def _named_axes(node: ir.Node) -> list[int] | None:
@@ -103,8 +107,28 @@ def padded_along_all(
         with_zero = builder.op("Concat", [amounts, builder.ints(0)], {"axis": 0})
         where = builder.ints(*places.reshape(-1).tolist())
         amounts = builder.op("Gather", [with_zero, where], {"axis": 0})
+    return _padded_by(node, amounts, builder)
+
+
+def _padded_by(node: ir.Node, amounts: ir.Value | None, builder: Builder) -> list[ir.Value]:
     fill = [value for value in node.inputs[2:3] if value is not None]
     return [builder.op("Pad", [node.inputs[0], amounts, *fill], node.attributes)]
+
+
+def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
+    """Return the amounts of all axes, of which there are as many as the run tells.
+
+    Of rank ``r`` the amounts of axis ``a`` are numbers ``a`` and ``a + r``, those of axis ``-a``
+    are numbers ``-a - r`` and ``-a`` from the back.
+    """
+    data, amounts = node.inputs[:2]
+    rank = builder.op("Shape", [builder.op("Shape", [data])])
+    shifts = [-(axis < 0) for axis in axes]
+    moved = builder.op("Mul", [rank, builder.ints(*shifts, *(shift + 1 for shift in shifts))])
+    places = builder.op("Add", [builder.ints(*axes, *axes), moved])
+    zero = {"value": ir.tensor(np.zeros(1, np.int64))}
+    none = builder.op("ConstantOfShape", [builder.op("Mul", [rank, builder.ints(2)])], zero)
+    return builder.op("ScatterElements", [none, places, amounts], {"axis": 0})
 
 
 def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[ir.Value]:
@@ -114,6 +138,27 @@ def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[i
     own = builder.op("Shape", [data])
     target = builder.op("ScatterElements", [own, builder.ints(*axes), wide], {"axis": 0})
     return [builder.op("CenterCropPad", [data, target])]
+
+
+def is_scaled_from_the_left(node: ir.Node, types: Types) -> bool:
+    """Whether a normalized vector is the second operand of a product or a sum.
+
+    onnxruntime makes one operator of the normalization, and takes for its scale, or its bias, the
+    last operand that is a vector.
+    """
+    left, right = node.inputs
+    if left is None or right is None or types.rank(right) not in (1, None):
+        return False
+    return _is_normalized(right) and not _is_normalized(left)
+
+
+def _is_normalized(value: ir.Value) -> bool:
+    return any(maker.op_type == "Sqrt" for maker in makers(value, ("Cast", "Div", "Mul")))
+
+
+def scaled_from_the_right(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The operands in the other order."""
+    return [builder.op(node.op_type, node.inputs[::-1])]
 
 
 def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:

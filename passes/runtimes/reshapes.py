@@ -7,12 +7,24 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import makers
 from passes.runtimes.types import Types
 
-__all__ = ["behind_a_negation", "from_front", "is_by_a_reshape", "kept_apart"]
+__all__ = [
+    "behind_a_negation",
+    "counted",
+    "from_front",
+    "is_by_a_reshape",
+    "is_of_a_shape",
+    "kept_apart",
+]
 
 
 _MERGED = ("Reshape", "Squeeze", "Unsqueeze")
+_FOLLOWED = (
+    *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape"),
+    *("Size", "Slice", "Squeeze", "Sub", "Unsqueeze"),
+)
 
 
 def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
@@ -36,6 +48,27 @@ def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.
     data, target = node.inputs
     assert target is not None
     return [builder.op(node.op_type, [data, kept_apart(builder, target)], node.attributes)]
+
+
+def is_of_a_shape(node: ir.Node, types: Types) -> bool:
+    """Whether a node counts numbers that come from a shape.
+
+    Where onnxruntime knows the numbers it takes their product for how many they are.
+    """
+    numbers = node.inputs[0]
+    if numbers is None or types.rank(numbers) == 0:
+        return False
+    return any(maker.op_type == "Shape" for maker in makers(numbers, _FOLLOWED))
+
+
+def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The size of the only axis, or the product of the sizes of all."""
+    numbers = node.inputs[0]
+    assert numbers is not None
+    shape = builder.op("Shape", [numbers])
+    if types.rank(numbers) == 1:
+        return [builder.op("Squeeze", [shape, builder.ints(0)])]
+    return [builder.op("ReduceProd", [shape], {"keepdims": 0})]
 
 
 def kept_apart(builder: Builder, target: ir.Value) -> ir.Value:

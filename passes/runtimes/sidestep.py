@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -33,7 +33,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     1. The defects are the rows of `passes.runtimes.table.DEFECTS`.
     2. Nodes that the model's author wrote, and that still stand where they stood, stay as they
-       are. An If of theirs does not, where a rewrite made a constant of its condition.
+       are. An If of theirs does not, where a rewrite made a constant of its condition; nor does
+       a node that a runtime takes together with new ones (`Defect.beside`).
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         others = nodes_by_others(model, self._authored)
         ifs = [node for node in all_nodes(model) if node.op_type == "If"]
         decided = newly_decided(ifs, set(others), Types(model)) if ifs else ()
-        pending = self._known([*others, *decided])
+        pending = self._known([*others, *decided, *self._beside(model, set(others))])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
         # A form may meet another defect, but none meets its own again.
@@ -80,6 +81,13 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
+
+    def _beside(self, model: ir.Model, others: Collection[ir.Node]) -> Iterator[ir.Node]:
+        """Yield the nodes of the author's that a runtime takes together with new ones."""
+        for node in all_nodes(model) if others else ():
+            rows = self._rows.get(node.op_type, ()) if node not in others else ()
+            if any(row.beside is not None and row.beside(node, others) for row in rows):
+                yield node
 
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes of operators that have a row."""

@@ -27,6 +27,7 @@ from passes.runtimes import (
     sequences,
     signs,
 )
+from passes.runtimes.beside import TAKEN_AWAY, Beside, anywhere, by_way_of
 from passes.runtimes.types import Types
 
 __all__ = ["DEFECTS", "Defect"]
@@ -51,6 +52,8 @@ class Defect:
         rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
             loop, or a copy of one of the body, reads what it read in the model as given, and
             rounds as it did there.
+        beside: Whether a node of the author's is looked at as well, since the runtime takes it
+            together with new ones; None where it never does.
     """
 
     name: str
@@ -63,13 +66,13 @@ class Defect:
     mended_in: str | None = None
     stays: bool = False
     rounds: bool = False
+    beside: Beside | None = None
 
 
 _REDUCTIONS = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
     *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin"),
 )
-_MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
 def _onnxruntime(
@@ -81,9 +84,20 @@ def _onnxruntime(
     *,
     stays: bool = False,
     rounds: bool = False,
+    beside: Beside | None = None,
 ) -> Defect:
     return Defect(
-        name, "onnxruntime", "1.31.1", operators, meets, form, _pin(name), mended_in, stays, rounds
+        name,
+        "onnxruntime",
+        "1.31.1",
+        operators,
+        meets,
+        form,
+        _pin(name),
+        mended_in,
+        stays,
+        rounds,
+        beside,
     )
 
 
@@ -148,12 +162,14 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_fused_with_transpose,
         contractions.untransposed,
         mended_in="1.32.0",
+        beside=by_way_of(*TAKEN_AWAY, "Transpose"),
     ),
     _onnxruntime(
         "transpose-by-a-vector",
         ("MatMul",),
         contractions.is_transposed_by_a_vector,
         empties.by_a_matrix,
+        beside=anywhere,
     ),
     _onnxruntime(
         "einsum-of-nothing",
@@ -185,6 +201,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Cast", "CastLike"),
         loops.is_cast_back_and_captured,
         loops.before_the_casts,
+        beside=by_way_of("Cast", "CastLike"),
     ),
     _onnxruntime(
         "inlined-loop-without-condition",
@@ -195,9 +212,17 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     _onnxruntime(
         "dequantized-and-captured",
-        _MOVING,
+        quantized.MOVING,
         quantized.is_dequantized_and_captured,
         quantized.kept,
+        beside=anywhere,
+    ),
+    _onnxruntime(
+        "dequantized-and-moved",
+        quantized.MOVING,
+        quantized.is_dequantized_and_moved,
+        quantized.of_kept,
+        beside=anywhere,
     ),
     _onnxruntime(
         "dequantized-by-row",
@@ -209,6 +234,13 @@ DEFECTS: tuple[Defect, ...] = (
         "quantized-by-row", ("QuantizeLinear",), quantized.is_quantized_by_row, quantized.of_kept
     ),
     _onnxruntime(
+        "quantized-twice",
+        ("QuantizeLinear",),
+        quantized.is_quantized_again,
+        quantized.of_kept,
+        beside=anywhere,
+    ),
+    _onnxruntime(
         "rows-of-text", ("Gather",), rearranged.reads_rows_of_text, rearranged.gathered_one_by_one
     ),
     _onnxruntime(
@@ -216,6 +248,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Pad", "CenterCropPad"),
         rearranged.is_of_some_axes,
         rearranged.of_all_axes,
+        beside=anywhere,
     ),
     _onnxruntime(
         "split-of-several-rows",
@@ -230,10 +263,24 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.reciprocal,
     ),
     _onnxruntime(
+        "size-of-a-shape",
+        ("Size",),
+        reshapes.is_of_a_shape,
+        reshapes.counted,
+        beside=anywhere,
+    ),
+    _onnxruntime(
+        "scale-of-a-vector",
+        ("Add", "Mul"),
+        rearranged.is_scaled_from_the_left,
+        rearranged.scaled_from_the_right,
+    ),
+    _onnxruntime(
         "reshape-by-a-reshape",
         ("Reshape", "Squeeze", "Unsqueeze"),
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
+        beside=by_way_of("Identity", "Reshape", "Squeeze", "Unsqueeze"),
     ),
     _onnxruntime(
         "branch-taken-for-good",

@@ -19,6 +19,8 @@ SOME = range(12)
 MANY = range(12, 4012)
 CHUNK = 20
 WRONG_AT_FIRST = (
+    503110,
+    510220,
     60152,
     60503,
     60736,
@@ -67,11 +69,14 @@ def test_a_random_program_comes_out_right(seeds: range) -> None:
     _judge(seeds)
 
 
-def test_programs_that_came_out_wrong_at_first() -> None:
-    """Ranks of flat results, integers before opset 12, a Map that nothing reads any more."""
-    for seed in WRONG_AT_FIRST:
-        outcome = judge(draw_program(seed), mode_of(seed))
-        assert outcome.is_right, f"{seed} {outcome.mode} {outcome.verdict}: {outcome.detail}"
+@pytest.mark.parametrize("seed", WRONG_AT_FIRST)
+def test_a_program_that_came_out_wrong_at_first(seed: int) -> None:
+    """Ranks of flat results, integers before opset 12, a Map that nothing reads any more.
+
+    Nodes out of order around a map that came back, the Size of a shape.
+    """
+    outcome = judge(draw_program(seed), mode_of(seed))
+    assert outcome.is_right, f"{seed} {outcome.mode} {outcome.verdict}: {outcome.detail}"
 
 
 @pytest.mark.full

@@ -10,6 +10,7 @@ import pytest
 from passes.graph.graphs import all_graphs
 from passes.runtimes import Authored, SidestepDefectsPass
 from rewriter.model_files.checking import check
+from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
 from tests.passes.runtimes.upstream import run
 
@@ -64,9 +65,20 @@ STAYS = {
     "weights dequantized by row": """q = Constant <value = uint8[2, 2] {1, 2, 3, 4}> ()
         k = Constant <value_floats = [1.0, 2.0]> () d = DequantizeLinear <axis = 0> (q, k)
         y = MatMul(x, d) r = Shape(y)""",
+    "int8 moved without a zero point": """q = Cast <to = 3> (x)
+        k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k)
+        t = Transpose <perm = [1, 0]> (d) r = Shape(t)""",
+    "uint8 moved": """q = Cast <to = 2> (x) z = Constant <value = uint8 {1}> ()
+        k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k, z)
+        t = Transpose <perm = [1, 0]> (d) r = Shape(t)""",
     "numbers dequantized by one scale": """q = Cast <to = 2> (x)
         k = Constant <value_float = 2.0> () d = DequantizeLinear (q, k) y = MatMul(d, d)
         r = Shape(y)""",
+    "the size of what is no shape": "k = Neg(v) m = Size(k) r = Add(m, v)",
+    "the size of one number of a shape": """k = Constant <value_int = 1> () h = Shape(x)
+        a = Gather(h, k) r = Size(a)""",
+    "a matrix that is scaled from the left": """k = Constant <value_float = 2.0> ()
+        a = Abs(x) r1 = Sqrt(a) d = Div(x, r1) y = Mul(k, d) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
@@ -246,6 +258,143 @@ def test_an_authors_if_that_a_rewrite_decides() -> None:
     assert operators(ir.from_proto(after)).count("If") == 1
     x = np.ones((3, 2), np.float32)
     np.testing.assert_array_equal(run(after, {"x": x}), x)
+
+
+BESIDE = {
+    "a product behind a new Transpose": (
+        """g (float[N, 2] x, float[N] v) => (float[2] r) {
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (x)
+            r = MatMul(s, v) }""",
+        {"x": [[1, 2], [3, 4], [5, 6]], "v": [1, 10, 100]},
+        [-531, -642],
+    ),
+    "a product behind a new Transpose and a cast": (
+        """g (float[N, 2] x, double[N] v) => (double[2] r) {
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (x)
+            c = Cast <to = 11> (s) r = MatMul(c, v) }""",
+        {"x": [[1, 2], [3, 4], [5, 6]], "v": np.array([1, 10, 100], np.float64)},
+        np.array([-531, -642], np.float64),
+    ),
+    "a product behind a Transpose and a new product by 1": (
+        """g (float[2, N] x, float[2] v) => (float[N] r) {
+            t = Transpose <perm = [1, 0]> (x)
+            s = Scan <num_scan_inputs = 1, body = b (float[2] e) => (float[2] o) {
+                k = Constant <value_float = 1.0> () o = Mul(k, e) }> (t)
+            r = MatMul(s, v) }""",
+        {"x": [[1, 3, 5], [2, 4, 6]], "v": [1, 10]},
+        [21, 43, 65],
+    ),
+    "int8 behind a DequantizeLinear": (
+        """g (int8[N, 2] x) => (float[2, N] r) <float k = {0.5}, int8 z = {1}> {
+            d = DequantizeLinear(x, k, z)
+            s = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (d)
+            r = Identity(s) }""",
+        {"x": np.array([[1, 3], [5, 7]], np.int8)},
+        [[0, -2], [-1, -3]],
+    ),
+    "int8 at last positions": (
+        """g (int8[2, N] x) => (float[N, 2] r) <float k = {0.5}, int8 z = {1}> {
+            d = DequantizeLinear(x, k, z)
+            r = Scan <num_scan_inputs = 1, scan_input_axes = [1], body = b (float[2] e)
+                => (float[2] o) { o = Neg(e) }> (d) }""",
+        {"x": np.array([[1, 5], [3, 7]], np.int8)},
+        [[0, -1], [-2, -3]],
+    ),
+    "a product behind a Transpose that is moved to it": (
+        """g (float[N, 2, 2] x, float[N] v) => (float[2] r, float[N, 2] u) {
+            t = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[2, 2] e)
+                => (float[2, 2] o) { o = Neg(e) }> (x)
+            c = Concat <axis = 2> (t, t) k = Constant <value_int = 0> ()
+            d = Gather <axis = 2> (c, k) r = MatMul(d, v)
+            u = Scan <num_scan_inputs = 1, scan_input_axes = [1], body = b1 (float[2] a)
+                => (float[2] p) { p = Relu(a) }> (d) }""",
+        {"x": [[[1, 0], [2, 0]], [[3, 0], [4, 0]], [[5, 0], [6, 0]]], "v": [1, 10, 100]},
+        [-531, -642],
+    ),
+    "a cast back that a new Loop captures": (
+        """g (float[N] x) => (float[N] r) {
+            d = Cast <to = 11> (x) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
+            m = SequenceMap (s) <body = b (float a) => (float o) { o = Neg(a) }>
+            r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
+        {"x": [1, 2, 3]},
+        [-1, -2, -3],
+    ),
+    "a dequantized value that a new Loop captures": (
+        """g (float[2, N] x) => (float[N, 2] r) <float k = {0.5}, uint8 z = {0}> {
+            q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
+            w = Constant <value_float = 1.0> () t = Transpose <perm = [1, 0]> (d)
+            h = Div(t, w) s = SplitToSequence <keepdims = 0> (h)
+            m = SequenceMap (s) <body = b (float[2] a) => (float[2] o) { o = Neg(a) }>
+            r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
+        {"x": [[1, 3, 5], [2, 4, 6]]},
+        [[-1, -2], [-3, -4], [-5, -6]],
+    ),
+    "what is quantized twice around an empty body": (
+        """g (float[N, 1] x) => (float[N, 1] r) <float k = {0.125}, uint8 z = {100}, uint8 w = {0}> {
+            q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z)
+            s = Scan <num_scan_inputs = 1, body = b (float[1] a) => (float[1] o) {
+                o = Identity(a) }> (d)
+            p = QuantizeLinear(s, k, w) r = DequantizeLinear(p, k, w) }""",
+        {"x": [[0.125], [1.25], [15.125]]},
+        [[0.125], [1.25], [15.125]],
+    ),
+    "a product of unknown rank behind a new Loop": (
+        """g (float[N, 2, 2] x, float[2] v, int64[B] sizes) => (float[N, 2] r) {
+            s = SplitToSequence <axis = 0> (x, sizes)
+            m = SequenceMap (s) <body = b (float[L, 2, 2] a) => (float[L, 2, 2] o) { o = Neg(a) }>
+            c = ConcatFromSequence <axis = 0> (m) t = Transpose <perm = [0, 2, 1]> (c)
+            r = MatMul(t, v) }""",
+        {
+            "x": [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 0], [1, 2]]],
+            "v": [1, 10],
+            "sizes": np.array([1, 2]),
+        },
+        [[-31, -42], [-75, -86], [-19, -20]],
+    ),
+    "the size of what a Loop carried": (
+        """g (float[N, M] x) => (float[K] r) {
+            h = Shape(x) d = Shape(h) n = Constant <value_int = 1> () z = Constant <value_ints = [0]> ()
+            k = Loop (n, "", d) <body = b (int64 i, bool c, int64[?] t) => (bool e, int64[?] u) {
+                e = Identity(c) u = Identity(t) }>
+            m = Size(k) f = Unsqueeze(m, z) w = Slice(h, z, f, z) a = Cast <to = 1> (w)
+            p = Shape(a) r = Expand(a, p) }""",
+        {"x": [[1, 2, 3], [4, 5, 6]]},
+        [2],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> None:
+    text, given, expected = BESIDE[name]
+    strategy: Strategy = "expand" if "new Loop" in name else "auto"
+    after = rewrite(parse(text), strategy=strategy).model
+    assert isinstance(after, onnx.ModelProto)
+    assert "Scan" not in operators(ir.from_proto(after))
+    feeds = {k: np.asarray(v, getattr(v, "dtype", np.float32)) for k, v in given.items()}
+    np.testing.assert_array_equal(run(after, feeds), expected)
+
+
+@pytest.mark.parametrize("axes", [[0], [-1], [1, 2], [-3, 1], [-1, 0, -2]])
+def test_a_pad_of_some_axes_of_unknown_rank(axes: list[int]) -> None:
+    count = len(axes)
+    amounts = np.arange(1, 2 * count + 1)
+    text = f"""g (float[2, 3, 4] x, int64[K] h, int64[P] k) => (float[...] r) {{
+        a = Constant <value_ints = {axes}> () z = Constant <value_float = 7.0> ()
+        t = Transpose <perm = [1, 0, 2]> (x) s = Reshape(t, h) r = Pad(s, k, z, a) }}"""
+    model = ir.from_proto(parse(text.replace("float[...]", "float")))
+    model.graph.outputs[0].shape = None
+    assert SidestepDefectsPass()(model).modified
+    check(model)
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    found = run(ir.to_proto(model), {"x": x, "h": np.array([3, 2, 4]), "k": amounts})
+    widths = np.zeros((3, 2), np.int64)
+    widths[axes] = amounts.reshape(2, count).T
+    expected = np.pad(x.transpose(1, 0, 2), widths, constant_values=7)
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("taken", [0, 1])

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
-from benchmarks.images import expert_model
+from benchmarks.experts import added_expert_model, expert_model
 from passes.decisions import Verdict
 from rewriter.backends import open_session
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations
@@ -118,30 +118,6 @@ def test_few_experts_stay_as_they_are() -> None:
     assert "cost" in {reason.code for reason in decision.reasons}
 
 
-def index_added(width: int, scatter: str, count: str = "E") -> onnx.ModelProto:
-    """Return experts that add what they make of their tokens to the rows of these."""
-    add = {
-        "ScatterND": "at = Transpose <perm = [1, 0]> (found) "
-        'sum1 = ScatterND <reduction = "add"> (sum0, at, y)',
-        "ScatterElements": "size = Shape (y) one = Constant <value_ints = [1]> () "
-        "column = Unsqueeze (tokens, one) at = Expand (column, size) "
-        'sum1 = ScatterElements <axis = 0, reduction = "add"> (sum0, at, y)',
-    }[scatter]
-    return onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 18]> g (float[T, {width}] x, float[{count}, T] gate, '
-        f"float[{count}, {width}, {width}] w) => (float[T, {width}] out) {{ "
-        "size = Shape (x) none = ConstantOfShape (size) go = Constant <value = bool {1}> () "
-        "experts = Shape <end = 1> (gate) n = Squeeze (experts) "
-        f"out = Loop (n, go, none) <body = one (int64 i, bool c, float[T, {width}] sum0) => "
-        f"(bool again, float[T, {width}] sum1) {{ again = Identity (c) "
-        "own = Gather <axis = 0> (gate, i) zero = Constant <value_float = 0.0> () "
-        "flags = Greater (own, zero) found = NonZero (flags) "
-        "first = Constant <value_ints = [0]> () tokens = Squeeze (found, first) "
-        "rows = Gather <axis = 0> (x, tokens) matrix = Gather <axis = 0> (w, i) "
-        f"y = MatMul (rows, matrix) {add} }}> }}"
-    )
-
-
 CHOSEN = {
     "no token": (40, 0, 0.5),
     "no expert": (0, 4, 0.5),
@@ -163,7 +139,7 @@ def test_what_is_added_by_index_is_the_same_for_any_load(name: str, scatter: str
     x = rng.standard_normal((tokens, width)).astype(np.float32)
     gate = (rng.random((experts, tokens)) < share).astype(np.float32)
     w = rng.standard_normal((experts, width, width)).astype(np.float32)
-    feeds, given = {"x": x, "gate": gate, "w": w}, index_added(width, scatter)
+    feeds, given = {"x": x, "gate": gate, "w": w}, added_expert_model(width, scatter)
     made = rewriter.optimize(given)
     assert loops_in(made.graph) == 2
     (wanted,), (got,) = run_model(given, feeds), run_model(made, feeds)
@@ -172,7 +148,7 @@ def test_what_is_added_by_index_is_the_same_for_any_load(name: str, scatter: str
 
 @pytest.mark.parametrize(("count", "loops"), [("8", 1), ("64", 2), ("E", 2)])
 def test_a_known_number_of_experts_is_not_asked_for(count: str, loops: int) -> None:
-    given = index_added(64, "ScatterND", count)
+    given = added_expert_model(64, "ScatterND", count)
     (decision,) = rewriter.explain(given).decisions
     assert decision.verdict is (Verdict.KEPT if count == "8" else Verdict.FUSED)
     assert (decision.few > 0) == (count == "E")
@@ -198,6 +174,6 @@ def iterations_of(made: onnx.ModelProto, experts: int) -> Callable[..., int]:
 
 
 def test_a_device_and_a_target_without_loops_are_not_asked() -> None:
-    given = index_added(64, "ScatterND")
+    given = added_expert_model(64, "ScatterND")
     assert loops_in(rewriter.optimize(given, target="portable", tensor_io=True).graph) == 0
     assert loops_in(rewriter.optimize(given, strategy="fuse").graph) == 0

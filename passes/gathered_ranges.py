@@ -48,7 +48,7 @@ def _part(node: ir.Node) -> None:
     (output,), graph = node.outputs, node.graph
     assert graph is not None
     (use,) = output.uses()
-    builder = Builder(node.name or node.op_type)
+    builder = Builder.at(node)
     same = builder.op("Max", [output])
     same.type, same.shape = output.type, output.shape
     use.node.replace_input_with(use.idx, same)

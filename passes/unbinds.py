@@ -12,6 +12,7 @@ from passes.graph.graphs import (
     constant_value,
     graphs_with_nodes,
     is_default_domain,
+    name_of,
     node_paths,
     subgraphs,
 )
@@ -59,7 +60,7 @@ class PyTorchUnbindPass(ir.passes.InPlacePass):
                 f"{paths[node]}: unbind as PyTorch and onnxruntime have it, without the axis, "
                 "which the specification would keep"
             )
-        self.declared = {v.name or "": v.shape for v in model.graph.outputs if v.shape is not None}
+        self.declared = {name_of(v): v.shape for v in model.graph.outputs if v.shape is not None}
         typing = _forget_ranks(model)
         for node in list(all_nodes(model)):
             _take_for_a_row(node, typing)
@@ -105,7 +106,7 @@ def _take_for_a_row(node: ir.Node, typing: Typing) -> None:
     vector, is_turned = node.inputs[0], node.attributes.get_int("transA", 0)
     if vector is None or typing.rank(vector) != 1 or is_turned:
         return
-    builder = Builder(node.name or "unbind")
+    builder = Builder.at(node)
     row = builder.op("Reshape", [vector, builder.ints(1, -1)])
     node.graph.insert_before(node, builder.nodes)
     node.replace_input_with(0, row)

@@ -108,7 +108,7 @@ def _suppresses(node: ir.Node, typing: Typing) -> bool:
 def _reads_constant_place(node: ir.Node, typing: Typing) -> bool:
     """Whether a Gather reads constant positions of an axis whose size is a number."""
     dims, positions = _dims(node, 0, typing), constant_value(node.inputs[1])
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     if dims is None or positions is None or not -len(dims) <= axis < len(dims):
         return False
     size = dims[axis]
@@ -154,7 +154,7 @@ def _multiply(one: Dims, other: Dims, typing: Typing) -> bool:
 
 def _line_up(node: ir.Node, dims: Sequence[Dims], typing: Typing) -> bool:
     """Whether operands of Concat have the same dimensions beside its axis."""
-    axis, rank = node.attributes.get_int("axis", 0) or 0, len(dims[0])
+    axis, rank = node.attributes.get_int("axis", 0), len(dims[0])
     rest = [tuple(d for i, d in enumerate(one) if i != axis % max(rank, 1)) for one in dims]
     return all(one == rest[0] and all(map(typing.names_dimension, one)) for one in rest)
 

@@ -123,13 +123,13 @@ class CountedNumbers(Evaluator):
             return None, 1
         whole, by = quotient.inputs[:2]
         cast = None if whole is None else whole.producer()
-        step = None if by is None else constant_value(by)
+        step = constant_value(by)
         if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
             return None, 1
         number = float(step.reshape(()))
-        if number < 1 or number != int(number):
+        if not 1 <= number < float("inf"):
             return None, 1
-        return self.number(cast.inputs[0]), int(number)
+        return self.number(cast.inputs[0]), int(number)  # by a larger number there are no more
 
 
 def maker(value: ir.Value | None) -> ir.Node | None:

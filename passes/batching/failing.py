@@ -139,5 +139,5 @@ def _is_in_range(node: ir.Node, typing: Typing) -> bool:
     dims = None if data is None else typing.static_dims(data)
     if positions is None or not dims:
         return False
-    size = dims[node.attributes.get_int("axis", 0) or 0]
+    size = dims[node.attributes.get_int("axis", 0)]
     return bool((positions >= -size).all() and (positions < size).all())

@@ -83,6 +83,17 @@ class Batched:
         return None if self.type.type is None else self.type.type.dtype
 
     @property
+    def element_type(self) -> ir.DataType:
+        """The element type.
+
+        Raises:
+            Decline: It is unknown.
+        """
+        if self.dtype is None:
+            raise Decline(Code.NO_RULE, f"nothing tells the element type of '{self.value.name}'")
+        return self.dtype
+
+    @property
     def dims(self) -> tuple[int | str | None, ...]:
         """The dimensions of one sample.
 

@@ -110,7 +110,7 @@ def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     if b.is_stacked:
         left = _turned(ctx, a, _is_set(ctx, node, "transA"))
         right = _turned(ctx, b, _is_set(ctx, node, "transB"))
-        product = _scaled(ctx, multiplied(ctx, left, right, plain_product(ctx)), alpha, a.dtype)
+        product = _scaled(ctx, multiplied(ctx, left, right, plain_product(ctx)), alpha, a)
     elif a.is_stacked:
         rows = _turned(ctx, a, _is_set(ctx, node, "transA")).value
         inputs: list[ir.Value | None] = [ctx.merged(rows, _row_dims(ctx, node, a)), b.value]
@@ -122,7 +122,7 @@ def gemm(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     else:
         product = ctx.same(node, [a.value, b.value])[0].value
     if c is not None:
-        added = _scaled(ctx, ctx.padded_rank(c, 2), beta, c.dtype)
+        added = _scaled(ctx, ctx.padded_rank(c, 2), beta, c)
         product = ctx.op("Add", [product, added])
     return [ctx.stacked(product)]
 
@@ -143,12 +143,12 @@ def _turned(ctx: Context, x: Batched, transpose: bool) -> Batched:
     return dataclasses.replace(x, value=ctx.op("Transpose", [x.value], {"perm": order}))
 
 
-def _scaled(ctx: Context, value: ir.Value, factor: float, dtype: ir.DataType | None) -> ir.Value:
+def _scaled(ctx: Context, value: ir.Value, factor: float, like: Batched) -> ir.Value:
     if factor == 1:
         return value
-    if dtype is None:
-        raise Decline(Code.UNKNOWN_RANK, "nothing tells the element type")
-    return ctx.op("Mul", [value, ctx.builder.constant(np.array(factor, dtype.numpy()))])
+    return ctx.op(
+        "Mul", [value, ctx.builder.constant(np.array(factor, like.element_type.numpy()))]
+    )
 
 
 def det(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

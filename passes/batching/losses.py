@@ -105,16 +105,14 @@ def _weighed(
     operands: Sequence[Operand],
 ) -> tuple[ir.Value, ir.Value | None, int]:
     """Return the weighted loss of each target ``[B, N, ...]``, its weight, and the rank."""
-    if data.dtype is None:
-        raise Decline(Code.UNKNOWN_RANK, "nothing tells the element type")
-    zero = ctx.builder.constant(np.array(0, data.dtype.numpy()))
+    zero = ctx.builder.constant(np.array(0, data.element_type.numpy()))
     targets = _targets(ctx, node, ctx.operand(operands, 1, "target"))
     columns = ctx.unsqueeze(targets.classes, [2])
     picked = ctx.op("GatherElements", [logs, columns], {"axis": 2})
     losses = ctx.op("Neg", [ctx.squeeze(picked, [2])])
     if targets.ignored is not None:
         losses = ctx.op("Where", [targets.ignored, zero, losses])
-    weights = _weights(ctx, targets, ctx.optional(operands, 2), data.dtype)
+    weights = _weights(ctx, targets, ctx.optional(operands, 2), data.element_type)
     if weights is not None:
         losses = ctx.op("Mul", [losses, weights])
     return losses, weights, targets.rank
@@ -125,7 +123,7 @@ def _targets(ctx: Context, node: ir.Node, target: Batched) -> _Targets:
     number = ctx.attribute(node, "ignore_index")
     if number is None:
         return _Targets(classes, None, target.rank)
-    dtype = (target.dtype or ir.DataType.INT64).numpy()
+    dtype = target.element_type.numpy()
     none, first = (ctx.builder.constant(np.array(n, dtype)) for n in (number, 0))
     ignored = ctx.op("Equal", [classes, none])
     return _Targets(ctx.op("Where", [ignored, first, classes]), ignored, target.rank)

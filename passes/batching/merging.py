@@ -76,7 +76,6 @@ def with_spare_sample(ctx: Context, operand: Batched) -> ir.Value:
     value = ctx.expanded(operand)
     if not ctx.may_be_empty:
         return value
-    dtype = operand.dtype or ir.DataType.FLOAT
     sizes, dims = ctx.shape(value, 1), operand.type.dims
     if dims is None or not all(isinstance(d, int) and d > 0 for d in dims):
         flags = [ctx.op("Equal", [n, ctx.ints(0)]) for n in (sizes, ctx.batch)]
@@ -84,7 +83,7 @@ def with_spare_sample(ctx: Context, operand: Batched) -> ir.Value:
         sizes = ctx.op("Add", [sizes, is_lost])
         value = ctx.reshape(value, ctx.op("Concat", [ctx.batch, sizes], {"axis": 0}))
     shape = ctx.op("Concat", [ctx.ints(1), sizes], {"axis": 0})
-    return ctx.op("Concat", [value, _zeros(ctx, dtype, shape)], {"axis": 0})
+    return ctx.op("Concat", [value, _zeros(ctx, operand.element_type, shape)], {"axis": 0})
 
 
 def with_spare_row(ctx: Context, operand: Batched, axis: int) -> ir.Value:
@@ -105,7 +104,7 @@ def with_spare_row(ctx: Context, operand: Batched, axis: int) -> ir.Value:
     spare = ctx.op("Cast", [ctx.op("And", flags)], {"to": ir.DataType.INT64})
     sides = [ctx.shape(value, 0, axis)] * (axis > 0) + [spare]
     sides += [ctx.shape(value, axis + 1)] * (axis + 1 < operand.rank)
-    zeros = _zeros(ctx, operand.dtype or ir.DataType.FLOAT, ctx.op("Concat", sides, {"axis": 0}))
+    zeros = _zeros(ctx, operand.element_type, ctx.op("Concat", sides, {"axis": 0}))
     return ctx.op("Concat", [value, zeros], {"axis": axis})
 
 

@@ -61,9 +61,7 @@ def trailing_normalization(
 
 def _filled(ctx: Context, number: float, like: Batched, shape: ir.Value) -> ir.Value:
     """Return a tensor of one number in the element type of an operand."""
-    if like.dtype is None:
-        raise Decline(Code.NO_RULE, f"nothing tells the element type of '{like.value.name}'")
-    one = ctx.builder.constant(np.array(number, like.dtype.numpy()))
+    one = ctx.builder.constant(np.array(number, like.element_type.numpy()))
     return ctx.op("Expand", [one, shape])
 
 

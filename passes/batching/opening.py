@@ -123,7 +123,7 @@ class _Opener:
     def _type(self, value: ir.Value) -> ir.TypeProtocol | None:
         if self._typing is None:
             self._typing = type_values(self._model)
-        return self._typing[value].type or value.type
+        return self._typing[value].type
 
     def _may_open(self, node: ir.Node, function: ir.Function) -> bool:
         """Whether the call fits the function, and the function the model."""

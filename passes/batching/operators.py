@@ -171,7 +171,7 @@ class BatchAxis(Operators):
         negative axis wrong. An axis that a sample does not have is none of the stack either: the
         one before its first is not the batch axis.
         """
-        dtype = (axes.dtype or ir.DataType.INT64).numpy()
+        dtype = axes.element_type.numpy()
         zero, one, wrap, least, away = (
             self.builder.constant(np.array(n, dtype)) for n in (0, 1, rank + 1, -rank, -1)
         )

@@ -93,7 +93,7 @@ def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.R
 
 def _is_packed_for_flat(node: ir.Node, operands: Sequence[Batched], opset: int) -> bool:
     """Whether packed operands have a rule only as flat ones."""
-    is_packed = any(x.is_packed and x.beside is None for x in operands)
+    is_packed = any(x.is_packed for x in operands)
     has_none = table.find_packed(node, opset) is None
     return is_packed and has_none and table.find_flat(node, opset) is not None
 

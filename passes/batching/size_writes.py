@@ -13,6 +13,7 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
+from passes.graph.graphs import name_of
 from passes.reading.integers import Atom, Dim, Entry, Greatest, Least, Linear, Scalar, Trip
 
 __all__ = ["Held", "write_number"]
@@ -90,5 +91,5 @@ def _order_of_term(term: tuple[Atom, int]) -> str:
     elif isinstance(atom, Entry):
         inner = f"{atom.vector.name} {_order(atom.position)}"
     else:
-        inner = atom.value.name or "" if isinstance(atom, Scalar) else ""
+        inner = name_of(atom.value) if isinstance(atom, Scalar) else ""
     return f"{count} {type(atom).__name__} ({inner})"

@@ -68,7 +68,7 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         count = begins.dims[0] if known is None else known.size
         if not isinstance(count, int):
             raise Decline(Code.UNKNOWN_SHAPE, "nothing tells how many axes it cuts")
-        dtype = (begins.dtype or ir.DataType.INT64).numpy()
+        dtype = begins.element_type.numpy()
         along = ctx.builder.constant(np.arange(1, count + 1, dtype=dtype))
     inputs = [data.value, *bounds, along]
     if steps is not None:
@@ -183,17 +183,14 @@ def trilu(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[
     if diagonal is None or diagonal.is_shared:
         given = [data.value] if diagonal is None else [data.value, diagonal.value]
         return ctx.same(node, given)
-    dtype = data.dtype
-    if dtype is None:
-        raise Decline(Code.UNKNOWN_RANK, "nothing tells the element type")
     dims = sample_dims(ctx, data)
     rows, columns = (_count_to(ctx, dims, axis) for axis in (data.rank - 2, data.rank - 1))
     offsets = ctx.op("Sub", [columns, ctx.unsqueeze(rows, [1])])
     upper = ctx.attribute(node, "upper", 1)
     compare = "GreaterOrEqual" if upper else "LessOrEqual"
     kept = ctx.op(compare, [offsets, _scalars(ctx, diagonal, data.rank)])
-    zero = ctx.builder.constant(np.zeros((), dtype.numpy()))
-    return [ctx.stacked(select(ctx, kept, data.value, zero, dtype))]
+    zero = ctx.builder.constant(np.zeros((), data.element_type.numpy()))
+    return [ctx.stacked(select(ctx, kept, data.value, zero, data.dtype))]
 
 
 def _count_to(ctx: Context, dims: ir.Value, axis: int) -> ir.Value:

@@ -127,7 +127,7 @@ def find_append(carried: Carried, iteration: Iteration) -> ConcatAppend | None:
         path = path_through(node, dependent)
         if path is None or path[0] != 0 or not path[1]:
             return None
-        axes.add(node.attributes.get_int("axis", 0) or 0)
+        axes.add(node.attributes.get_int("axis", 0))
         parts[:0] = path[1]
         operand = node.inputs[0]
         assert operand is not None

@@ -24,6 +24,7 @@ from passes.carried.pattern import (
     operator,
     same_dims,
 )
+from passes.carried.running import running, total_of
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
@@ -159,6 +160,29 @@ class Chosen(Pattern):
 @dataclasses.dataclass(frozen=True)
 class Best(Chosen):
     """The best value so far; NaN is never better."""
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Whether the best values of all iterations are running extremes."""
+        return not self.weighs
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the running extremes of what is not NaN; an initial NaN stays."""
+        return running(joined, self.carried, *self._compared(joined), is_after=is_after)
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the best value; where the values of all iterations are read, the last of them."""
+        if joined.is_collected:
+            return total_of(joined, self.carried, *self._compared(joined))
+        return super().write(joined)
+
+    def _compared(self, joined: Joined) -> tuple[ir.Value, str]:
+        """Record what is compared in each iteration; the operator that compares it."""
+        (rows,), initial, extreme = joined.values, self.carried.initial, self.hits.extreme
+        assert extreme is not None
+        if not same_dims(joined.typing, initial, joined.types[0].dims):
+            detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
+        return self.hits.without_nan(joined.builder, rows), extreme
 
 
 def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | None:

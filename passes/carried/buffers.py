@@ -164,7 +164,7 @@ def find_buffer(carried: Carried, iteration: Iteration, typing: Typing) -> Rolli
     inner = skip_identities(_first(joins if cut is last else cut))
     if path is None or path[0] != 0 or not path[1] or inner is not carried.inner:
         return None
-    axis = (joins.attributes.get_int("axis", 0) or 0) % rank
+    axis = joins.attributes.get_int("axis", 0) % rank
     step = _places(path[1], axis, rank, typing)
     size = (typing.dims(carried.initial) or ())[axis]
     if step is None or not _drops(cut, axis, rank, size, step, is_last=cut is last):

@@ -81,13 +81,13 @@ def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     rank = facts.evaluator.rank(carried.initial)
     if data is None or rows is None or indices is None or rank is None:
         return None
-    if (node.attributes.get_string("mode", "linear") or "linear") != "linear":
+    if node.attributes.get_string("mode", "linear") != "linear":
         return None
     if skip_identities(data) is not carried.inner:
         return None
     if not dependent_values(body, carried.inner).isdisjoint({rows, indices}):
         return None
-    axis = (node.attributes.get_int("axis", -2) or 0) % rank
+    axis = node.attributes.get_int("axis", -2) % rank
     dims, found = facts.evaluator.dims(rows), _steps(indices, facts)
     if found is None or dims is None or len(dims) != rank:
         return None

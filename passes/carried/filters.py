@@ -265,7 +265,7 @@ def _joined(
     whole = node.inputs[at]
     if whole is None or skip_identities(whole) is not carried.inner:
         return None
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     part = skip_identities(others[0])
     row = next((r for g in graphs if (r := unsqueezed(part, g, axis)) is not None), None)
     return None if row is None or axis < 0 else (row, axis, at == 1)

@@ -80,7 +80,7 @@ def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _Reader | None:
         node = operator(value, body)
         if node is None or node.op_type != "ScatterND" or None in node.inputs:
             return None
-        if (node.attributes.get_string("reduction", "none") or "none") != "none":
+        if node.attributes.get_string("reduction", "none") != "none":
             return None
         chain.insert(0, node)
         assert node.inputs[0] is not None

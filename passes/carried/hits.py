@@ -63,12 +63,9 @@ class Hits:
             hits = builder.op("Concat", [first, flags], {"axis": 0})
             return _pick(builder, hits, self.takes_first)
         initial = self.carried.initial
-        if self.dtype in FLOATS:
-            worst = builder.constant(np.array(-np.inf if self.extreme == "Max" else np.inf))
-            worst = builder.op("Cast", [worst], {"to": int(self.dtype)})
-            if self.weighs:
-                rows = before_it_is_spoilt(builder, rows, initial, worst)
-            rows = builder.op("Where", [builder.op("IsNaN", [rows]), worst, rows])
+        if self.weighs and self.dtype in FLOATS:
+            rows = before_it_is_spoilt(builder, rows, initial, self._worst(builder))
+        rows = self.without_nan(builder, rows)
         first = builder.op("Unsqueeze", [initial, builder.ints(0)])
         whole = builder.op("Concat", [first, rows], {"axis": 0})
         winner = joined.reduce(f"Reduce{self.extreme}", whole)
@@ -80,6 +77,17 @@ class Hits:
             return found
         # No value is better than NaN.
         return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
+
+    def without_nan(self, builder: Builder, rows: ir.Value) -> ir.Value:
+        """Record the worst value in the place of NaN, which is never better."""
+        if self.dtype not in FLOATS:
+            return rows
+        worst = self._worst(builder)
+        return builder.op("Where", [builder.op("IsNaN", [rows]), worst, rows])
+
+    def _worst(self, builder: Builder) -> ir.Value:
+        worst = builder.constant(np.array(-np.inf if self.extreme == "Max" else np.inf))
+        return builder.op("Cast", [worst], {"to": int(self.dtype)})
 
     def _before(self, joined: Joined) -> ir.Value:
         """Record, as one row, 1 where the initial value is a hit of its own."""

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, is_default_domain, subgraphs
+from passes.graph.graphs import captured_values, is_default_domain, name_of, subgraphs
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips
@@ -191,7 +191,7 @@ def added(
 ) -> ir.Node:
     """Make a node with one output that an iteration needs and that its body lacks."""
     node = ir.node(op_type, inputs, attributes)
-    node.outputs[0].name = "/".join([*(v.name or "" for v in inputs[:1]), op_type])
+    node.outputs[0].name = "/".join([*(name_of(v) for v in inputs[:1]), op_type])
     note(node)
     return node
 

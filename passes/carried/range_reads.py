@@ -112,7 +112,7 @@ class _Reader:
 
     def _steps_by_one(self, cut: ir.Node) -> bool:
         """Whether a Slice of a vector takes all positions from its start to its end."""
-        if len(cut.inputs) < 3 or cut.inputs[1] is None or cut.inputs[2] is None:
+        if len(cut.inputs) < 3:
             return False
         steps = cut.inputs[4] if len(cut.inputs) > 4 else None
         step = self._evaluator.number(steps)

@@ -87,7 +87,7 @@ def _products(value: ir.Value, body: ir.Graph) -> list[tuple[ir.Value, ir.Value,
         cast = operator(weight, body)
         if cast is not None and cast.op_type == "Cast" and cast.inputs[0] is not None:
             flag = skip_identities(cast.inputs[0])
-            dtype = cast.attributes.get_int("to", 0) or 0
+            dtype = cast.attributes.get_int("to", 0)
             found.append((flag, skip_identities(other), dtype))
     return found
 

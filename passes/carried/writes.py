@@ -104,7 +104,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     if added is None and skip_identities(data) is not carried.inner:
         return None
     dependent = dependent_values(body, carried.inner)
-    reduction = node.attributes.get_string("reduction", "none") or "none"
+    reduction = node.attributes.get_string("reduction", "none")
     if added is not None:
         reduction = "add"
     elif node.op_type == "ScatterND" and reduction == "none":
@@ -126,7 +126,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if index is None or not index.coefficient(TRIP):
             return None
     rounds = reduction in ("add", "mul") and dtype in FLOATS
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     if node.op_type == "ScatterND":
         kind: Literal["stacked", "concatenated"] = (
             "concatenated" if facts.evaluator.rank(indices) == 2 else "stacked"
@@ -171,7 +171,7 @@ def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph) -> ir.Node | 
     scatter = operator(others[0], body)
     if scatter is None or scatter.op_type not in _SCATTERS or scatter.inputs[0] is None:
         return None
-    if (scatter.attributes.get_string("reduction", "none") or "none") != "none":
+    if scatter.attributes.get_string("reduction", "none") != "none":
         return None
     zeros = operator(skip_identities(scatter.inputs[0]), body)
     if zeros is None or zeros.op_type != "ConstantOfShape" or zeros.inputs[0] is None:

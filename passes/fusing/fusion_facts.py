@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import PATH_KEY, default_opset, node_paths, paths_below
+from passes.graph.graphs import PATH_KEY, default_opset, name_of, node_paths, paths_below
 from passes.reading.types import checked_types, is_possible
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways
@@ -51,7 +51,7 @@ class FusionFacts:
         promises = self.options.promises
         if sequence.name in promises.uniform:
             return True
-        promised = promises.input_shapes.get(sequence.name or "")
+        promised = promises.input_shapes.get(name_of(sequence))
         if promised is not None and None not in promised:
             return True
         declared = self.typings.declared

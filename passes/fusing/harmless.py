@@ -62,7 +62,7 @@ def _reads_rows(node: ir.Node, typing: Typing) -> bool:
     if node.op_type != "Gather" or not is_default_domain(node) or node.inputs[0] is None:
         return False
     dims = typing.dims(node.inputs[0])
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
     return isinstance(size, int) and size > 0 and _dtype(node, typing) in _INTEGERS
 

@@ -64,10 +64,10 @@ class Asked:
 
     sequence: ir.Value
     dims: tuple[int | str | None, ...] | None
-    by_shape: bool = True
-    by_rows: bool = False
-    most: int | None = None
-    may_differ: ir.Value | None = None
+    by_shape: bool
+    by_rows: bool
+    most: int | None
+    may_differ: ir.Value | None
 
     def shapes_of(self, flag: ir.Value, lengths: ir.Value) -> Shapes:
         """Return values for all that is asked."""

@@ -69,6 +69,11 @@ class Builder:
         self.opset = opset
         self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = Memo()
 
+    @classmethod
+    def at(cls, node: ir.Node) -> Builder:
+        """Return a builder of what takes the place of a node, or stands beside it."""
+        return cls(node.name or node.op_type)
+
     def node(
         self,
         op_type: str,

@@ -21,6 +21,7 @@ __all__ = [
     "is_default_domain",
     "local_name",
     "makers",
+    "name_of",
     "node_paths",
     "paths_below",
     "record_paths",
@@ -144,6 +145,11 @@ def paths_below(nodes: Iterable[ir.Node], prefix: str) -> dict[ir.Node, str]:
 def local_name(node: ir.Node, index: int) -> str:
     """Name a node within its graph, by its position there if it has no name."""
     return node.name or f"{node.op_type}_{index}"
+
+
+def name_of(value: ir.Value) -> str:
+    """Return the name of a value, empty where it has none."""
+    return value.name or ""
 
 
 def record_paths(paths: Mapping[ir.Node, str]) -> None:

@@ -66,7 +66,7 @@ def splice_form(node: ir.Node, form: Callable[[Builder], Sequence[ir.Value] | No
     Returns:
         Whether there is another form.
     """
-    builder = Builder(node.name or node.op_type)
+    builder = Builder.at(node)
     new = form(builder)
     if new is None:
         return False

@@ -99,7 +99,7 @@ def results_of(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[MapRes
             and user.graph is graph
         ):
             is_new = bool(user.attributes.get_int("new_axis", 0))
-            axis = user.attributes.get_int("axis", 0) or 0
+            axis = user.attributes.get_int("axis", 0)
             yield MapResult(output, "stacked" if is_new else "concatenated", user.outputs[0], axis)
         else:
             escapes = True

@@ -218,8 +218,7 @@ def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     split = node.inputs[1] if len(node.inputs) > 1 else None
     axis = node.attributes.get_int("axis", 0)
     keepdims = node.attributes.get_int("keepdims", 1)
-    if tensor is None or axis is None:
-        return None
+    assert tensor is not None
     if split is None:
         return TensorSource(tensor, axis, bool(keepdims))
     rank = typing.rank(split)

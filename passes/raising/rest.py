@@ -171,7 +171,7 @@ class _Rest:
             }
             kept = {k: v for k, v in attributes.items() if v != []}
             node = self.builder.node("Scan", inputs, kept, outputs=count)
-        node.name = iteration.node.name or node.name
+        node.name = iteration.node.name
         if PATH_KEY in iteration.node.meta:
             node.meta[PATH_KEY] = iteration.node.meta[PATH_KEY]
         return node

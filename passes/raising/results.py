@@ -67,7 +67,7 @@ def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typi
         node = written[result.value].producer()
         if result.kind != "sequence" or node is None or node.op_type != "SplitToSequence":
             continue
-        tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+        tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
         is_new_axis = len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1)
         kind: Literal["stacked", "concatenated"] = "stacked" if is_new_axis else "concatenated"
         as_tensor = dataclasses.replace(result, kind=kind, axis=axis)

@@ -123,7 +123,7 @@ def length_of(evaluator: NumberReader, sequence: ir.Value | None) -> Linear | No
 
 def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     """Return how many pieces SplitToSequence makes."""
-    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if tensor is None or evaluator.is_inside(tensor):
         return None
     split = node.inputs[1] if len(node.inputs) > 1 else None
@@ -177,7 +177,8 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     start, end = bounds[:2]
     step = bounds[3] if len(node.inputs) > 4 and node.inputs[4] is not None else Linear(1)
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
-    if vector is None or start is None or end is None or step is None:
+    assert vector is not None
+    if start is None or end is None or step is None:
         return None
     vector = evaluator.outside(vector)
     if start.number is not None and start == end:

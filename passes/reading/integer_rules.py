@@ -38,7 +38,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if numbers is None:
         return None
     if node.op_type == "Cast":
-        dtype = ir.DataType(node.attributes.get_int("to", 0) or 0)
+        dtype = ir.DataType(node.attributes.get_int("to", 0))
     else:
         dtype = evaluator.dtype(node.inputs[1]) or ir.DataType.UNDEFINED
     if dtype == ir.DataType.BOOL:

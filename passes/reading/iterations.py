@@ -143,7 +143,7 @@ def _read_loop(node: ir.Node, body: ir.Graph) -> Iteration | None:
 
 
 def _read_scan(node: ir.Node, body: ir.Graph) -> Iteration | None:
-    scanned = node.attributes.get_int("num_scan_inputs", 0) or 0
+    scanned = node.attributes.get_int("num_scan_inputs", 0)
     given = [v for v in node.inputs if v is not None]
     count = len(given) - scanned
     if len(given) != len(node.inputs) or len(body.inputs) != len(given):

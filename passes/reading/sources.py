@@ -127,7 +127,7 @@ def _gather(node: ir.Node, reads: Reads) -> Element | None:
     tensor = reads.outside(node.inputs[0])
     if tensor is None or reads.evaluator.number(node.inputs[1]) != Linear.of(TRIP):
         return None
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     rank = reads.proven.rank(node.inputs[1]) if node.inputs[1] is not None else None
     if rank not in (0, 1) or not reads.covers(reads.evaluator.dimension(tensor, axis)):
         return None

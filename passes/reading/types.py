@@ -13,6 +13,7 @@ from passes.graph.graphs import (
     captured_values,
     constant_value,
     is_default_domain,
+    name_of,
     subgraphs,
     walk_nodes,
 )
@@ -185,7 +186,7 @@ def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) 
     del proto.input[:]
     proto.input.extend(inputs)
     constants = {
-        v.name or "": onnx.numpy_helper.from_array(array, v.name)
+        name_of(v): onnx.numpy_helper.from_array(array, v.name)
         for v in captured
         if (array := constant_value(v)) is not None and _may_decide_shape(array)
     }

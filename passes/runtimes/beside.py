@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import makers
 
-__all__ = ["TAKEN_AWAY", "Beside", "anywhere", "by_way_of"]
+__all__ = ["TAKEN_AWAY", "Beside", "anywhere", "by_way_of", "is_captured"]
 
 TAKEN_AWAY = (
     *("Add", "Cast", "Div", "Dropout", "Expand", "Identity", "Mul", "Reshape", "Slice", "Sub"),
@@ -41,3 +41,11 @@ def _is_behind(node: ir.Node, new: Collection[ir.Node], operators: Collection[st
     """Whether there is a way from one of some operators that is new, by way of others of them."""
     found = (maker for value in node.inputs if value for maker in makers(value, operators))
     return any(maker in new and maker.op_type in operators for maker in found)
+
+
+def is_captured(node: ir.Node) -> bool:
+    """Whether a graph inside of a node reads a result, or what may be the same once more."""
+    readers = {use.node for value in node.outputs for use in value.uses()}
+    return any(one.graph is not node.graph for one in readers) or any(
+        is_captured(one) for one in readers if one.op_type in TAKEN_AWAY
+    )

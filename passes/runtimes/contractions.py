@@ -87,7 +87,7 @@ def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir
 
 def _terms(node: ir.Node) -> tuple[list[str], str]:
     """Return the letters of each operand, and of the result."""
-    equation = (node.attributes.get_string("equation", "") or "").replace(" ", "")
+    equation = node.attributes.get_string("equation", "").replace(" ", "")
     left, arrow, result = equation.partition("->")
     if not arrow:
         result = "".join(sorted(c for c in left if c.isalpha() and left.count(c) == 1))

@@ -184,7 +184,7 @@ def _is_same(made: onnx.GraphProto, alone: onnx.GraphProto) -> bool:
 
 def _put(node: ir.Node, path: str, names: dict[str, ir.Value], made: onnx.GraphProto) -> None:
     """Put converted nodes into the place of a node."""
-    builder = Builder(node.name or node.op_type)
+    builder = Builder.at(node)
     graph = ir.serde.deserialize_graph(made)
     values = {value: names[value.name] for value in graph.inputs if value.name}
     for value in graph.initializers.values():

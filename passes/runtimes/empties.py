@@ -57,7 +57,7 @@ def _axes(node: ir.Node) -> np.ndarray | None:
         return constant_value(node.inputs[1])
     axes = node.attributes.get_ints("axes")
     if axes is None and "axis" in node.attributes:
-        axes = [node.attributes.get_int("axis", 0) or 0]
+        axes = [node.attributes["axis"].as_int()]
     return None if axes is None else np.array(axes, np.int64)
 
 

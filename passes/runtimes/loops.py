@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.node_copies import copy_body
+from passes.runtimes.beside import is_captured
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -76,7 +77,7 @@ def _later_axis(
 
 
 def _scanned(node: ir.Node) -> int:
-    return node.attributes.get_int("num_scan_inputs", 0) or 0
+    return node.attributes.get_int("num_scan_inputs", 0)
 
 
 def _set_axes(scan: ir.Node, name: str, count: int, first: list[int]) -> None:
@@ -139,7 +140,7 @@ def is_cast_back_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime drops both casts and does not tell the readers inside of If, Loop and Scan.
     """
-    return _is_captured(node.outputs[0]) and _source(node, types) is not None
+    return is_captured(node) and _source(node, types) is not None
 
 
 def before_the_casts(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -151,22 +152,21 @@ def before_the_casts(node: ir.Node, types: Types, builder: Builder) -> list[ir.V
 def _source(node: ir.Node, types: Types) -> ir.Value | None:
     """Return the value that casts to wider types, then to its own again, have not changed."""
     dtype = types.dtype(node.outputs[0])
-    value = node.inputs[0]
-    wider: list[ir.DataType] = []
-    while value is not None:
+    value, source = node.inputs[0], None
+    is_wider = False
+    while value is not None and dtype is not None:
         found = types.dtype(value)
-        if dtype is None or found is None:
-            return None
-        if found == dtype:
-            return value if wider else None
-        wider.append(found)
+        if found == dtype and is_wider:
+            source = value
+        elif found is not None and found != dtype and _holds(found, dtype):
+            is_wider = True
+        elif found != dtype:
+            break
         producer = value.producer()
         if producer is None or producer.op_type not in (*_CASTS, "Identity"):
-            return None
-        if not _holds(found, dtype):
-            return None
+            break
         value = producer.inputs[0]
-    return None
+    return source
 
 
 def _holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
@@ -187,10 +187,3 @@ def _holds_float(wide: ir.DataType, narrow: ir.DataType) -> bool:
     if narrow in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         return wide in order
     return narrow == ir.DataType.FLOAT and wide == ir.DataType.DOUBLE
-
-
-def _is_captured(value: ir.Value) -> bool:
-    """Whether a graph inside of a node reads a value."""
-    producer = value.producer()
-    home = None if producer is None else producer.graph
-    return any(use.node.graph is not home for use in value.uses())

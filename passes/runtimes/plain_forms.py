@@ -28,7 +28,7 @@ def _split(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | 
     """
     data = node.inputs[0]
     dims = None if data is None else typing.dims(data)
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     if _input(node, 1) is not None or data is None or dims is None:
         return None
     size = dims[axis] if -len(dims) <= axis < len(dims) else None
@@ -93,7 +93,7 @@ def _most_sizes(sizes: ir.Value) -> int:
         return 0
     if node.op_type == "Shape":
         end = node.attributes.get_int("end")
-        return _between(node.attributes.get_int("start", 0) or 0, end)
+        return _between(node.attributes.get_int("start", 0), end)
     if node.op_type != "Slice" or len(node.inputs) != 3:
         return 0
     starts, ends = (constant_value(one) for one in node.inputs[1:])

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
-from passes.runtimes.beside import TAKEN_AWAY
+from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "is_quantized_again",
     "is_quantized_by_row",
     "kept",
-    "of_kept",
 ]
 
 MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -32,15 +31,7 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    return _is_captured(node) and _dequantized(node.inputs[0]) is not None
-
-
-def _is_captured(node: ir.Node) -> bool:
-    """Whether a graph inside of a node reads a result, or what may be the same once more."""
-    readers = {use.node for value in node.outputs for use in value.uses()}
-    return any(one.graph is not node.graph for one in readers) or any(
-        _is_captured(one) for one in readers if one.op_type in TAKEN_AWAY
-    )
+    return is_captured(node) and _dequantized(node.inputs[0]) is not None
 
 
 def _dequantized(value: ir.Value | None) -> ir.Node | None:
@@ -120,9 +111,3 @@ def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None
     """The result behind a node that changes nothing, and that no quantization passes."""
     made = builder.op(node.op_type, node.inputs, node.attributes)
     return [builder.op("Max", [made])]
-
-
-def of_kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The node behind one that changes nothing, and that no quantization passes."""
-    numbers, *others = node.inputs
-    return [builder.op(node.op_type, [builder.op("Max", [numbers]), *others], node.attributes)]

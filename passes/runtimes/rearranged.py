@@ -7,15 +7,19 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
+from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [
     "gathered_one_by_one",
+    "is_clipped_behind_a_relu",
     "is_inverse_of_a_constant",
+    "is_normalized_behind_a_cast",
     "is_of_some_axes",
     "is_scaled_from_the_left",
     "of_all_axes",
+    "of_what_is_kept",
     "padded_along_all",
     "reads_rows_of_text",
     "reciprocal",
@@ -26,7 +30,7 @@ __all__ = [
 
 def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
     """Whether a Gather copies rows of strings: onnxruntime copies the first of each row only."""
-    data, axis = node.inputs[0], node.attributes.get_int("axis", 0) or 0
+    data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if data is None or types.dtype(data) != ir.DataType.STRING:
         return False
     rank = types.rank(data)
@@ -41,7 +45,7 @@ def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[i
     data, places = node.inputs
     rank = None if data is None else types.rank(data)
     count = None if places is None else types.rank(places)
-    axis = node.attributes.get_int("axis", 0) or 0
+    axis = node.attributes.get_int("axis", 0)
     if count is None or (rank is None and axis):
         return None
     index = builder.op("Unsqueeze", [places, builder.ints(count)])
@@ -159,6 +163,32 @@ def _is_normalized(value: ir.Value) -> bool:
 def scaled_from_the_right(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The operands in the other order."""
     return [builder.op(node.op_type, node.inputs[::-1])]
+
+
+def is_normalized_behind_a_cast(node: ir.Node, types: Types) -> bool:
+    """Whether the mean of what was cast is taken off it.
+
+    onnxruntime makes one operator of the normalization, which reads what was not cast yet.
+    """
+    data = node.inputs[0]
+    if data is None or not any(maker.op_type == "Cast" for maker in makers(data, TAKEN_AWAY)):
+        return False
+    means = {use.node for value in node.outputs for use in value.uses()}
+    return any(one.op_type == "Sub" and data in one.inputs for one in means)
+
+
+def is_clipped_behind_a_relu(node: ir.Node, types: Types) -> bool:
+    """Whether a Clip follows a Relu, of a type that onnxruntime has no fused operator for."""
+    data = node.inputs[0]
+    if data is None or types.dtype(data) in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return False
+    return any(maker.op_type == "Relu" for maker in makers(data, TAKEN_AWAY))
+
+
+def of_what_is_kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The node behind one that changes nothing, and that onnxruntime leaves."""
+    data, *others = node.inputs
+    return [builder.op(node.op_type, [builder.op("Max", [data]), *others], node.attributes)]
 
 
 def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:

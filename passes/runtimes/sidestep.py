@@ -107,7 +107,7 @@ def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:
 
 def _replace(node: ir.Node, row: Defect, types: Types, opset: int) -> list[ir.Node]:
     """Put the form of a row in the place of a node; return the new nodes, none if it stays."""
-    builder = Builder(node.name or node.op_type)
+    builder = Builder.at(node)
     with drafting() as draft:
         new = row.form(node, types, builder)
         if new is None:

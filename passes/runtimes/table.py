@@ -221,7 +221,7 @@ DEFECTS: tuple[Defect, ...] = (
         "dequantized-and-moved",
         quantized.MOVING,
         quantized.is_dequantized_and_moved,
-        quantized.of_kept,
+        rearranged.of_what_is_kept,
         beside=anywhere,
     ),
     _onnxruntime(
@@ -231,13 +231,16 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.kept,
     ),
     _onnxruntime(
-        "quantized-by-row", ("QuantizeLinear",), quantized.is_quantized_by_row, quantized.of_kept
+        "quantized-by-row",
+        ("QuantizeLinear",),
+        quantized.is_quantized_by_row,
+        rearranged.of_what_is_kept,
     ),
     _onnxruntime(
         "quantized-twice",
         ("QuantizeLinear",),
         quantized.is_quantized_again,
-        quantized.of_kept,
+        rearranged.of_what_is_kept,
         beside=anywhere,
     ),
     _onnxruntime(
@@ -267,6 +270,20 @@ DEFECTS: tuple[Defect, ...] = (
         ("Size",),
         reshapes.is_of_a_shape,
         reshapes.counted,
+        beside=anywhere,
+    ),
+    _onnxruntime(
+        "normalization-of-a-cast",
+        ("ReduceMean",),
+        rearranged.is_normalized_behind_a_cast,
+        rearranged.of_what_is_kept,
+        beside=anywhere,
+    ),
+    _onnxruntime(
+        "clip-of-a-relu-of-doubles",
+        ("Clip",),
+        rearranged.is_clipped_behind_a_relu,
+        rearranged.of_what_is_kept,
         beside=anywhere,
     ),
     _onnxruntime(

@@ -161,7 +161,7 @@ def _drop_state(
     producer = last.producer()
     if producer is not None:
         remove_dead([producer])
-    builder = Builder(node.name or "Loop")
+    builder = Builder.at(node)
     result = first
     outputs: list[ir.Value] = []
     if len(body.outputs) > 1:

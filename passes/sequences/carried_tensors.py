@@ -80,7 +80,7 @@ def _shaped(
     if shape is None or shape.count(0) > 1:
         return result
     shape[shape.index(0)] = -1
-    builder = Builder(node.name or "Loop")
+    builder = Builder.at(node)
     shaped = builder.op("Reshape", [result, builder.ints(*shape)])
     shaped.type = result.type
     assert node.graph is not None

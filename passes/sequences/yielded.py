@@ -64,7 +64,7 @@ def _rewrite_if(
             continue
         reader = SlicedReader(typing, opset)
         with drafting() as draft:
-            builders = [Builder(node.name or "If") for _ in branches]
+            builders = [Builder.at(node) for _ in branches]
             written = [
                 [_write(builder, element, reader) for element in elements]
                 for builder, elements in zip(builders, held, strict=True)
@@ -128,7 +128,7 @@ def _rebuild(node: ir.Node, k: int, held: Sequence[Element | Sliced], typing: Ty
     graph, old = node.graph, node.outputs
     assert graph is not None
     dtype = typing.dtype(old[k])
-    builder = Builder(node.name or "If")
+    builder = Builder.at(node)
     tensors: Sequence[ir.Value] = ()
     outputs: list[ir.Value] = []
     if len(old) - 1 + len(held):

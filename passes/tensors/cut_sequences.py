@@ -130,7 +130,7 @@ def _through_branches(
     dtype = sequence.dtype or ir.DataType.UNDEFINED
     types = [ir.TensorType(dtype), ir.TensorType(_INT64)]
     for graph in _branches(node):
-        inner = Builder(node.name or "tensor_io")
+        inner = Builder.at(node)
         old = graph.outputs[position]
         old.type = old.type or sequence.type
         values = take_cut(inner, old, cut, dims, typings)

@@ -54,7 +54,7 @@ def _guard_nothing(graph: ir.Graph, name: str, passed: PassedSequence) -> bool:
 def _write_guard(node: ir.Node, passed: PassedSequence, *, is_lengths: bool) -> None:
     output, sequence = node.outputs[0], node.inputs[0]
     assert sequence is not None
-    builder = Builder(node.name or "tensor_io")
+    builder = Builder.at(node)
     length = builder.op("SequenceLength", [sequence])
     some = builder.op("Greater", [length, builder.scalar(0)])
     dims = [0] if is_lengths else [d if isinstance(d, int) else 0 for d in passed.dims or ()]
@@ -99,7 +99,7 @@ def _insert_slices(node: ir.Node) -> None:
     tensor, *rest = node.inputs
     assert tensor is not None
     source = TensorSource(tensor, 0, split=rest[0]) if rest else TensorSource.of_stacked(tensor)
-    builder = Builder(node.name or "tensor_io")
+    builder = Builder.at(node)
     element = tensor_value("element", tensor.dtype)
     typings = Typings(Typing(), Typing())
     body = LoopBody([], [element], [(element, source)], {})

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from passes.flat_views import LEAST_OPSET
+from passes.graph.graphs import name_of
 from passes.graph.opsets import CARRIES_SEQUENCES
 from passes.loops.escape import SPLITTABLE
 from passes.maps.sequence_map import is_sequence_map
@@ -55,7 +56,7 @@ class InputForms:
 
     def choose(self, value: ir.Value) -> PassedSequence | Refusal | None:
         """Return the form of an input, why it stays a sequence, or None if it is no sequence."""
-        name = value.name or ""
+        name = name_of(value)
         if isinstance(value.type, ir.OptionalType):
             is_sequence = isinstance(value.type.elem_type, ir.SequenceType)
             return Refusal("input", name, "may be absent", _OPTIONAL) if is_sequence else None
@@ -83,7 +84,7 @@ class InputForms:
         elif self._opset >= LEAST_OPSET:
             form = PassedSequence("flat", dims)
         else:
-            return _too_old(value.name or "", dims, ragged)
+            return _too_old(name_of(value), dims, ragged)
         self._note(value, dims)
         return form
 
@@ -93,7 +94,7 @@ class InputForms:
         A dimension that is promised to be unknown is so, whatever number is declared.
         """
         declared = None if value.shape is None else tuple(_plain(d) for d in value.shape)
-        promised = self._promises.input_shapes.get(value.name or "")
+        promised = self._promises.input_shapes.get(name_of(value))
         if promised is None:
             return declared
         if declared is None or len(declared) != len(promised):
@@ -125,7 +126,7 @@ class InputForms:
         return (None,) * rank
 
     def _note(self, value: ir.Value, dims: Dims) -> None:
-        promised = self._promises.input_shapes.get(value.name or "", ())
+        promised = self._promises.input_shapes.get(name_of(value), ())
         all_promised = self._promises.trust_types or all(
             not isinstance(dim, int) or (axis < len(promised) and promised[axis] == dim)
             for axis, dim in enumerate(dims)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.flat_views import FlatView, write_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, default_opset, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, is_default_domain, name_of
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice_form
@@ -86,7 +86,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
     ) -> None:
         """Put one tensor, and what it needs beside it, in the place of a sequence."""
         old = model.graph.inputs[position]
-        name = old.name or ""
+        name = name_of(old)
         passed, tensor, beside = self._take(model, position, passed)
         if beside is not None and passed.form != "packed":
             _count_by_sizes(builder, old, beside)
@@ -103,7 +103,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
         """Enter the inputs that a sequence becomes: the tensor, and the lengths or sizes."""
         graph = model.graph
         old = graph.inputs[position]
-        name = old.name or ""
+        name = name_of(old)
         size = _fresh_symbol(graph, f"{name}_{_COUNTED.get(passed.form, 'length')}")
         first, behind = passed.span
         dims = None if passed.dims is None else self._own_symbols(passed.dims)
@@ -128,7 +128,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
             shape=ir.Shape([symbol, behind - first] if is_table else [symbol]),
         )
         graph.inputs.append(beside)
-        return dataclasses.replace(passed, lengths=beside.name or ""), tensor, beside
+        return dataclasses.replace(passed, lengths=name_of(beside)), tensor, beside
 
     def _give_back(
         self,
@@ -142,7 +142,7 @@ class TensorInputsPass(ir.passes.InPlacePass):
         for place, output in enumerate(graph.outputs):
             if output is old:
                 graph.outputs[place] = tensor
-                self.io.outputs[tensor.name or ""] = passed
+                self.io.outputs[name_of(tensor)] = passed
                 if beside is not None and beside not in graph.outputs:
                     graph.outputs.append(beside)
 

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import default_opset, is_default_domain
+from passes.graph.graphs import default_opset, is_default_domain, name_of
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
@@ -91,7 +91,7 @@ class TensorOutputsPass(ir.passes.InPlacePass):
         typings = type_both_ways(model, self._promises)
         writer = _TensorWriter(model, typings)
         for position, value in outputs:
-            name = value.name or ""
+            name = name_of(value)
             dims = _better(_equal_dims(value, typings), self._known.get(name))
             self._known[name] = dims
             passed = self._cut_off(value, dims, typings) or self._decide(name, dims)
@@ -202,7 +202,7 @@ class _TensorWriter:
         """Put the tensor in the place of an output, and its lengths after all outputs."""
         graph = self._model.graph
         builder = Builder("tensor_io")
-        name = sequence.name or ""
+        name = name_of(sequence)
         _, behind = passed.span
         tensor, *beside = self._tensors(builder, sequence, passed)
         tensor.type = ir.TensorType(sequence.dtype or ir.DataType.UNDEFINED)

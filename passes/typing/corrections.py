@@ -135,7 +135,7 @@ def _asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
     if node is None or not is_default_domain(node):
         return None
     if node.op_type == "Shape":
-        start = node.attributes.get_int("start", 0) or 0
+        start = node.attributes.get_int("start", 0)
         end = node.attributes.get_int("end")
         is_one = start == -1 if end is None else start == end - 1 != -1
         return (node.inputs[0], start) if is_one and node.inputs[0] is not None else None

@@ -13,6 +13,7 @@ from passes.graph.graphs import (
     captured_values,
     constant_value,
     is_default_domain,
+    name_of,
     subgraphs,
     walk_nodes,
     with_subgraphs,
@@ -64,7 +65,7 @@ def proto_without_data(model: ir.Model) -> onnx.ModelProto:
                 0,
                 tensor.dtype,
                 shape=ir.Shape(tensor.shape.numpy()),
-                name=value.name or "",
+                name=name_of(value),
             )
     try:
         return ir.to_proto(model)
@@ -114,7 +115,7 @@ def correct_nodes(
             stand_in_cut(node_proto, axes)
         elif (counted := counted_axis(node)) is not None:
             tensor, axis = counted
-            name = (outer or {}).get(tensor) or tensor.name or ""
+            name = (outer or {}).get(tensor) or name_of(tensor)
             stand_in_counted(node_proto, name, axis)
         if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])
@@ -157,7 +158,7 @@ def show_constants(
     for value in (*graph.initializers.values(), *(out for node in graph for out in node.outputs)):
         array = constant_value(value)
         if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
-            known[value.name or ""] = onnx.numpy_helper.from_array(array, value.name)
+            known[name_of(value)] = onnx.numpy_helper.from_array(array, value.name)
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             show_constants(inner, inner_proto, known)

@@ -529,6 +529,20 @@ KEPT = {
         "s = If (c) <then_branch = t () => (a) { a = SequenceConstruct (x, x) }, "
         "else_branch = f () => (b) { b = SequenceConstruct (x) }> n = SequenceLength (s)",
     ),
+    **{
+        f"branches of which one cuts {name}": (
+            "float[N,N] x, bool c",
+            "float[] y",
+            "k = Constant <value_int = 2> () s = If (c) <then_branch = t () => (a) "
+            "{ a = SplitToSequence <keepdims = KEEPS> (x) }, else_branch = f () => (b) "
+            f"{{ b = SplitToSequence {cut} }}> y = SequenceAt (s, k)".replace("KEEPS", keeps),
+        )
+        for name, keeps, cut in (
+            ("along another axis", "0", "<axis = 1, keepdims = 0> (x)"),
+            ("and keeps the axis", "0", "(x)"),
+            ("by sizes", "1", "(x, k)"),
+        )
+    },
     "a loop that appends now and then": (
         "float[N,M] x, bool c0",
         "int64 n",

@@ -65,7 +65,8 @@ def session_of(
     """Return a session that answers what is asked of the sequence ``xs``."""
     builder = Builder("guard")
     xs = ir.Value(name="xs", type=ir.SequenceType(ir.TensorType(ir.DataType.FLOAT)))
-    asked = Asked(hide_type(builder, xs, ir.DataType.FLOAT), dims, by_rows=by_rows, most=most)
+    hidden = hide_type(builder, xs, ir.DataType.FLOAT)
+    asked = Asked(hidden, dims, True, by_rows, most, None)
     count = builder.op("SequenceLength", [xs])
     (shapes,) = read_shapes(builder, count, [asked], gives_up=gives_up)
     outputs = []

@@ -566,6 +566,17 @@ def test_scans(name: str) -> None:
     prove(SCANS[name][0], *feeds)
 
 
+def test_rows_of_a_scan_that_are_read_for_their_shape_alone() -> None:
+    text = """g (float[N,M] x) => (float[N,M] ys) {
+        ys = Scan <num_scan_inputs = 1, body = step (float[M] p) => (float[M] y) {
+            half = Constant <value_float = 0.5> ()
+            s = Shape (p)
+            y = Expand (half, s)
+        }> (x)
+    }"""
+    prove(text, *({"x": rows(n, 3)} for n in (1, 2, 5)))
+
+
 @pytest.mark.parametrize("opset", [11, 12, 13, 14, 15, 16, 17, 18])
 def test_the_opset_of_the_model_is_kept(opset: int) -> None:
     unsqueeze = "Unsqueeze <axes = [0]> (i)" if opset < 13 else "Unsqueeze (i, zero1)"

@@ -92,3 +92,4 @@ def test_auto_leaves_a_loop_that_a_guard_makes_slower() -> None:
     (decision,) = read(model(text), auto=True).decisions
     assert decision.verdict is Verdict.KEPT
     assert "samples of 40,000 bytes are faster one by one" in [r.detail for r in decision.reasons]
+    assert "an If could ask at run time" in decision.notes[-1]

@@ -75,6 +75,19 @@ REFUSED = {
         "conditional-append",
         "If",
     ),
+    "branches_append_otherwise": (
+        carried(
+            LIST,
+            """y = Tanh (e)
+            a = ReduceMax <axes = [0], keepdims = 0> (e)
+            p = Greater (a, a0)
+            s2 = If (p) <then_branch = h () => (seq(float[4]) u)
+                             { u = SequenceInsert (s, y, zero) },
+                         else_branch = k () => (seq(float[4]) v) { v = SequenceInsert (s, y) }>""",
+        ).replace("r, ys", "a0 = Constant <value = float {0.5}> ()\n r, ys", 1),
+        "control-flow",
+        "If",
+    ),
     "reads_what_it_collected": (
         carried(
             LIST,

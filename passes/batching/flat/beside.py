@@ -19,12 +19,11 @@ from passes.decisions import Code, Decline
 __all__ = ["along", "axis_behind", "gather", "trailing", "with_last_axis_last"]
 
 
-def along(default: int, *, drops: bool = False) -> Rule:
+def along(default: int) -> Rule:
     """Return a rule for operators with an attribute ``axis``.
 
     Args:
         default: The axis where none is given.
-        drops: Whether the axis goes where ``keepdims`` is 0.
     """
 
     def rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -37,7 +36,7 @@ def along(default: int, *, drops: bool = False) -> Rule:
         assert flat is not None
         axis = at - flat.grid.rank + 1
         new = ctx.same(node, [x.value, *others], {"axis": axis})
-        if drops and not ctx.attribute(node, "keepdims", 1):
+        if not ctx.attribute(node, "keepdims", 1):
             flat = _without(flat, at)
         return [ctx.flat(out.value, flat) for out in new]
 

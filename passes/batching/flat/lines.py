@@ -187,7 +187,7 @@ def position_of_best(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     """ArgMax and ArgMin along any axis."""
     x, axis = ctx.operand(operands, 0, "data"), int(ctx.attribute(node, "axis", 0))
     if not _crosses(x, axis):
-        simple = along(0, drops=True)(ctx, node, operands)
+        simple = along(0)(ctx, node, operands)
         return [out for out in simple if out is not None]
     found = _lines(ctx, x, axis)
     last = int(ctx.attribute(node, "select_last_index", 0))

@@ -83,12 +83,11 @@ def masked(ctx: Context, x: Batched, fill: float = 0) -> Batched:
         x: Samples that differ in shape.
         fill: The number.
     """
-    if x.flat is None or x.dtype is None:
-        raise Decline(Code.UNKNOWN_SHAPE, "nothing tells its element type")
+    assert x.flat is not None
     if not one_place_each(x.flat):
         x = rows_again(ctx, x)
     flat = x.flat
-    assert flat is not None and x.dtype is not None
+    assert flat is not None
     tables = []
     for one in tables_of(ctx, flat):
         if not one.is_fixed:
@@ -96,7 +95,7 @@ def masked(ctx: Context, x: Batched, fill: float = 0) -> Batched:
             valid = ctx.op("Less", [inside, ctx.unsqueeze(one.count, [1])])
             one = dataclasses.replace(one, valid=valid)
         tables.append(one)
-    around = ctx.builder.constant(np.array(fill).astype(x.dtype.numpy()))
+    around = ctx.builder.constant(np.array(fill).astype(x.element_type.numpy()))
     read = dataclasses.replace(flat, tables=tuple(tables), fill=around)
     value = as_stacked(ctx, dataclasses.replace(x, flat=read))
     ragged = ragged_axes(x)

@@ -69,7 +69,8 @@ def reshape_to_several(
 def flatten(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Both groups of axes become one."""
     x = ctx.operand(operands, 0, "input")
-    if x.flat is None or x.flat.has_one_shape:
+    assert x.flat is not None
+    if x.flat.has_one_shape:
         return restacked(ctx, node, operands)
     found = _elements(ctx, x)
     axis = int(ctx.attribute(node, "axis", 1))

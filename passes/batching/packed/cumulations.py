@@ -34,13 +34,11 @@ def cumulation_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
         raise Decline(Code.RAGGED, "nothing tells its axis before it runs")
     if sample_axis(int(known.reshape(-1)[0]), data.rank):
         return rows(ctx, node, operands)
-    if data.dtype is None:
-        raise Decline(Code.NO_RULE, "nothing tells the element type")
     combine = "Add" if node.op_type == "CumSum" else "Mul"
     places = _places(ctx, node, lengths)
     value = _doubled(ctx, data, lengths, combine, places)
     if ctx.attribute(node, "exclusive", 0):
-        neutral = ctx.builder.constant(np.array(combine == "Mul", data.dtype.numpy()))
+        neutral = ctx.builder.constant(np.array(combine == "Mul", data.element_type.numpy()))
         value = _moved(ctx.builder, value, places, ctx.builder.scalar(1), data.rank, neutral)
     return [ctx.packed(value, lengths)]
 
@@ -95,7 +93,7 @@ def _doubled(
 ) -> ir.Value:
     """Record the doublings: one after the other if their number is known, else in a Loop."""
     assert data.dtype is not None
-    neutral = np.array(combine == "Mul", data.dtype.numpy())
+    neutral = np.array(combine == "Mul", data.element_type.numpy())
 
     def once(builder: Builder, value: ir.Value, distance: ir.Value) -> ir.Value:
         otherwise = builder.constant(neutral)

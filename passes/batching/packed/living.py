@@ -100,7 +100,7 @@ def _by_position(graph: ir.Graph, value: ir.Value, rank: int) -> bool:
 
 def _reads_rows(node: ir.Node, rank: int) -> bool:
     if node.op_type == "Gather":
-        return (node.attributes.get_int("axis", 0) or 0) % rank == 0
+        return node.attributes.get_int("axis", 0) % rank == 0
     if node.op_type == "Slice":
         axes = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
         return axes is not None and axes.size == 1 and int(axes.item()) % rank == 0

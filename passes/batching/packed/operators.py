@@ -86,8 +86,8 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     if data.rank > 2:
         return rows(ctx, node, operands)
     diagonal, lengths = ctx.optional(operands, 1), lengths_of([data])
-    if data.dtype is None or data.dtype == ir.DataType.STRING:
-        raise Decline(Code.NO_RULE, "nothing tells the element type")
+    if data.dtype == ir.DataType.STRING:
+        raise Decline(Code.NO_RULE, "no text is a zero")
     size = ctx.op("Squeeze", [ctx.shape(data.value, 1), ctx.ints(0)])
     zero, one = ctx.builder.scalar(0), ctx.builder.scalar(1)
     columns = ctx.op("Range", [zero, size, one])
@@ -98,7 +98,7 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         least = ctx.unsqueeze(number, [1] if diagonal.is_stacked else [0])
     upper = ctx.attribute(node, "upper", 1)
     kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [offsets, least])
-    none = ctx.builder.constant(np.array(0, data.dtype.numpy()))
+    none = ctx.builder.constant(np.array(0, data.element_type.numpy()))
     return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
 
 

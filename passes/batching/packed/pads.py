@@ -63,7 +63,7 @@ def pad_with(ctx: Context, data: Batched, begin: Linear, end: Linear, fill: np.n
         fill: The number.
     """
     begins, ends = (ctx.numbers.write(ctx, n) for n in (begin, end))
-    number = ctx.typed(ctx.builder.constant(fill), data.dtype or ir.DataType.FLOAT)
+    number = ctx.typed(ctx.builder.constant(fill), data.element_type)
     sides = Sides(begin, end, begins, ends, may_cut=False)
     return _padded(ctx, data, sides, "constant", number)
 

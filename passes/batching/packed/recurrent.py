@@ -57,14 +57,12 @@ def recurrent_rows(
         elif index == 0:
             outputs.append(ctx.packed(unpadded(ctx, out.value, lengths, width), lengths))
         else:
-            outputs.append(ctx.stacked(_final(ctx, out.value, lengths, x.dtype)))
+            outputs.append(ctx.stacked(_final(ctx, out.value, lengths, x.element_type)))
     return outputs
 
 
-def _final(ctx: Context, value: ir.Value, lengths: Lengths, dtype: ir.DataType | None) -> ir.Value:
+def _final(ctx: Context, value: ir.Value, lengths: Lengths, dtype: ir.DataType) -> ir.Value:
     """Return final states ``[B, D, N, H]``; without rows onnxruntime has zeros."""
-    if dtype is None:
-        raise Decline(Code.NO_RULE, "nothing tells the element type")
     has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])
     zero = ctx.builder.constant(np.zeros((), dtype.numpy()))
     return ctx.op("Where", [ctx.unsqueeze(has_rows, [1, 2, 3]), value, zero])

@@ -82,23 +82,23 @@ def loss_of_rows(rule: Rule) -> Rule:
         weighted = ctx.optional(operands, 2) is not None
         is_weighed = weighted or ctx.attribute(node, "ignore_index") is not None
         data, lengths = ctx.operand(operands, 0), lengths_of(operands)
-        if data.dtype is None:
-            raise Decline(Code.NO_RULE, "nothing tells the element type")
         given = [_row(ctx, i, x, lengths, {2: 1}) for i, x in enumerate(operands)]
         local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
         if reduction == "mean" and is_weighed:
             sums, weights, log = loss_and_weight(local, node, given)
             total, divisor = (
-                segment(ctx, x, lengths, "add", data.dtype, 1) for x in (sums, weights)
+                segment(ctx, x, lengths, "add", data.element_type, 1) for x in (sums, weights)
             )
             total = ctx.op("Div", [total, divisor])
             found = [ctx.packed(ctx.squeeze(log, [1]), lengths)]
             return [ctx.stacked(total), *found[: len(node.outputs) - 1]]
         first, *logs = rule(local, node, given)
         assert first is not None
-        total = segment(ctx, first.value, lengths, "add", data.dtype, 1)
+        total = segment(ctx, first.value, lengths, "add", data.element_type, 1)
         if reduction == "mean":
-            total = ctx.op("Div", [total, ctx.op("Cast", [lengths.value], {"to": data.dtype})])
+            total = ctx.op(
+                "Div", [total, ctx.op("Cast", [lengths.value], {"to": data.element_type})]
+            )
         rest = [x and ctx.packed(ctx.squeeze(x.value, [1]), lengths) for x in logs]
         return [ctx.stacked(total), *rest]
 

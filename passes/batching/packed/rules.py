@@ -115,16 +115,10 @@ register_packed(
     since=27,
 )
 register_packed(
-    "NegativeLogLikelihoodLoss",
-    loss_of_rows(losses.negative_log_likelihood_loss),
-    rounding=True,
-    since=16,
+    "NegativeLogLikelihoodLoss", loss_of_rows(losses.negative_log_likelihood_loss), since=16
 )
 register_packed(
-    "SoftmaxCrossEntropyLoss",
-    loss_of_rows(losses.softmax_cross_entropy_loss),
-    rounding=True,
-    since=16,
+    "SoftmaxCrossEntropyLoss", loss_of_rows(losses.softmax_cross_entropy_loss), since=16
 )
 
 # Shapes and positions.

@@ -6,8 +6,6 @@ import pytest
 
 from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
 
-pytestmark = pytest.mark.long
-
 POINTS = (
     "a = Constant <value = float[5,1] {-1.3, -0.8, 0.0, 0.45, 1.1}> () "
     "c = Constant <value = float[1,4] {-1.0, -0.31, 0.3, 1.0}> () ka = Constant <value_ints = "
@@ -63,11 +61,18 @@ CASES = [
 ]  # fmt: skip
 
 
+def test_as_many_nearest_pixels_as_there_are() -> None:
+    nodes = ANY + 'y = GridSample <mode = "nearest"> (x, any)'
+    prove_flat(FlatCase("nearest", nodes, result="float[1,3,h,w]", **GIVEN), counts=(3,))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_images_of_any_size(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 6))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES[::5], ids=str)
 def test_no_image(case: FlatCase) -> None:
     prove_nothing(case)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import onnx
 import pytest
 
 import rewriter
@@ -323,3 +324,15 @@ def test_an_antialiased_resize_of_floats_may_flip() -> None:
     case = _rounded(ANTIALIAS, "float")
     after = rewriter.optimize(case.model, strategy="fuse", tensor_io=True, exact=True)
     assert "Loop" in {node.op_type for node in after.graph.node}
+
+
+def test_an_axis_of_unknown_size_beside_the_others_is_not_resized() -> None:
+    model = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
+        g (seq(float[H,W,3]) xs, float[3,N] m) => (float[B] all) {
+          ys = SequenceMap (xs) <body = one (float[H,W,3] x) => (float y) {
+            p = MatMul (x, m)  s = Constant <value_floats = [2.0, 1.5, 2.0]> ()
+            q = Resize (p, , s)  y = ReduceMean <keepdims = 0> (q) }>
+          all = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }""")
+    report = rewriter.explain(model, strategy="fuse", target="portable", tensor_io=True)
+    nodes = {reason.node for one in report.decisions for reason in one.reasons}
+    assert "SequenceMap_0/body/Resize_2" in nodes

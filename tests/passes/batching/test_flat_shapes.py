@@ -299,3 +299,11 @@ def test_a_size_that_is_promised(name: str, shape: tuple[int | None, ...]) -> No
         ]
         found = rewriter.run(after, {"xs": images})["y_all"]
         np.testing.assert_array_equal(found, old.run({"xs": images})["y_all"])
+
+
+def test_what_works_row_by_row_reads_no_pixel_in_between() -> None:
+    cut = numbers("a", 1) + numbers("e", 99) + numbers("k", 0) + numbers("s", 2)
+    case = FlatCase("", cut + "f = Constant <value_float = 2.0> () c = Slice (x, a, e, k, s) "
+                    "n = Neg (c) m = Mul (n, f) y = Slice (m, a, e, k, s)", least=8)  # fmt: skip
+    prove_flat(case, counts=(3,))
+    assert [node.op_type for node in reached(case).graph.node].count("GatherND") == 1

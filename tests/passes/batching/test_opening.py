@@ -202,6 +202,21 @@ def test_only_what_has_no_rule_stays_in_a_loop() -> None:
     assert reason.op_type == "Normalizer"
 
 
+UNKNOWN = """
+<domain: "my", opset_import: ["" : 18, "else" : 1]>
+Unknown (a) => (c)
+{ b = Neg (a) c = else.Unknown (b) }
+"""
+
+
+def test_what_a_call_is_declared_to_yield_its_last_node_yields() -> None:
+    model = model_of("a = my.Unknown (x) y = Exp (a)", UNKNOWN, imports=', "else" : 1')
+    body = next(n for n in model.graph.node if n.op_type == "SequenceMap").attribute[0].g
+    body.value_info.append(onnx.helper.make_tensor_value_info("a", 1, [4]))
+    (decision,) = rewrite(model, strategy="fuse").report.decisions
+    assert decision.in_loops == 1  # Exp is batched
+
+
 def test_what_the_function_imports_the_model_imports() -> None:
     result = rewrite(model_of("y = my.Scaled (x)", OTHER), strategy="fuse")
     versions = {entry.domain: entry.version for entry in result.model.opset_import}

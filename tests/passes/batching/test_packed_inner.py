@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.passes.batching.harness import constant, mapped
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 X, Z = ragged(4), ragged(3, seed=1)
 ROWS = constant(np.array([1]))
@@ -90,3 +90,22 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
     prove_ragged(case, batch)
+
+
+SCORES = "t = Transpose (k) s = MatMul (q, t)"
+NOT_BATCHED = {
+    "columns by scores": (
+        f"{SCORES} u = Transpose (v) y = MatMul (u, s)",
+        {"v": ragged(3, lengths=(2, 2, 2))},
+    ),
+    "scores by a vector": (f"{SCORES} y = MatMul (s, w)", {"w": mapped((2,))}),
+    "vector by scores": (f"{SCORES} y = MatMul (w, s)", {"w": mapped((2,))}),
+}
+
+
+@pytest.mark.parametrize("name", NOT_BATCHED)
+def test_matrices_that_differ_along_both_axes(name: str) -> None:
+    nodes, others = NOT_BATCHED[name]
+    alike = {"q": ragged(4, lengths=(2, 2, 2)), "k": ragged(4, lengths=(2, 2, 2), seed=2)}
+    case = RaggedCase(name, nodes, {**alike, **others})
+    assert ("MatMul", "ragged") in reasons_of(case)

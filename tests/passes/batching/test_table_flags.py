@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from passes.batching import rules, table
+from passes.batching import rule_choice, rules, table
+from passes.batching.packed import rules as packed_rules
 
-assert rules
+assert rules and packed_rules and rule_choice  # they fill the table
 
 ROUNDING = """
     Acos Acosh Asin Asinh Atan Atanh Attention CausalConvWithState Celu Conv ConvTranspose Cos
@@ -49,3 +50,47 @@ def test_flags(flag: str, names: str) -> None:
     flagged = {row.op_type for row in rows if getattr(row, flag)}
     assert flagged == set(names.split())
     assert all(getattr(row, flag) for row in rows if row.op_type in flagged)
+
+
+FIRST_AXIS_ALONE = """
+    ArgMax ArgMin AveragePool BatchNormalization CastLike CausalConvWithState Clip ConvInteger
+    ConvTranspose CumProd CumSum DepthToSpace DequantizeLinear Einsum GRU GatherElements Gemm
+    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
+    LSTM LinearAttention LpPool MatMulInteger MaxPool NegativeLogLikelihoodLoss NonZero PRelu
+    QLinearConv QLinearMatMul QuantizeLinear RNN RotaryEmbedding Scan ScatterElements ScatterND
+    SoftmaxCrossEntropyLoss SpaceToDepth SwiGLU TensorScatter Trilu
+"""
+TWO_AXES = """
+    Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot
+    BitwiseOr BitwiseXor Cast Ceil Celu Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater
+    GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log
+    LogSoftmax MatMul Max Mean Min Mish Mod Mul Neg Not Or Pow Reciprocal RegexFullMatch Relu
+    Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt StringConcat Sub Sum
+    Swish Tan Tanh ThresholdedRelu TopK Where Xor
+"""
+
+
+def test_axes_that_rules_for_packed_samples_know() -> None:
+    rows = [row for row in table._packed.values() if not row.domain]
+    assert {row.op_type for row in rows if not row.any_axis} == set(FIRST_AXIS_ALONE.split())
+    assert {row.op_type for row in rows if row.two_axes} == set(TWO_AXES.split())
+
+
+@pytest.mark.parametrize(
+    ("known", "names"),
+    [
+        (table._packed, "CumProd CumSum LogSoftmax Softmax"),
+        (
+            table._flat,
+            "AveragePool BatchNormalization GlobalAveragePool GlobalMaxPool GridSample "
+            "InstanceNormalization LogSoftmax LpPool MaxPool Softmax",
+        ),
+    ],
+    ids=["packed", "flat"],
+)
+def test_what_rounds_only_where_samples_differ_in_size(
+    known: dict[tuple[str, str], table.RaggedRow], names: str
+) -> None:
+    """Of others the table says it already."""
+    assert {row.op_type for row in known.values() if row.rounding} == set(names.split())
+    assert not set(names.split()) & set(ROUNDING.split())

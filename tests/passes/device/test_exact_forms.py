@@ -71,6 +71,8 @@ CASES = {
         "y = Unique (x)",
         np.array([3, -3, 3, 0]),
     ),
+}
+SEVERAL = {
     "an optional value": (
         "(int64[N,M] x) => (int64[A,M] y)",
         "o = Optional (x) h = OptionalHasElement (o) e = OptionalGetElement (o) "
@@ -161,10 +163,22 @@ def assert_equal(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("signature", "body", "feeds"), [(a, b, c) for a, b, *c in CASES.values()], ids=CASES
-)
+def rows(cases: dict[str, Any]) -> Any:
+    given = [(signature, body, feeds) for signature, body, *feeds in cases.values()]
+    return pytest.mark.parametrize(("signature", "body", "feeds"), given, ids=cases)
+
+
+@rows(CASES)
 def test_forms_compute_the_same(signature: str, body: str, feeds: list) -> None:
+    prove_form(signature, body, feeds)
+
+
+@rows(SEVERAL)
+def test_forms_of_several_nodes_compute_the_same(signature: str, body: str, feeds: list) -> None:
+    prove_form(signature, body, feeds)
+
+
+def prove_form(signature: str, body: str, feeds: list) -> None:
     before = parse(signature, body)
     model = ir.from_proto(before)
     forms = DeviceFormsPass(kernels_of("cuda", model))

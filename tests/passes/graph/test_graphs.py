@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from passes.graph.builder import Builder
+from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import default_opset
 
 
@@ -29,3 +29,13 @@ def test_a_new_node_keeps_the_documentation_that_it_has() -> None:
     builder.document(0, old)
     assert [node.doc_string for node in builder.nodes] == ["old", "own", None]
     assert all(node.metadata_props["key"] == "value" for node in builder.nodes)
+
+
+@pytest.mark.parametrize(("name", "origin"), [("layer/map", "layer/map"), ("", "Loop")])
+def test_what_takes_the_place_of_a_node_is_called_like_it(name: str, origin: str) -> None:
+    builder = Builder.at(ir.node("Loop", [], name=name))
+    value = builder.op("Neg", [ir.Value(name="x")])
+    node = value.producer()
+    assert node is not None
+    assert node.name == f"{origin.rpartition('/')[2]}/Neg"
+    assert node.metadata_props[ORIGIN_KEY] == origin

@@ -364,6 +364,35 @@ PREFIX = {
     "running_minimum_of_numbers": Case(
         INTS, "s2 = Min (s, ke)  y = Identity (s)", "c", "carried minimum", collected="int64[4]"
     ),
+    "running_best": Case(
+        ROW,
+        "l = Greater (e, s)  s2 = Where (l, e, s)  y = Tanh (s2)",
+        "b",
+        "best so far",
+        collected="float[4]",
+    ),
+    "running_least_before": Case(
+        ROW,
+        "l = GreaterOrEqual (s, e)  s2 = Where (l, e, s)  y = Identity (s)",
+        "b",
+        "best so far",
+        collected="float[4]",
+    ),
+    "running_best_of_integers": Case(
+        INTS,
+        "l = Less (s, ke)  s2 = Where (l, ke, s)  y = Identity (s2)",
+        "c",
+        "best so far",
+        collected="int64[4]",
+    ),
+    "running_best_number": Case(
+        "float",
+        "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, s)  s2 = Where (l, h, s)  "
+        "y = Identity (s2)",
+        "z",
+        "best so far",
+        collected="float",
+    ),
     "parity_so_far": Case(
         FLAGS, "s2 = Xor (s, pe)  y = Identity (s2)", "f", "carried parity", collected="bool[4]"
     ),
@@ -759,6 +788,7 @@ SPOILT = [np.nan, np.inf, -np.inf]
     [
         *("sum", "product", "maximum", "minimum", "maximum_of_three", "running_sum"),
         *("masked_sum", "masked_maximum", "best", "best_turned", "least", "last_where"),
+        *("running_best", "running_least_before"),
     ],
 )
 def test_a_nan_or_an_infinity_spoils_what_it_spoils_in_the_loop(name: str) -> None:

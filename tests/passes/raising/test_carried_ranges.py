@@ -170,6 +170,31 @@ def test_ranges_that_are_written_end_without_a_loop(name: str, opset: int) -> No
     assert same(before, found.model, *FEEDS) >= len(FEEDS) - 2
 
 
+def test_a_number_for_each_place_of_a_column() -> None:
+    body = f"""{BOUNDS} {OTHERS} {part("down", 0, "a", "e")}  along = Identity (b)
+            {grid("down", "along")}
+            q0 = Slice (s, a, e, zero1)  q1 = Gather <axis = 1> (q0, b0)  like = Shape (q1)
+            many = Shape (down)  many0 = Squeeze (many)  q2 = Range (zero, many0, one)
+            q = Cast <to = 1> (q2)  {written("q")}"""
+    before = model(loop("float[L,M]", "table", body), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *FEEDS) == len(FEEDS)
+
+
+CUTS = {"no_axes": "", "no_steps": ", zero1", "axes_left_out": ", , one1"}
+
+
+@pytest.mark.parametrize("given", CUTS.values(), ids=CUTS)
+def test_how_positions_are_cut(given: str) -> None:
+    body = f"{OFFSETS} {LINE} {V} {written('m')}".replace(", zero1, one1)", f"{given})")
+    before = model(loop("float[L]", "x1", body, count="offsets").replace(
+        "begin = Identity", "x1 = Gather <axis = 1> (x, zero) begin = Identity"), 18)  # fmt: skip
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *FEEDS[2:]) == len(FEEDS[2:])
+
+
 ATTRIBUTES = {"axis", "value", "allowzero"}
 
 

@@ -29,6 +29,8 @@ CASES = {
     "part of a shape from nowhere known": ("y = Slice (h, n, many)", None),
     "part of a shape to nowhere known": ("y = Slice (h, zero, n)", None),
     "part of a shape by unknown steps": ("y = Slice (h, zero, many, zero, n)", None),
+    "part of a shape from so many places": ("y = Slice (h, v, many)", None),
+    "part of a shape by so many steps": ("y = Slice (h, zero, many, zero, v)", None),
     "part of a shape of no known length": ("s = Shape (w) y = Slice (s, one, many)", None),
     "an entry of a tail": ("t = Slice (v, one, far) y = Gather (t, one)", ["v", 2]),
     "an entry from nowhere known": ("t = Slice (v, n, far) y = Gather (t, one)", ["t", 1]),

@@ -79,6 +79,10 @@ STAYS = {
         a = Gather(h, k) r = Size(a)""",
     "a matrix that is scaled from the left": """k = Constant <value_float = 2.0> ()
         a = Abs(x) r1 = Sqrt(a) d = Div(x, r1) y = Mul(k, d) r = Shape(y)""",
+    "the mean of what was cast": """c = Cast <to = 11> (x) m = ReduceMean(c) k = Sub(m, m)
+        r = Shape(k)""",
+    "floats that are clipped behind a Relu": """a = Relu(x) k = Constant <value_float = 1.0> ()
+        y = Clip(a, "", k) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
@@ -316,7 +320,8 @@ BESIDE = {
     ),
     "a cast back that a new Loop captures": (
         """g (float[N] x) => (float[N] r) {
-            d = Cast <to = 11> (x) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
+            a1 = Cast <to = 11> (x) a2 = Cast <to = 1> (a1) a3 = Identity (a2)
+            d = Cast <to = 11> (a3) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
             m = SequenceMap (s) <body = b (float a) => (float o) { o = Neg(a) }>
             r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
         {"x": [1, 2, 3]},

@@ -26,12 +26,13 @@ import onnx
 import onnxruntime
 
 import rewriter
+from benchmarks.experts import expert_rows
 from benchmarks.measure import open_session, own_feeds
 from passes.tensors.io import TensorIo
 from rewriter.backends.list_sessions import TensorSession
 from rewriter.model_files import models
 
-__all__ = ["expert_model", "image_model"]
+__all__ = ["image_model"]
 
 MOST = 6 << 30
 """So many bytes may a process have."""
@@ -77,36 +78,11 @@ def image_model(body: str, result: str) -> onnx.ModelProto:
     )
 
 
-def expert_model(width: int) -> onnx.ModelProto:
-    """Return experts that each multiply their own tokens by their own matrix."""
-    matrix = f"float[{width}, {width}]"
-    return onnx.parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 18]> g (float[T, {width}] x, int64[E] counts, '
-        f"float[E, {width}, {width}] w) => (float[T, {width}] out) {{ "
-        "xs = SplitToSequence <axis = 0> (x, counts) "
-        "ws = SplitToSequence <axis = 0, keepdims = 0> (w) "
-        f"ys = SequenceMap (xs, ws) <body = one (float[N, {width}] a, {matrix} b) => "
-        f"(float[N, {width}] y) {{ y = MatMul (a, b) }}> "
-        "out = ConcatFromSequence <axis = 0> (ys) }"
-    )
-
-
 def _images(count: int, about: tuple[int, int]) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     low, high = (np.array(about) * 3) // 4, (np.array(about) * 5) // 4
     shapes = rng.integers(low, high + 1, (count, 2))
     return {"images": [rng.integers(0, 256, (*shape, 3)).astype(np.uint8) for shape in shapes]}
-
-
-def _experts(experts: int, tokens: int, width: int, *, is_even: bool) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    shares = np.ones(experts) if is_even else 1 / np.arange(1, experts + 1)
-    counts = rng.multinomial(tokens, shares / shares.sum())
-    numbers = [
-        rng.standard_normal(s).astype(np.float32)
-        for s in ((tokens, width), (experts, width, width))
-    ]
-    return {"x": numbers[0], "counts": counts.astype(np.int64), "w": numbers[1]}
 
 
 def _rows(small: bool) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Any]]]:
@@ -118,11 +94,7 @@ def _rows(small: bool) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Any]]]:
             if not (name == "pad" and count == 256):
                 about = f"{name}, {count} images of about {size}"
                 yield about, image_model(body, result), _images(count, SIZES[size])
-    for experts, tokens, is_even in itertools.product((8, 64), (512, 4096), (True, False)):
-        load = "even" if is_even else "skewed"
-        for width in (64, 256):
-            name = f"{experts} experts of {width}, {tokens:,} tokens, {load}"
-            yield name, expert_model(width), _experts(experts, tokens, width, is_even=is_even)
+    yield from expert_rows()
 
 
 def _forms(given: onnx.ModelProto) -> dict[str, onnx.ModelProto]:

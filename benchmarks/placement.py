@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import onnx
 
@@ -70,38 +70,52 @@ def _rewritten(
 def table(target: str, rows: list[PlacementRow]) -> str:
     """Return the section of one target."""
     titles = ("as given", "rewritten", "rewritten, `--tensor-io`")
-    forms = [[getattr(row, name) for row in rows] for name in ("given", "rewritten", "tensors")]
     lines = [
         f"## {target}",
         "",
         "| of the models | " + " | ".join(titles) + " |",
         "| --- | ---: | ---: | ---: |",
     ]
-    counted: dict[str, Callable[[PredictedPlacement], bool]] = {
-        "placed": lambda one: True,
-        "wholly on the device": lambda one: not one.host,
-        "on the host: arithmetic on shapes at most": _shapes_at_most,
-        "no copy": lambda one: not one.copies,
-        "copying in each iteration": lambda one: one.copies_per_iteration > 0,
-    }
-    for what, holds in counted.items():
-        counts = [sum(1 for one in form if one is not None and holds(one)) for form in forms]
-        lines.append(f"| {what} | " + " | ".join(map(str, counts)) + " |")
+    counted = [count(getattr(row, name) for row in rows) for name in _FORMS]
+    lines += [
+        f"| {what} | " + " | ".join(str(one[what]) for one in counted) + " |" for what in COUNTED
+    ]
     lines += [
         "",
         "Nodes on the device / on the host, copies (of them in each iteration):",
         "",
-        "| model | " + " | ".join(titles) + " | on the host beside shapes, rewritten |",
-        "| --- | ---: | ---: | ---: | --- |",
+        "| model | " + " | ".join(titles) + " | on the host beside shapes, rewritten | "
+        "the same, `--tensor-io` |",
+        "| --- | ---: | ---: | ---: | --- | --- |",
     ]
     for row in rows:
         cells = [_cell(one) for one in (row.given, row.rewritten, row.tensors)]
-        lines.append(f"| {row.name} | " + " | ".join([*cells, _left(row.rewritten)]) + " |")
+        cells += [_left(row.rewritten), _left(row.tensors)]
+        lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, ""])
+
+
+_FORMS = ("given", "rewritten", "tensors")
+
+
+def count(forms: Iterable[PredictedPlacement | None]) -> dict[str, int]:
+    """Return of how many models each of `COUNTED` holds; None is a model that has no such form."""
+    placed = [one for one in forms if one is not None]
+    return {what: sum(map(holds, placed)) for what, holds in COUNTED.items()}
 
 
 def _shapes_at_most(one: PredictedPlacement) -> bool:
     return all(node.is_shapes for node in one.host)
+
+
+COUNTED: dict[str, Callable[[PredictedPlacement], bool]] = {
+    "placed": lambda one: True,
+    "wholly on the device": lambda one: not one.host,
+    "on the host: arithmetic on shapes at most": _shapes_at_most,
+    "no copy": lambda one: not one.copies,
+    "copying in each iteration": lambda one: one.copies_per_iteration > 0,
+}
+"""What is counted of the models of the zoo."""
 
 
 def _cell(one: PredictedPlacement | None) -> str:

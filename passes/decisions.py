@@ -228,6 +228,8 @@ class Decision:
         in_loops: How many nodes of a body that is batched in part run sample by sample.
         boundary: What goes in and comes out of a map that is batched, and how it is held.
         few: Up to how many samples the batched form is left out, since a loop is faster.
+        readers: Of a map that only says how flat samples lie: paths of the maps that read them
+            one by one, for the reasons that are given there.
     """
 
     path: str
@@ -240,3 +242,4 @@ class Decision:
     in_loops: int = 0
     boundary: list[BoundaryValue] = dataclasses.field(default_factory=list)
     few: int = 0
+    readers: tuple[str, ...] = ()

@@ -9,9 +9,10 @@ import onnx_ir as ir
 
 from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
+from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graph.builder import Builder
+from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import graphs_in_loops, node_paths, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice
@@ -74,6 +75,16 @@ def _fold_known_branches(model: ir.Model) -> bool:
     if not any(node.op_type == "If" for node in walk_nodes(maps)):
         return False
     return fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
+
+
+def _readers(node: ir.Node, paths: Mapping[ir.Node, str]) -> tuple[str, ...]:
+    """Return the paths of the maps that read flat samples one by one; none for other maps."""
+    elements = node.outputs[0]
+    if read_view(elements) is None:
+        return ()
+    reading = [use.node for use in elements.uses()]
+    origins = (node.metadata_props.get(ORIGIN_KEY) or paths.get(node) for node in reading)
+    return tuple(dict.fromkeys(origin for origin in origins if origin))
 
 
 class ExpandSequenceMapPass(ir.passes.InPlacePass):
@@ -144,7 +155,9 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
             if node.graph is None or not any(node.inputs):
                 continue  # it is gone: only a map that nothing reads needed its results
             site = self._read(node, graph, paths, typings)
+            readers = _readers(node, paths)
             decision = self._expand(site, typings, equal_lengths=equal_lengths[node])
+            decision.readers = readers
             repaired = [Reason(Code.REPAIRED)] if ceiling_of(node) else []
             decision.reasons[:0] = [*self._reasons, *repaired]
             self.decisions.append(decision)

@@ -37,6 +37,7 @@ class FuseOptions:
     def takes_flat(self) -> bool:
         """Whether to batch samples that differ along several axes.
 
-        A runtime that has loops, and sequences, is faster with large images one by one.
+        A runtime that has loops, and sequences, is faster with large images one by one; a device
+        is started anew for each node of each image, and waits for the sizes of each.
         """
-        return not self.auto or bool(self.lacks)
+        return not self.auto or bool(self.lacks) or (self.for_device and self.for_tensors)

@@ -50,6 +50,7 @@ from rewriter.reporting.final_decisions import (
     with_built_sequences,
     with_left_loops,
     with_named_inputs,
+    with_reasons_of_readers,
 )
 from rewriter.target_table import Unreached
 from rewriter.targets import check_target, version_warnings
@@ -123,7 +124,7 @@ def run_passes(
     clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    work.decisions = _final(work.decisions, model)
+    work.decisions = with_reasons_of_readers(_final(work.decisions, model))
     if not _operators(counted).isdisjoint(("Loop", "Scan")):
         work.decisions = with_built_sequences(work.decisions, model)
         work.decisions = with_left_loops(work.decisions, model, options.strategy)
@@ -275,7 +276,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         EliminateSequencesPass(in_bodies=True),
         FuseSequenceMapPass(fusing, loops=True),
         *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
-        SimplifyBodiesPass(keeps_views=bool(lacks) or not fusing.auto),
+        SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
         *(
             [_plain_in_loops()]

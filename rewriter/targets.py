@@ -93,10 +93,11 @@ def check_target(
                 f"unknown requirement {name!r}; choose among {', '.join(REQUIREMENTS)}"
             )
     stuck = list(refused)
+    obstacles = Obstacles(model, row, decisions)
     left = [
-        *(_stuck(one) for one in stuck),
+        *(_stuck(one, obstacles) for one in stuck),
         *_interface(model, row, required, {(one.side, one.name) for one in stuck}),
-        *_nodes(model, row, required, decisions),
+        *_nodes(model, row, required, obstacles),
         *_ignored(model, row),
     ]
     if left:
@@ -164,9 +165,10 @@ def _refuser(row: Target, required: list[str], *, sequences: bool, op_type: str)
     return ""
 
 
-def _stuck(refusal: Refusal) -> Unreached:
+def _stuck(refusal: Refusal, obstacles: Obstacles) -> Unreached:
     reason = f"{refusal.side} {refusal.name!r} cannot be a tensor: it {refusal.reason}"
-    return Unreached("", "", reason, refusal.remedy)
+    why = obstacles.of_output(refusal.name) if refusal.side == "output" else ""
+    return Unreached("", "", f"{reason}; {why}" if why else reason, refusal.remedy)
 
 
 def _interface(
@@ -188,13 +190,12 @@ def _interface(
 
 
 def _nodes(
-    model: ir.Model, row: Target, required: list[str], decisions: Sequence[Decision]
+    model: ir.Model, row: Target, required: list[str], obstacles: Obstacles
 ) -> list[Unreached]:
     """List the nodes that are ruled out; those with a known cause come first."""
     ruled_out = list(_ruled_out(model, row, required))
     if not ruled_out:
         return []
-    obstacles = Obstacles(model, row, decisions)
     explained: list[Unreached] = []
     others: list[Unreached] = []
     for node, path, op_type, reason in ruled_out:

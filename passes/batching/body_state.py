@@ -39,6 +39,8 @@ class WalkOptions:
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
         nodes: How many nodes a sample takes, without constants.
+        products: How many of them are products of matrices.
+        is_carried: Whether operators behind the map compute what a Loop carried.
     """
 
     opset: int
@@ -49,6 +51,8 @@ class WalkOptions:
     lengths: Mapping[str, Lengths] = dataclasses.field(default_factory=dict)
     ambiguous: Collection[str] | None = None
     nodes: int = 0
+    products: int = 0
+    is_carried: bool = False
 
 
 PADDED = (
@@ -78,6 +82,7 @@ class BodyState(abc.ABC):
         reads_numbers: How many single numbers of a packed sample a node reads, one by one.
         limits: Flags that must hold for this form to be the faster one, each with what is said
             of it; a loop runs otherwise.
+        early: Those parts of limits that follow from sizes alone.
         padded: What is said of samples that are padded to the longest whatever that takes.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
     """
@@ -87,6 +92,7 @@ class BodyState(abc.ABC):
         self.promotions = Promotions(typings, options.lengths, options.ambiguous, origin)
         self.hoisted: list[ir.Node] = []
         self.limits: dict[ir.Value, str] = {}
+        self.early: list[ir.Value] = []
         self.padded: dict[str, None] = {}
         self.few = 0
         self.reads_numbers = 0

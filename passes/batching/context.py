@@ -63,6 +63,10 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
+_TIMES_FOUND = 2
+"""For so many samples each place is taken to be found, as each token chooses two experts."""
+
+
 class Context(BatchAxis):
     """The surroundings of one node while its rule runs.
 
@@ -148,11 +152,23 @@ class Context(BatchAxis):
         """How many nodes a sample takes in a loop, without constants."""
         return self._body.options.nodes
 
-    def limit_rows(self, rows: ir.Value, each: int, without: int) -> None:
+    @property
+    def products(self) -> int:
+        """How many products of matrices a sample takes."""
+        return self._body.options.products
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether operators behind the map compute what a Loop carried."""
+        return self._body.options.is_carried
+
+    def limit_rows(self, lengths: Lengths, each: int, without: int) -> None:
         """Let a loop run where samples have so many rows that it is faster.
 
         Args:
-            rows: The number of rows of all samples, int64 ``[1]``.
+            lengths: Those of the samples. Where their rows were found among places that all have,
+                each place is taken for two rows of some samples, which is asked first: what is
+                found is not known yet.
             each: So many may a sample have.
             without: So many samples are not counted: they pay for what runs once.
 
@@ -161,7 +177,13 @@ class Context(BatchAxis):
         """
         counted = self.op("Sub", [self.batch, self.ints(without)])
         bound = self.op("Mul", [counted, self.ints(each)])
-        self._body.limit(self.squeeze(self.op("LessOrEqual", [rows, bound]), [0]), MANY_ROWS)
+        flag = self.squeeze(self.op("LessOrEqual", [lengths.total, bound]), [0])
+        if lengths.among is not None:
+            likely = self.op("Mul", [lengths.among, self.ints(_TIMES_FOUND)])
+            early = self.squeeze(self.op("LessOrEqual", [likely, bound]), [0])
+            self._body.early.append(early)
+            flag = self.op("And", [early, flag])
+        self._body.limit(flag, MANY_ROWS)
         self._body.few = max(self._body.few, 2 * without - 1)
 
     @property

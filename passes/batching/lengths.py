@@ -27,6 +27,8 @@ class Lengths:
         size: The length of one sample as a sum; lengths of equal sums are equal.
         held_padded: Whether the model holds as many numbers as padding takes anyway, such as the
             flags, of samples of one size, by which each sample's rows were found.
+        among: Among how many places each sample's rows were found, int64 ``[1]``; None if that
+            is not one number.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Lengths:
         """
         self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
+        self.among: ir.Value | None = None
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
         if samples is not None:
@@ -69,10 +72,13 @@ class Lengths:
         """
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [count], {"value": zero})
-        ones = builder.op("ConstantOfShape", [builder.op("Shape", [samples])], {"value": one})
+        total = builder.op("Shape", [samples])
+        ones = builder.op("ConstantOfShape", [total], {"value": one})
         attributes = {"axis": 0, "reduction": "add"}
         value = builder.op("ScatterElements", [none, samples, ones], attributes)
-        return cls(builder, value, samples=samples, held_padded=held_padded)
+        made = cls(builder, value, samples=samples, held_padded=held_padded)
+        vars(made)["total"] = total
+        return made
 
     def equal(self, other: Lengths | None) -> bool:
         """Whether other lengths are the same for each sample, by proof."""

@@ -11,6 +11,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.merging import merge, unmerge_outputs, volume
 from passes.decisions import Code, Decline
+from passes.graph.zero_sizes import LEAST_OPSET
 
 __all__ = [
     "along_axis",
@@ -132,8 +133,8 @@ def instance_normalization(
     data, parameters = ctx.operand(operands, 0, "input"), operands[1:3]
     if data.is_stacked and all(x is None or x.is_shared for x in parameters):
         return _images_of_samples(ctx, node, data, parameters)
-    if ctx.opset < 14 and ctx.may_be_empty:
-        raise Decline(Code.OPSET, "without samples it needs the Reshape of opset 14")
+    if ctx.opset < LEAST_OPSET and ctx.may_be_empty:
+        raise Decline(Code.OPSET, f"without samples it needs operators of opset {LEAST_OPSET}")
     images = ctx.expanded(data)
     channels = volume(ctx, images, 0, 3)
     dims = [ctx.ints(1), channels, ctx.shape(images, 3)]

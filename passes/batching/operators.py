@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched
-from passes.batching.reshaping import reshape_without_zeros
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.zero_sizes import LEAST_OPSET, reshape_without_zeros
 
 __all__ = ["BatchAxis", "Operators"]
 
@@ -102,7 +102,7 @@ class Operators:
         """Reshape to dimensions that are all given; a 0 among them is a dimension of 0."""
         if self.opset >= 14:
             return self.op("Reshape", [value, target], {"allowzero": 1})
-        if self.opset >= 11:
+        if self.opset >= LEAST_OPSET:
             return reshape_without_zeros(self.builder, value, target)
         return self.op("Reshape", [value, target])
 

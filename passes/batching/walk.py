@@ -38,6 +38,7 @@ from passes.typing import Typings
 __all__ = ["Walk"]
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
+NO_DECLINES: Mapping[ir.Node, Decline] = types.MappingProxyType({})
 
 
 class Walk(BodyState):
@@ -50,10 +51,27 @@ class Walk(BodyState):
         demotions: Nodes that must stay in a loop too; walk again with them kept.
         fused: How many nodes were batched.
         flips: Discrete nodes that a rounding one feeds.
+        declined: What the rules of nodes said that stayed in a loop for their own sake.
     """
 
-    def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
+    def __init__(
+        self,
+        typings: Typings,
+        options: WalkOptions,
+        origin: str,
+        given: Mapping[ir.Node, Decline] = NO_DECLINES,
+    ) -> None:
+        """Start with nothing read.
+
+        Args:
+            typings: Both typings of the body.
+            options: The surroundings of the walk.
+            origin: Path of the map.
+            given: What earlier walks declined, see `declined`.
+        """
         super().__init__(typings, options, origin)
+        self.declined: dict[ir.Node, Decline] = {}
+        self._given = given
         self.stages: list[Builder] = []
         self.loops: list[list[ir.Node]] = []
         self.causes = Causes()
@@ -114,7 +132,15 @@ class Walk(BodyState):
         return table.may_draw(node, self.options.opset)
 
     def _decline(self, node: ir.Node, operands: Sequence[Batched], decline: Decline) -> None:
-        """Leave a node in a loop and note why."""
+        """Leave a node in a loop and note why.
+
+        What only reads a value that an earlier walk batched, and stays here for the node's own
+        sake, has the reason that the node gave there.
+        """
+        if isinstance(decline, Inherited):
+            decline = self._given.get(node, decline)
+        else:
+            self.declined.setdefault(node, decline)
         detail = self._with_given_names(decline.detail, node)
         reason = Reason(decline.code, self._path(node), node.op_type, detail)
         unranked = [v for v in reads_of(node) if self.type_of(v).dims is None]

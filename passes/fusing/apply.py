@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.reshaping import padded
 from passes.decisions import Code, Decision, Reason
 from passes.fusing.bounded import write_bounded
 from passes.fusing.fused_body import FusedBody
@@ -16,7 +15,6 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.questions import Questions
 from passes.graph.builder import Builder, needed_nodes
 from passes.graph.drafts import Draft
-from passes.graph.graphs import walk_nodes
 from passes.graph.hidden import hide_type
 from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
@@ -57,10 +55,9 @@ def apply_fusion(
     builder = Builder(site.path)
     values = _write_plan(builder, plan, typings)
     pairs = [(r.value, _turned(builder, r, v)) for r, v in zip(site.results, values, strict=True)]
+    to_opset_form(builder.nodes, facts.opset)
     needed = needed_nodes(builder.nodes, [new for _, new in pairs])
-    nodes = [node for node in builder.nodes if node in needed]
-    to_opset_form(walk_nodes(nodes), facts.opset)
-    misfit = find_misfit(nodes, facts.opset) or _unpadded(site, nodes, facts)
+    misfit = find_misfit([node for node in builder.nodes if node in needed], facts.opset)
     if misfit is not None:
         return dataclasses.replace(plan.loop.decision, reasons=[Reason(Code.OPSET, detail=misfit)])
     maps = [node for one in site.originals for node in one.written if is_map(node)]
@@ -80,19 +77,6 @@ def apply_fusion(
 
 def _turned(builder: Builder, result: MapResult, value: ir.Value) -> ir.Value:
     return reversed_along(builder, value, result.axis) if result.is_reversed else value
-
-
-def _unpadded(site: MapSite, nodes: Sequence[ir.Node], facts: FusionFacts) -> str | None:
-    """Return what cannot be reshaped where a dimension may be 0, None if all can.
-
-    Before opset 14 zeros are appended there, and few element types can be padded.
-    """
-    if facts.opset >= 14 or all(node.op_type != "Pad" for node in walk_nodes(nodes)):
-        return None
-    values = (out for node in walk_nodes(site.body) for out in node.outputs)
-    dtypes = {facts.typings.declared.dtype(v) for v in values} - {None}
-    others = sorted(str(dtype) for dtype in dtypes - padded(facts.opset))
-    return f"a Reshape of {others[0]} needs opset 14" if others else None
 
 
 def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequence[ir.Value]:

@@ -32,6 +32,7 @@ from passes.typing import Typings
 
 __all__ = [
     "FusionPlan",
+    "few_note",
     "plan_fusion",
 ]
 
@@ -119,8 +120,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
             reasons = [_OPEN_RESULT, *loop.decision.reasons]
             return dataclasses.replace(loop.decision, reasons=reasons)
     if choice.few:
-        where = "by copies of the body" if choice.is_copied else "in one loop"
-        decision.notes.append(f"up to {choice.few} samples run {where}, which is faster")
+        decision.notes.append(few_note(choice.few, is_copied=choice.is_copied))
         decision.few = choice.few
     decision.notes.extend(
         f"where {check.value}, up to {few} samples run in one loop, which is faster"
@@ -143,6 +143,12 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     if needs_samples and has_no_samples(site, facts):
         return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
     return plan
+
+
+def few_note(few: int, *, is_copied: bool = False) -> str:
+    """Say how few samples run."""
+    where = "by copies of the body" if is_copied else "in one loop"
+    return f"up to {few} samples run {where}, which is faster"
 
 
 def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:

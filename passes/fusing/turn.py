@@ -13,10 +13,11 @@ from passes.errors import RewriteError
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
-from passes.fusing.few_iterations import FewIterations, few_iterations
+from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, plan_fusion
 from passes.fusing.guarded_plan import plan_guarded
+from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, walk_nodes, with_subgraphs
@@ -126,7 +127,8 @@ class Turn:
             for plan in plans[::-1] if kept is None else ():
                 if _is_gone(plan.site.node):
                     continue
-                decision = apply_fusion(plan, self._facts, Draft())
+                made = plan if given is None else given.without_few(plan)
+                decision = apply_fusion(made, self._facts, Draft())
                 if decision is not plan.decision and plan is plans[-1]:
                     kept = decision
                     break
@@ -254,7 +256,8 @@ class Turn:
         """Fuse a map; return why it stays, if it does."""
         given, before = self._given([plan], self._facts), set(plan.site.graph)
         beside = [] if given is None else given.nodes
-        decision = apply_fusion(plan, self._facts, draft, beside)
+        made = plan if given is None else given.without_few(plan)
+        decision = apply_fusion(made, self._facts, draft, beside)
         if decision is not plan.decision:
             return decision
         if given is not None:

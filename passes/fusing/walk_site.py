@@ -11,7 +11,7 @@ from passes.batching.body_state import WalkOptions
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.walk import Walk
-from passes.decisions import Code, Reason
+from passes.decisions import Code, Decline, Reason
 from passes.fusing.batched_results import can_give
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
@@ -53,6 +53,8 @@ def walk_site(
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
         nodes=sum(node.op_type != "Constant" for node in walk_nodes(site.body)),
+        products=sum(node.op_type in ("Gemm", "MatMul") for node in walk_nodes(site.body)),
+        is_carried=any(one.patterns and not one.grows for one in site.originals),
     )
     return _walk_body(site, types, options, read)
 
@@ -70,8 +72,9 @@ def _walk_body(
     """
     found = dict(read.found)
     kept: dict[ir.Node, Reason | None] = {}
+    declined: dict[ir.Node, Decline] = {}
     while True:
-        walk = Walk(typings, options, site.path)
+        walk = Walk(typings, options, site.path, declined)
         walk.stage(0)
         for inner, outer in site.shared:
             walk.bind(inner, Batched(Layout.SHARED, outer, UNKNOWN))
@@ -87,6 +90,7 @@ def _walk_body(
         torn = _read_apart(site, walk)
         if walk.demotions.nodes.keys() <= kept.keys() and not torn:
             break
+        declined = walk.declined | declined
         makers = [node for v in torn if (node := v.producer()) is not None]
         kept = walk.demotions.nodes | {n: _why_apart(n, options) for n in makers} | kept
         for value in torn:

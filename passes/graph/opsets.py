@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, walk_nodes
+from passes.graph.zero_sizes import LEAST_OPSET, to_older_form
 
 __all__ = ["CARRIES_SEQUENCES", "find_misfit", "schema_of", "to_opset_form"]
 
@@ -110,22 +111,41 @@ _ATTRIBUTE_UNTIL_12 = {
 """Operators whose second input was an attribute before opset 13."""
 
 
-def to_opset_form(nodes: Iterable[ir.Node], opset: int) -> None:
-    """Give new nodes the form that an opset has for them.
+_ALLOWZERO = 14
+"""The first opset in which a 0 in the target of Reshape may be a dimension of 0."""
+
+
+def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] = ()) -> None:
+    """Give new nodes, and those inside of their graphs, the form that an opset has for them.
 
     Args:
-        nodes: Nodes with at least the form of opset 13. A second input that became an attribute
-            must be a constant; other nodes stay as they are.
+        nodes: Nodes with at least the form of opset 13, or Reshapes with that of opset 14; what
+            the form of a node needs more is put before it. A second input that became an
+            attribute must be a constant; other nodes stay as they are.
         opset: Version of ONNX's operators.
+        but: Those among the nodes that stay as they are.
     """
-    if opset >= 13:
+    if opset >= _ALLOWZERO:
         return
-    for node in nodes:
-        name = _ATTRIBUTE_UNTIL_12.get(node.op_type)
-        if name is None or not is_default_domain(node) or len(node.inputs) < 2:
+    for node in list(walk_nodes(node for node in nodes if node not in but)):
+        if not is_default_domain(node):
             continue
-        numbers = constant_value(node.inputs[1])
-        if numbers is None:
-            continue
+        if opset < 13:
+            _second_input_to_attribute(node)
+        if opset >= LEAST_OPSET and node.op_type == "Reshape" and "allowzero" in node.attributes:
+            made = to_older_form(node)
+            if node.graph is not None:
+                node.graph.insert_before(node, made)
+            else:
+                at = nodes.index(node)
+                nodes[at:at] = made
+
+
+def _second_input_to_attribute(node: ir.Node) -> None:
+    name = _ATTRIBUTE_UNTIL_12.get(node.op_type)
+    if name is None or len(node.inputs) < 2:
+        return
+    numbers = constant_value(node.inputs[1])
+    if numbers is not None:
         node.attributes[name] = ir.AttrInt64s(name, [int(n) for n in numbers])
         node.resize_inputs(1)

@@ -272,7 +272,7 @@ class Raiser:
         site = read.site
         builder = Builder(site.path)
         pairs = [(old, write(builder)) for old, write in read.finals.items()]
-        to_opset_form(walk_nodes(builder.nodes), self._opset)
+        to_opset_form(builder.nodes, self._opset)
         misfit = find_misfit(builder.nodes, self._opset)
         if misfit is not None:
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))

@@ -71,8 +71,8 @@ class Written:
 
     def misfit(self) -> str | None:
         """Return what the model's opset lacks of what stands beside Maps and Loops."""
+        to_opset_form(self.builder.nodes, self.opset, but=self.loops)
         beside = [node for node in self.builder.nodes if node not in self.loops]
-        to_opset_form(walk_nodes(beside), self.opset)
         return find_misfit(beside, self.opset)
 
     def _computed(self, value: ir.Value) -> ir.Value:

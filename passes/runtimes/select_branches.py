@@ -22,6 +22,7 @@ from passes.graph.names import make_names_unique
 from passes.graph.node_copies import copy_body
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
+from passes.graph.zero_sizes import LEAST_OPSET
 from passes.inline import functions_holding, inline_functions
 from passes.maps.prepare import move_initializers
 from passes.typing import Typing, type_values
@@ -170,7 +171,7 @@ def _can_choose(one: ir.Value, other: ir.Value, typing: Typing, opset: int) -> b
     if have_one_shape(one, other, typing, opset) and can_pick(dtype):
         return True
     rank = typing.rank(one)
-    return rank is not None and rank == typing.rank(other) and opset >= 14
+    return rank is not None and rank == typing.rank(other) and opset >= LEAST_OPSET
 
 
 def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -> None:

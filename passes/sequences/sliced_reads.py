@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.zero_sizes import LEAST_OPSET
 from passes.maps.element_source import PreparedSource
 from passes.sequences.parts import Piece, Sliced
 from passes.typing.value_types import Typing
@@ -247,7 +248,7 @@ class SlicedReader:
             static = [dim for dim in dims if isinstance(dim, int)]
             merged = [*static[:axis], static[axis] * static[axis + 1], *static[axis + 2 :]]
             return builder.op("Reshape", [value, builder.ints(*merged)])
-        if self._opset < _ALLOWZERO:
+        if self._opset < LEAST_OPSET:
             return None
         shape = builder.op("Shape", [value])
         largest = int(np.iinfo(np.int64).max)

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import default_opset, is_default_domain, name_of, walk_nodes
+from passes.graph.graphs import default_opset, is_default_domain, name_of
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
@@ -219,7 +219,7 @@ class _TensorWriter:
             graph.outputs.append(value)
             passed = PassedSequence(passed.form, passed.dims, value.name)
         graph.outputs[position] = tensor
-        to_opset_form(walk_nodes(builder.nodes), default_opset(self._model))
+        to_opset_form(builder.nodes, default_opset(self._model))
         graph.extend(builder.nodes)
         if tensor is not sequence:
             sequence.name = fresh_name(self._model, f"{name}_elements")

@@ -14,7 +14,33 @@ from passes.loops.escape import SPLITTABLE
 from passes.reading.iterations import is_given, is_iteration
 from rewriter.reporting.remedies import naming
 
-__all__ = ["sequence_sources", "with_built_sequences", "with_left_loops", "with_named_inputs"]
+__all__ = [
+    "sequence_sources",
+    "with_built_sequences",
+    "with_left_loops",
+    "with_named_inputs",
+    "with_reasons_of_readers",
+]
+
+
+def with_reasons_of_readers(decisions: Sequence[Decision]) -> list[Decision]:
+    """Give maps that only say how flat samples lie the reasons of those that read these.
+
+    Args:
+        decisions: What was done with the maps.
+    """
+    found = []
+    for one in decisions:
+        reading = [d for d in decisions if any(_is_of(d, path) for path in one.readers)]
+        told = [r for d in reading for r in d.reasons if r.code is not Code.SURPLUS_IGNORED]
+        kept = [dataclasses.replace(r, dependents=()) for r in dict.fromkeys(told)]
+        found.append(dataclasses.replace(one, reasons=kept) if kept else one)
+    return found
+
+
+def _is_of(decision: Decision, path: str) -> bool:
+    """Whether a node is a map, or stands in the body of one."""
+    return f"{path}/".startswith(f"{decision.path}/")
 
 
 def with_left_loops(

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import default_opset, subgraphs
+from passes.graph.graphs import default_opset, node_paths, subgraphs
 from passes.runtimes.select_branches import hindrance
 from passes.site import GuardCheck
 from passes.typing import type_values
@@ -66,9 +66,27 @@ class Obstacles:
             return why, remedy
         return why, self._of_control_flow(node, op_type) if op_type in (*LOOPS, "If") else _TENSORS
 
+    def of_output(self, name: str) -> str:
+        """Return which node keeps what an output yields in a loop; empty where nothing tells."""
+        found = next((value for value in self._model.graph.outputs if value.name == name), None)
+        node = None if found is None else found.producer()
+        if node is None:
+            return ""
+        named = (node.metadata_props.get(ORIGIN_KEY), node_paths(self._model)[node])
+        told = (
+            self._of_reason(node, decision, reason)[0]
+            for decision in self._decisions
+            if decision.path in named
+            for reason in decision.reasons
+            if reason.node
+        )
+        return next(told, "")
+
     def _of_map(self, node: ir.Node, path: str) -> tuple[str, str]:
-        origin = node.metadata_props.get(ORIGIN_KEY, path)
-        for decision in self._decisions:
+        # A pass that writes a Loop of the model anew knows no path of it.
+        named = dict.fromkeys((node.metadata_props.get(ORIGIN_KEY, path), path))
+        pairs = ((name, decision) for name in named for decision in self._decisions)
+        for origin, decision in pairs:
             if origin != decision.path and not origin.startswith(f"{decision.path}/"):
                 continue
             if decision.verdict is Verdict.GUARDED:

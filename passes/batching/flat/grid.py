@@ -128,6 +128,22 @@ class Grid:
             self._derived[key] = make()
         return self._derived[key]
 
+    def at_start(self, builder: Builder, unread: ir.Value) -> Grid:
+        """Return the grid where some samples without rows have the first row for their base.
+
+        Args:
+            builder: Records the nodes.
+            unread: Which samples: what they read is dropped, bool ``[B]``.
+        """
+        none = builder.scalar(0)
+        dims = [
+            builder.op("Where", [unread, none, dim]) if isinstance(dim, ir.Value) else dim
+            for dim in self.dims
+        ]
+        made = Grid(builder, dims, count=self.count, is_shared=self.is_shared)
+        vars(made)["base"] = builder.op("Where", [unread, none, self.base])
+        return made
+
     def column(self, axis: int) -> ir.Value:
         """Return the dimension of each sample along an axis, int64 ``[B]``."""
         dim = self.dims[axis]

@@ -20,6 +20,7 @@ __all__ = [
     "valid_places",
     "with_fill",
     "without_spares",
+    "without_unread",
 ]
 
 
@@ -43,6 +44,34 @@ def _whole(ops: Operators, grid: Grid, at: int) -> AxisTable:
         return identity(ops, dim)
     width = ops.ints(dim)
     return AxisTable(width, True, places(ops, width))
+
+
+def without_unread(ops: Operators, flat: FlatSamples) -> FlatSamples:
+    """Return samples of which those without rows read the first row where no place reads any.
+
+    A Resize of nothing to nothing is legal. What is read for it lies behind the sample, or under
+    the fill.
+    """
+    tables, unread = tables_of(ops, flat), None
+    for table in tables:
+        if table.valid is not None:
+            reads = ops.op("Cast", [table.valid], {"to": ir.DataType.INT32.value})
+            most = ops.squeeze(ops.reduce("ReduceMax", reads, [1]), [1])
+            none = ops.op("Not", [ops.op("Cast", [most], {"to": ir.DataType.BOOL.value})])
+        elif not table.is_fixed:
+            none = ops.op("Equal", [table.count, ops.builder.scalar(0)])
+        else:
+            continue
+        unread = none if unread is None else ops.op("Or", [unread, none])
+    if unread is None:
+        return flat
+    grid, zero, made = flat.grid, ops.builder.scalar(0), []
+    unread = ops.op("And", [ops.op("Equal", [grid.rows.value, zero]), unread])
+    for table in tables:
+        behind = range(1, 2 if table.weight is None else 3)
+        index = ops.op("Where", [ops.unsqueeze(unread, behind), zero, table.index])
+        made.append(dataclasses.replace(table, index=index))
+    return dataclasses.replace(flat, grid=grid.at_start(ops.builder, unread), tables=tuple(made))
 
 
 def rows_at(

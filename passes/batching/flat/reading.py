@@ -11,7 +11,14 @@ import onnx_ir as ir
 from passes.batching.flat.antialias import resampled
 from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.grid import Grid, Side
-from passes.batching.flat.places import along, rows_at, tables_of, with_fill, without_spares
+from passes.batching.flat.places import (
+    along,
+    rows_at,
+    tables_of,
+    with_fill,
+    without_spares,
+    without_unread,
+)
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.taps import interpolated
 from passes.batching.flat.whole_sums import summed_whole
@@ -220,6 +227,7 @@ def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
     if flat.sampler is None:
         rows, at = rows_at(ops, x.value, flat, tables_of(ops, flat))
         return ops.op("Gather", [rows, at], {"axis": 0})
+    x = dataclasses.replace(x, flat=without_unread(ops, flat))
     if flat.sampler.mode == "antialias":
         return resampled(ops, x)
     return summed_whole(ops, x) if flat.sampler.mode == "whole" else interpolated(ops, x)

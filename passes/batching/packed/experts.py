@@ -32,6 +32,10 @@ _NODE, _PLAIN = 0.25, 8
 _ROW, _MOVED = 0.03, 4000
 """What a row takes to be placed, and how many numbers of rows are moved in one."""
 
+_ADDED = 600
+"""The same where operators behind the map compute with all rows what a Loop carried, which has
+those of one sample in the cache."""
+
 _USUAL = 64
 """What a dimension of a matrix is taken to be that is not known."""
 
@@ -63,23 +67,28 @@ def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
         return
     sizes = [d for d in b.dims if isinstance(d, int)]
     saved = _ITERATION + _NODE * max(ctx.nodes - _PLAIN, 0)
-    numbers, most = math.prod(sizes), _most_rows(b, saved)
+    numbers, most = math.prod(sizes), _most_rows(ctx, b, saved)
     if (len(sizes) == 2 and numbers >= _LARGEST) or (ctx.asks_what_pays and most < 1):
         raise Decline(Code.COST, f"matrices of {numbers:,} numbers are faster one by one")
     if ctx.asks_what_pays:
-        ctx.limit_rows(lengths.total, most, math.ceil(_ONCE / saved))
+        ctx.limit_rows(lengths, most, math.ceil(_ONCE / saved))
 
 
-def _most_rows(b: Batched, saved: float) -> int:
+def _most_rows(ctx: Context, b: Batched, saved: float) -> int:
     """Return how many rows a sample may have on average for tiles to be as fast as a loop.
 
     Args:
+        ctx: The body.
         b: The matrices.
         saved: Microseconds that a loop takes for a sample beside its product.
     """
     rows, columns = (d if isinstance(d, int) else _USUAL for d in b.dims)
-    left = saved - rows * columns / _COPIED
-    return int(left / (_ROW + (rows + columns) / _MOVED))
+    if ctx.is_carried:
+        share, moved = saved / max(ctx.products, 1), _ADDED
+    else:
+        share, moved = saved, _MOVED
+    left = share - rows * columns / _COPIED
+    return int(left / (_ROW + (rows + columns) / moved))
 
 
 def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: Operand) -> Output:

@@ -27,7 +27,10 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         raise Decline(Code.NO_RULE, "a number has no position")
     found = ctx.op("NonZero", [data.value])
     samples, positions = _first(ctx, found), _behind_first(ctx, found)
-    return [_positions(ctx, positions, data.value, samples, ctx.batch, held_padded=True)]
+    out = _positions(ctx, positions, data.value, samples, ctx.batch, held_padded=True)
+    if data.rank == 1 and out.lengths is not None and out.lengths.among is None:
+        out.lengths.among = ctx.shape(data.value, 1, 2)
+    return [out]
 
 
 def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import rewriter
-from benchmarks.images import expert_model
+from benchmarks.experts import added_expert_model, expert_model
 from passes.decisions import Verdict
+from rewriter.backends import open_session
+from rewriter.proof.count_iterations import ITERATIONS, with_iterations
 from tests.passes.batching.harness import run_model
 
 
@@ -112,3 +116,64 @@ def test_few_experts_stay_as_they_are() -> None:
     (decision,) = rewriter.explain(scripted(64, "8")).decisions
     assert decision.verdict is Verdict.KEPT
     assert "cost" in {reason.code for reason in decision.reasons}
+
+
+CHOSEN = {
+    "no token": (40, 0, 0.5),
+    "no expert": (0, 4, 0.5),
+    "one expert": (1, 9, 0.5),
+    "as many as run in the loop": (13, 9, 0.1),
+    "one more": (14, 9, 0.1),
+    "many of few tokens": (60, 40, 0.05),
+    "many of few tokens, all chosen": (60, 40, 1.0),
+    "none is chosen": (60, 40, 0.0),
+    "many tokens": (60, 4000, 0.001),
+}
+
+
+@pytest.mark.parametrize("scatter", ["ScatterND", "ScatterElements"])
+@pytest.mark.parametrize("name", CHOSEN)
+def test_what_is_added_by_index_is_the_same_for_any_load(name: str, scatter: str) -> None:
+    (experts, tokens, share), width = CHOSEN[name], 4
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((tokens, width)).astype(np.float32)
+    gate = (rng.random((experts, tokens)) < share).astype(np.float32)
+    w = rng.standard_normal((experts, width, width)).astype(np.float32)
+    feeds, given = {"x": x, "gate": gate, "w": w}, added_expert_model(width, scatter)
+    made = rewriter.optimize(given)
+    assert loops_in(made.graph) == 2
+    (wanted,), (got,) = run_model(given, feeds), run_model(made, feeds)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("count", "loops"), [("8", 1), ("64", 2), ("E", 2)])
+def test_a_known_number_of_experts_is_not_asked_for(count: str, loops: int) -> None:
+    given = added_expert_model(64, "ScatterND", count)
+    (decision,) = rewriter.explain(given).decisions
+    assert decision.verdict is (Verdict.KEPT if count == "8" else Verdict.FUSED)
+    assert (decision.few > 0) == (count == "E")
+    made = rewriter.optimize(given)
+    assert loops_in(made.graph) == loops
+    assert rewriter.optimize(made) == made
+    run = iterations_of(made, experts=8 if count == "8" else 64)
+    assert run(tokens=16) == (8 if count == "8" else 0)
+    assert run(tokens=2000) == (8 if count == "8" else 64)
+
+
+def iterations_of(made: onnx.ModelProto, experts: int) -> Callable[..., int]:
+    counted = open_session(ir.to_proto(with_iterations(ir.from_proto(made))))
+    rng = np.random.default_rng(0)
+
+    def run(tokens: int) -> int:
+        gate = np.zeros((experts, tokens), np.float32)
+        gate[rng.integers(0, experts, tokens), np.arange(tokens)] = 1
+        x, w = np.ones((tokens, 64), np.float32), np.ones((experts, 64, 64), np.float32)
+        return int(counted.run({"x": x, "gate": gate, "w": w})[ITERATIONS])
+
+    return run
+
+
+def test_a_device_and_a_target_without_loops_are_not_asked() -> None:
+    given = added_expert_model(64, "ScatterND")
+    assert loops_in(rewriter.optimize(given, target="portable", tensor_io=True).graph) == 0
+    assert loops_in(rewriter.optimize(given, strategy="fuse").graph) == 0

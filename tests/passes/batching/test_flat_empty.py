@@ -139,3 +139,38 @@ def test_samples_joined_beside_the_axis_along_which_they_differ(
     else:
         with pytest.raises(rewriter.BackendError):
             rewriter.run(after, feeds)
+
+
+FITTED = (
+    "s = Shape <end = 2> (x) two = Constant <value_ints = [2, 2]> () t = Mul (s, two) "
+    "r = Resize <axes = [0, 1], mode = {mode}> (x,,,t) "
+    "wide = Constant <value_ints = [9, 9]> () e = Sub (wide, t) "
+    "none = Constant <value_ints = [0, 0]> () p = Concat <axis = 0> (none, e) "
+    "k = Constant <value_ints = [0, 1]> () {padded}"
+)
+PADDED = "f = Constant <value = {kind} {{7}}> () y = Pad (r, p, f, k)"
+MODES = {
+    "nearest": ('"nearest"', "float"),
+    "linear": ('"linear"', "float"),
+    "antialias": ('"linear", antialias = 1', "float"),
+    "whole": ('"linear"', "uint8"),
+    "bytes": ('"linear", antialias = 1', "uint8"),
+}
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[(0, 3), (2, 3)], [(3, 2), (4, 0), (2, 4)], [(1, 1), (0, 4)]],
+    ids=str,
+)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_padded", [True, False], ids=["padded", "as it is"])
+def test_an_image_of_nothing_is_resized_to_nothing(
+    mode: str, sizes: list[tuple[int, int]], is_padded: bool
+) -> None:
+    words, kind = MODES[mode]
+    then = PADDED.format(kind=kind) if is_padded else "y = Identity (r)"
+    nodes, element = FITTED.format(mode=words, padded=then), f"{kind}[H,W,3]"
+    case = FlatCase(mode, nodes, element, f"{kind}[h,w,3]", stacked=is_padded)
+    dtype = np.uint8 if kind == "uint8" else np.float32
+    prove_flat(case, feeds=[[image.astype(dtype) for image in images(sizes)]])

@@ -249,8 +249,15 @@ def test_a_sample_without_axes_is_not_normalized_over_its_stack(op_type: str) ->
     assert declines_directly(case) == [(op_type, "no-rule")]
 
 
-def test_a_mapped_scale_of_images_needs_the_newer_reshape() -> None:
-    case = channels("InstanceNormalization", "", IMAGES, positive(3), positive(3), opset=13)
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("opset", [11, 13])
+def test_a_mapped_scale_of_images_before_the_newer_reshape(opset: int, batch: int) -> None:
+    case = channels("InstanceNormalization", "", IMAGES, positive(3), positive(3), opset=opset)
+    prove(case, batch)
+
+
+def test_a_mapped_scale_of_images_needs_a_slice_by_computed_bounds() -> None:
+    case = channels("InstanceNormalization", "", IMAGES, positive(3), positive(3), opset=10)
     assert declines_directly(case) == [("InstanceNormalization", "opset")]
 
 

@@ -94,7 +94,11 @@ SELECTED = [
         "a = Unsqueeze (x, zero)", "p = Exp (x) b = Unsqueeze (p, zero)", "float[A,B]"),
         output="float[A,B] y"), X),
     Case("other lengths", graph(SLICED), X),
+    Case("other lengths at opset 13", graph(SLICED), X, 13),
     Case("no rows", graph(SLICED), {"x": numbers(0)}),
+    Case("no rows at opset 13", graph(SLICED), {"x": numbers(0)}, 13),
+    Case("dimensions of 0 at opset 13", graph(ROWS, "float[N,M] x", "float[A,B] y"),
+         {"x": numbers(0, 2)}, 13),
     Case("other dimensions", graph(ROWS, "float[N,M] x", "float[A,B] y"), {"x": numbers(3, 2)}),
     Case("dimensions of 0", graph(ROWS, "float[N,M] x", "float[A,B] y"), {"x": numbers(0, 2)}),
     Case("a number", graph(
@@ -154,7 +158,6 @@ STAY = [
          "seq(float[N])"), output="seq(float[K]) y"), {}),
     Case("another rank", graph(choose("a = Unsqueeze (x, zero)", "b = Identity (x)", "float[]")
          + "r = Constant<value_ints = [-1]> () z = Reshape (y, r)", output="float[K] z"), {}),
-    Case("other lengths at opset 13", graph(SLICED), {}, 13),
     Case("a condition of unknown shape", graph(SAME, condition="bool[F]"), {}),
     Case("a condition whose rank is only declared", graph(
         "o = Constant<value_int = 0> () e = SequenceAt (s, o) " + SAME.replace("(c)", "(e)"),

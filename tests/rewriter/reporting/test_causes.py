@@ -132,3 +132,31 @@ def test_what_is_known_to_differ_is_said_to() -> None:
         [draw] w = RandomNormalLike (e) }> }"""
     first, *_ = reasons(graph)
     assert (first.node, first.detail) == ("map/body/a", "it reads 'e', which differs in shape")
+
+
+IMAGES = """g (seq(float[H,W,3,3]) xs) => (seq(float[h,w]) ys) {{
+  {before} }}"""
+AS_MAP = """[map] ys = SequenceMap (xs) <body = one (float[H,W,3,3] x) => (float[h,w] y) {
+    [a] a = Relu (x)  [d] b = Det (a)  [n] y = Neg (b) }>"""
+AS_LOOP = """n = SequenceLength (xs)  t = Constant <value = bool {1}> ()
+  none = SequenceEmpty <dtype = 1> ()
+  [map] ys = Loop (n, t, none) <body = one (int64 i, bool c, seq(float[h,w]) before)
+      => (bool go, seq(float[h,w]) behind) {
+    go = Identity (c)  x = SequenceAt (xs, i)
+    [a] a = Relu (x)  [d] b = Det (a)  [n] y = Neg (b)  behind = SequenceInsert (before, y) }>"""
+
+
+@pytest.mark.parametrize("written", [AS_MAP, AS_LOOP], ids=["a map", "a loop"])
+def test_what_has_no_rule_for_flat_samples_is_named_wherever_something_is_left(
+    written: str,
+) -> None:
+    """Not that shapes may differ, which they may: each left node, and the output, has the cause."""
+    before = parse(IMAGES.format(before=written))
+    report = explain(before, target="portable", tensor_io=True)
+    detail = "it has no rule for samples that differ along several axes"
+    told = [r for d in report.decisions for r in d.reasons if r.code is not Code.SURPLUS_IGNORED]
+    assert {(r.code, r.node, r.detail) for r in told} == {(Code.NO_RULE, "map/body/d", detail)}
+    beside = ("SequenceEmpty_", "SequenceLength_")
+    reasons = [left.reason for left in report.unreached if not left.node.startswith(beside)]
+    assert reasons
+    assert all(detail in reason for reason in reasons), reasons

@@ -1,6 +1,8 @@
 """Reshape to dimensions that are all given, a 0 among them, where Reshape takes a 0 for a copy.
 
-Before opset 14 a 0 in the target of Reshape means the dimension that the operand has there.
+Before opset 14 a 0 in the target of Reshape means the dimension that the operand has there. A
+target with a 0 is of no elements: its first 0 is left open as -1, its others are 1 and cut to 0.
+``[2, 0, 3, 0]`` is made of nothing by way of ``[2, -1, 3, 1]``, which yields ``[2, 0, 3, 1]``.
 """
 
 from __future__ import annotations
@@ -10,57 +12,63 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.builder import Builder
+from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import constant_value, is_default_domain
 
-__all__ = ["padded", "reshape_without_zeros"]
+__all__ = ["LEAST_OPSET", "reshape_without_zeros", "to_older_form"]
 
-_PADDED = frozenset(
-    {
-        ir.DataType.DOUBLE,
-        ir.DataType.FLOAT,
-        ir.DataType.INT8,
-        ir.DataType.INT32,
-        ir.DataType.INT64,
-        ir.DataType.UINT8,
-        ir.DataType.UINT32,
-        ir.DataType.UINT64,
-    }
-)
-
-
-def padded(opset: int) -> frozenset[ir.DataType]:
-    """Return the element types that ONNX and onnxruntime pad."""
-    return _PADDED | {ir.DataType.BOOL} if opset >= 13 else _PADDED
+LEAST_OPSET = 11
+"""The first opset that has all operators of the form."""
 
 
 def reshape_without_zeros(builder: Builder, value: ir.Value, target: ir.Value) -> ir.Value:
     """Record a Reshape; each of the dimensions may be 0.
 
-    Where all but one of them are positive constants, that one is a -1. Otherwise zeros are
-    appended so that each dimension is at least 1, and cut off again; the element type must be
-    one of `padded` for that.
+    Where all but one of them are positive constants, that one is a -1.
 
     Args:
         builder: Records the nodes.
-        value: What is reshaped, of numbers; the opset is 11 at least.
-        target: As many elements as the value has, int64 ``[rank]``.
+        value: What is reshaped; the opset is 11 at least.
+        target: As many elements as the value has, int64 ``[rank]``, none of them negative.
     """
     known = _with_one_open(target)
     if known is not None:
         return builder.op("Reshape", [value, builder.ints(*known)])
-    is_zero = builder.op("Equal", [target, builder.ints(0)])
+    return builder.op("Slice", _cut(builder, value, target))
+
+
+def to_older_form(node: ir.Node) -> list[ir.Node]:
+    """Give a Reshape with ``allowzero`` the form above, and return the nodes that come before it.
+
+    Args:
+        node: A new node; it yields the same value in its new form.
+    """
+    value, target = node.inputs
+    assert value is not None and target is not None
+    builder = Builder(node.metadata_props.get(ORIGIN_KEY, ""))
+    known = _with_one_open(target)
+    inputs = [value, builder.ints(*known)] if known else _cut(builder, value, target)
+    if len(inputs) > 2:
+        node.op_type = "Slice"
+    node.resize_inputs(len(inputs))
+    for position, one in enumerate(inputs):
+        node.replace_input_with(position, one)
+    del node.attributes["allowzero"]
+    return builder.nodes
+
+
+def _cut(builder: Builder, value: ir.Value, target: ir.Value) -> list[ir.Value]:
+    """Return what a Slice reads that yields the value in its new shape."""
+    none, axis = builder.ints(0), builder.scalar(0)
+    is_zero = builder.op("Equal", [target, none])
+    numbers = builder.op("Cast", [is_zero], {"to": ir.DataType.INT64.value})
+    is_new = builder.op("Equal", [builder.op("CumSum", [numbers, axis]), builder.ints(1)])
+    is_first = builder.op("And", [is_zero, is_new])
     whole = builder.op("Where", [is_zero, builder.ints(1), target])
-    flat = builder.op("Reshape", [value, builder.ints(-1)])
-    missing = builder.op(
-        "Sub",
-        [builder.op("ReduceProd", [whole], {"keepdims": 1}), builder.op("Shape", [flat])],
-    )
-    pads = builder.op("Concat", [builder.ints(0), missing], {"axis": 0})
-    filled = builder.op("Reshape", [builder.op("Pad", [flat, pads]), whole])
+    whole = builder.op("Where", [is_first, builder.ints(-1), whole])
     zero = ir.tensor(np.zeros(1, np.int64))
     starts = builder.op("ConstantOfShape", [builder.op("Shape", [target])], {"value": zero})
-    return builder.op("Slice", [filled, starts, target])
+    return [builder.op("Reshape", [value, whole]), starts, target]
 
 
 def _with_one_open(target: ir.Value) -> list[int] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
 from passes.runtimes.reshapes import from_front
@@ -21,6 +23,7 @@ __all__ = [
     "is_read_early",
     "lacks_condition",
     "with_condition",
+    "with_made_beginnings",
 ]
 
 
@@ -105,6 +108,27 @@ def lacks_condition(node: ir.Node, types: Types) -> bool:
 def with_condition(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same Loop with a condition that is true, and stays so."""
     node.replace_input_with(1, builder.flag(True))
+    return list(node.outputs)
+
+
+def begins_with_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether a Loop carries what begins as a constant without elements."""
+    return any(_is_nothing(value) for value in node.inputs[2:])
+
+
+def _is_nothing(value: ir.Value | None) -> bool:
+    known = constant_value(value)
+    return known is not None and not known.size and known.dtype.kind in "biuf"
+
+
+def with_made_beginnings(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same Loop, where a node makes what has no elements."""
+    for at, value in enumerate(node.inputs):
+        known = constant_value(value) if at > 1 and _is_nothing(value) else None
+        if known is not None:
+            zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
+            made = builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
+            node.replace_input_with(at, made)
     return list(node.outputs)
 
 

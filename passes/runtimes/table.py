@@ -322,6 +322,16 @@ DEFECTS: tuple[Defect, ...] = (
         stays=True,
     ),
     Defect(
+        "openvino-loop-from-nothing",
+        "openvino",
+        "2026.4.1",
+        ("Loop",),
+        loops.begins_with_nothing,
+        loops.with_made_beginnings,
+        _pin("openvino-loop-from-nothing"),
+        stays=True,
+    ),
+    Defect(
         "iree-bytes-from-floats",
         "iree",
         "3.13.0",

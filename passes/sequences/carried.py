@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
@@ -22,7 +24,8 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
     """Take one sequence out of the states of a Loop.
 
     1. A sequence that the body passes on unchanged is read from outside. One that it only appends
-       to and that nothing reads afterwards is dropped.
+       to and that nothing reads afterwards is dropped, and so is the scan output that a Loop of
+       the body has for it alone.
     2. A sequence that the body only appends to, by one element in each iteration, becomes a scan
        output: where all elements have one shape by proof, or where nothing is done with the
        sequence but to stack it, which elements of different shapes cannot survive.
@@ -52,6 +55,7 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
         found = find_append(node, body, state)
         if found is not None and not _is_read(found.result):
             _drop_state(node, body, state, first)
+            _drop_scan_output(found.element)
             return True
         count = None if found is None else _elements_before(found, typing, known)
         if found is not None and count is not None:
@@ -158,9 +162,7 @@ def _drop_state(
         inner.replace_all_uses_with(first)
     else:
         body.outputs.append(scanned)
-    producer = last.producer()
-    if producer is not None:
-        remove_dead([producer])
+    _remove_maker(last)
     builder = Builder.at(node)
     result = first
     outputs: list[ir.Value] = []
@@ -168,13 +170,7 @@ def _drop_state(
         inputs = [v for i, v in enumerate(node.inputs) if i != 2 + state]
         if inputs[-1] is None:  # a last input that is left out is none
             inputs[-1] = builder.flag(True)
-        attributes = dict(node.attributes)
-        node.attributes.pop("body")
-        new = builder.node("Loop", inputs, attributes, outputs=len(body.outputs) - 1)
-        new.name, new.doc_string = node.name, node.doc_string
-        new.metadata_props.update(node.metadata_props)
-        new.meta.update(node.meta)
-        outputs = list(new.outputs)
+        outputs = _loop_anew(builder, node, body, inputs)
     if scanned is not None:
         stacked = outputs.pop()
         stacked.type = scanned.type
@@ -185,9 +181,50 @@ def _drop_state(
     graph.insert_before(node, builder.nodes)
     outputs.insert(state, result)
     for before, after in zip(node.outputs, outputs, strict=True):
-        if after is not first:
-            after.type, after.shape, after.name = before.type, before.shape, before.name
-            after.doc_string = before.doc_string
-        before.replace_all_uses_with(after, replace_graph_outputs=True)
-        before.name = None
+        _read_instead(before, after, is_new=after is not first)
     graph.remove(node, safe=True)
+
+
+def _drop_scan_output(value: ir.Value) -> None:
+    """Write a Loop anew without a scan output that nothing reads, if it has another output."""
+    node = value.producer()
+    if node is None or node.op_type != "Loop" or _is_read(value) or node.graph is None:
+        return
+    body, at = node.attributes["body"].as_graph(), list(node.outputs).index(value)
+    if at < len(body.inputs) - 2 or len(node.outputs) == 1:
+        return
+    _remove_maker(body.outputs.pop(1 + at))
+    builder = Builder.at(node)
+    outputs = _loop_anew(builder, node, body, node.inputs)
+    node.graph.insert_before(node, builder.nodes)
+    kept = [one for one in node.outputs if one is not value]
+    for before, after in zip(kept, outputs, strict=True):
+        _read_instead(before, after, is_new=True)
+    node.graph.remove(node, safe=True)
+
+
+def _remove_maker(value: ir.Value) -> None:
+    producer = value.producer()
+    if producer is not None:
+        remove_dead([producer])
+
+
+def _loop_anew(
+    builder: Builder, node: ir.Node, body: ir.Graph, inputs: Sequence[ir.Value | None]
+) -> list[ir.Value]:
+    """Record a Loop of the body that another one had; return its outputs."""
+    attributes = dict(node.attributes)
+    node.attributes.pop("body")
+    new = builder.node("Loop", list(inputs), attributes, outputs=len(body.outputs) - 1)
+    new.name, new.doc_string = node.name, node.doc_string
+    new.metadata_props.update(node.metadata_props)
+    new.meta.update(node.meta)
+    return list(new.outputs)
+
+
+def _read_instead(before: ir.Value, after: ir.Value, *, is_new: bool) -> None:
+    if is_new:
+        after.type, after.shape, after.name = before.type, before.shape, before.name
+        after.doc_string = before.doc_string
+    before.replace_all_uses_with(after, replace_graph_outputs=True)
+    before.name = None

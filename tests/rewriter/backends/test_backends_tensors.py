@@ -12,8 +12,10 @@ import onnx
 import pytest
 
 import rewriter
+from passes.ceilings import Ceiling
 from rewriter.backends import BACKENDS, BackendError, messages, open_session, run
 from rewriter.feeding.feeds import FeedMaker, read_expected, read_feeds
+from rewriter.pipeline import rewrite
 from rewriter.proof.compare import compare
 
 ROOT = Path(__file__).parents[3]
@@ -306,3 +308,24 @@ def test_portable_models_run(backend: str, name: str) -> None:
     feeds = maker.draw(kind, 0).values
     difference = compare(reference.run(feeds), run_or_refuse(after, feeds, backend), 1e-4, 1e-5)
     assert difference.equal, difference.message
+
+
+PIECES = """g (float[N,2] x, int64[B] sizes) => (float[M,2] y) {
+    s = SplitToSequence <axis = 0> (x, sizes)
+    m = SequenceMap (s) <body = b (float[L,2] e) => (float[K,2] o) {
+        o = Neg (e) }>
+    y = ConcatFromSequence <axis = 0> (m) }"""
+
+
+@pytest.mark.parametrize("sizes", [[2, 0, 4], [6], [0, 6]])
+def test_pieces_that_stay_in_a_loop_are_joined_on_openvino(sizes: list[int]) -> None:
+    """From no rows on, and without lengths that nothing reads."""
+    x = np.array([[1, 2], [1, 2], [3, 4], [5, 6], [3, 4], [5, 6]], np.float32)
+    feeds = {"x": x, "sizes": np.array(sizes)}
+    given = parse(PIECES)
+    stays = {"SequenceMap_1": Ceiling.EXPANDED}
+    model = rewrite(given, target="openvino", tensor_io=True, ceilings=stays).model
+    assert isinstance(model, onnx.ModelProto)
+    assert "Loop" in {node.op_type for node in model.graph.node}
+    expected = run(given, feeds, "reference")["y"]
+    np.testing.assert_array_equal(run(model, feeds, usable("openvino"))["y"], expected)

@@ -14,8 +14,10 @@ from passes.runtimes.types import Types
 __all__ = [
     "as_matrix_products",
     "is_fused_with_transpose",
+    "is_of_halves",
     "is_sum_of_products",
     "is_transposed_by_a_vector",
+    "of_kept_halves",
     "untransposed",
 ]
 
@@ -44,6 +46,38 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     if left is None or right is None or types.rank(right) != 1:
         return False
     return any(maker.op_type == "Transpose" for maker in makers(left))
+
+
+def is_of_halves(node: ir.Node, types: Types) -> bool:
+    """Whether a matrix, or a vector, of weights meets a Transpose that moves the first of several axes.
+
+    Of float16, or of what was cast, onnxruntime ends the process on such a product.
+    """
+    one, other = node.inputs
+    return _ends_the_process(one, other, types) or _ends_the_process(other, one, types)
+
+
+def _ends_the_process(moved: ir.Value | None, weights: ir.Value | None, types: Types) -> bool:
+    if moved is None or weights is None or not _is_given(weights):
+        return False
+    if types.rank(weights) not in (1, 2):
+        return False
+    found = list(makers(moved, TAKEN_AWAY))
+    if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
+        return False
+    perms = [m.attributes.get_ints("perm") for m in found if m.op_type == "Transpose"]
+    return any(perm is None or (len(perm) > 2 and perm[0]) for perm in perms)
+
+
+def _is_given(value: ir.Value) -> bool:
+    maker = value.producer()
+    return value.const_value is not None or (maker is not None and maker.op_type == "Constant")
+
+
+def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The operand that is no weight behind a node that changes nothing."""
+    given = [v if v is None or _is_given(v) else builder.op("Max", [v]) for v in node.inputs]
+    return [builder.op("MatMul", given)]
 
 
 def _is_transposed(value: ir.Value) -> bool:

@@ -172,6 +172,13 @@ DEFECTS: tuple[Defect, ...] = (
         beside=anywhere,
     ),
     _onnxruntime(
+        "product-of-halves",
+        ("MatMul",),
+        contractions.is_of_halves,
+        contractions.of_kept_halves,
+        beside=anywhere,
+    ),
+    _onnxruntime(
         "einsum-of-nothing",
         ("Einsum",),
         contractions.is_sum_of_products,
@@ -201,7 +208,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("Cast", "CastLike"),
         loops.is_cast_back_and_captured,
         loops.before_the_casts,
-        beside=by_way_of("Cast", "CastLike"),
+        beside=anywhere,
     ),
     _onnxruntime(
         "inlined-loop-without-condition",

@@ -83,6 +83,8 @@ STAYS = {
         r = Shape(k)""",
     "floats that are clipped behind a Relu": """a = Relu(x) k = Constant <value_float = 1.0> ()
         y = Clip(a, "", k) r = Shape(y)""",
+    "weights by a transposed matrix of halves": """k = Constant <value = float16[1, 2] {1, 2}> ()
+        c = Cast <to = 10> (x) t = Transpose <perm = [1, 0]> (c) y = MatMul(k, t) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
@@ -321,7 +323,8 @@ BESIDE = {
     "a cast back that a new Loop captures": (
         """g (float[N] x) => (float[N] r) {
             a1 = Cast <to = 11> (x) a2 = Cast <to = 1> (a1) a3 = Identity (a2)
-            d = Cast <to = 11> (a3) e = Cast <to = 1> (d) s = SplitToSequence <keepdims = 0> (e)
+            d = Cast <to = 11> (a3) e = Cast <to = 1> (d) f = Identity (e)
+            s = SplitToSequence <keepdims = 0> (f)
             m = SequenceMap (s) <body = b (float a) => (float o) { o = Neg(a) }>
             r = ConcatFromSequence <axis = 0, new_axis = 1> (m) }""",
         {"x": [1, 2, 3]},

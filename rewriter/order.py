@@ -124,7 +124,9 @@ def run_passes(
     clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)
-    work.decisions = with_reasons_of_readers(_final(work.decisions, model))
+    work.decisions = _final(work.decisions, model)
+    if any(decision.readers for decision in work.decisions):
+        work.decisions = with_reasons_of_readers(work.decisions)
     if not _operators(counted).isdisjoint(("Loop", "Scan")):
         work.decisions = with_built_sequences(work.decisions, model)
         work.decisions = with_left_loops(work.decisions, model, options.strategy)

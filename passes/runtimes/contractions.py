@@ -49,7 +49,7 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:
-    """Whether a matrix, or a vector, of weights meets a Transpose that moves the first of several axes.
+    """Whether weights meet a Transpose that moves the first of several axes.
 
     Of float16, or of what was cast, onnxruntime ends the process on such a product.
     """

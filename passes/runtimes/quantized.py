@@ -31,7 +31,7 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
     onnxruntime looks for a reader to quantize for, and ends the process.
     """
-    return is_captured(node) and _dequantized(node.inputs[0]) is not None
+    return _dequantized(node.inputs[0]) is not None and is_captured(node)
 
 
 def _dequantized(value: ir.Value | None) -> ir.Node | None:

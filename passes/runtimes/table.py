@@ -168,7 +168,7 @@ DEFECTS: tuple[Defect, ...] = (
         "transpose-by-a-vector",
         ("MatMul",),
         contractions.is_transposed_by_a_vector,
-        empties.by_a_matrix,
+        contractions.untransposed,
         beside=anywhere,
     ),
     _onnxruntime(

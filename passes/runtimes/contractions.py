@@ -49,7 +49,7 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:
-    """Whether weights meet a Transpose that moves the first of several axes.
+    """Whether a matrix or a vector meets a Transpose that moves the first of several axes.
 
     Of float16, or of what was cast, onnxruntime ends the process on such a product.
     """
@@ -57,10 +57,8 @@ def is_of_halves(node: ir.Node, types: Types) -> bool:
     return _ends_the_process(one, other, types) or _ends_the_process(other, one, types)
 
 
-def _ends_the_process(moved: ir.Value | None, weights: ir.Value | None, types: Types) -> bool:
-    if moved is None or weights is None or not _is_given(weights):
-        return False
-    if types.rank(weights) not in (1, 2):
+def _ends_the_process(moved: ir.Value | None, other: ir.Value | None, types: Types) -> bool:
+    if moved is None or other is None or types.rank(other) not in (None, 1, 2):
         return False
     found = list(makers(moved, TAKEN_AWAY))
     if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
@@ -69,14 +67,11 @@ def _ends_the_process(moved: ir.Value | None, weights: ir.Value | None, types: T
     return any(perm is None or (len(perm) > 2 and perm[0]) for perm in perms)
 
 
-def _is_given(value: ir.Value) -> bool:
-    maker = value.producer()
-    return value.const_value is not None or (maker is not None and maker.op_type == "Constant")
-
-
 def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The operand that is no weight behind a node that changes nothing."""
-    given = [v if v is None or _is_given(v) else builder.op("Max", [v]) for v in node.inputs]
+    """What a Transpose moved behind a node that changes nothing."""
+    one, other = node.inputs
+    pairs = ((one, other), (other, one))
+    given = [builder.op("Max", [a]) if _ends_the_process(a, b, types) else a for a, b in pairs]
     return [builder.op("MatMul", given)]
 
 

@@ -151,7 +151,7 @@ class Needs:
         pending: list[tuple[ir.Value, ir.Node | None]] = [(v, None) for v in outputs]
         while pending:
             value, reader = pending.pop()
-            asks = reader is not None and self._asks_shape(value, reader, asked)
+            asks = reader is not None and self._asks_shape(value, reader, asked - needed)
             if asks and value in self.facts.alike:
                 asked.add(value)
                 value = self.facts.alike[value]

@@ -47,6 +47,30 @@ def test_the_shape_of_what_is_read(name: str) -> None:
     assert not found.loops, found.details
 
 
+READS_BOTH = [
+    "k = Cast <to = 1> (c) h = Shape (k) y = Expand (k, h)",
+    "k = Cast <to = 1> (c) m = Neg (k) h = Shape (k) y = Expand (m, h)",
+    "k = Cast <to = 1> (c) j = Identity (k) h = Shape (j) y = Expand (k, h)",
+    "k = Cast <to = 1> (c) h = Shape (k) z = ConstantOfShape (h) y = Add (z, k)",
+    "h = Shape (c) k = Cast <to = 1> (c) y = Expand (k, h)",
+    "h = Shape (c) z = ConstantOfShape (h) k = Cast <to = 1> (c) y = Add (k, z)",
+]
+
+
+@pytest.mark.parametrize("joins", ["Add", "Max"])
+@pytest.mark.parametrize("reads", READS_BOTH)
+def test_what_is_read_for_its_shape_and_for_itself(reads: str, joins: str) -> None:
+    text = f"""g (int64[N,2] x, int64[2] v) => (int64[2] f, float[N,2] ys) {{
+        f, ys = Scan <num_scan_inputs = 1, body = b (int64[2] c, int64[2] e)
+            => (int64[2] n, float[2] y) {{ {reads} n = {joins} (c, e) }}> (v, x) }}"""
+    before = model(text, opset=18)
+    rng = np.random.default_rng(0)
+    feeds = [{"x": rng.integers(0, 9, (n, 2)), "v": np.array([3, 4])} for n in (0, 1, 2, 7)]
+    found = read(before)
+    assert same(before, found.model, *feeds) == len(feeds)
+    assert not found.loops, found.details
+
+
 @pytest.mark.parametrize(
     ("dims", "fits"),
     [

@@ -38,6 +38,7 @@ def test_a_source_makes_its_model(name: str) -> None:
     assert source().build(name) == onnx.load(FOLDER / f"{name}.onnx")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_rewrite_computes_the_same(name: str) -> None:
     path = FOLDER / f"{name}.onnx"

@@ -115,6 +115,7 @@ def test_a_model_of_20000_nodes(tmp_path: Path, strategy: str) -> None:
     assert [node.name for node in written.graph.node[:20_000]] == [node.name for node in nodes]
 
 
+@pytest.mark.long
 def test_a_model_of_many_maps(tmp_path: Path) -> None:
     source, out = tmp_path / "in.onnx", tmp_path / "out.onnx"
     body = helper.make_graph(
@@ -139,6 +140,7 @@ def test_a_model_of_many_maps(tmp_path: Path) -> None:
     assert (after.by_type["Relu"], after.by_type["Neg"]) == (300, 300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["auto", "expand"])
 def test_08_weights_of_gigabytes_are_left_alone(tmp_path: Path, strategy: str) -> None:
     """The eighth release check: 2.5 GB of weights, under 300 MB of memory, no weight read."""

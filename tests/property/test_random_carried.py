@@ -24,6 +24,7 @@ def test_a_random_loop_computes_what_it_did(seed: int) -> None:
     check(seed)
 
 
+@pytest.mark.long
 def test_many_of_them_end_without_a_loop() -> None:
     left = [check(seed, recurrences=False) for seed in range(100, 120)]
     assert left.count(0) >= 10

@@ -72,6 +72,7 @@ def _check(
         assert row["totals"] == pytest.approx(expected.sum(), rel=1e-4, abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", [(), ("--workers", "2")])
 def test_each_sample_has_a_row_with_its_id(tmp_path: Path, words: tuple[str, ...]) -> None:
     samples = _write(tmp_path, 230)
@@ -148,6 +149,7 @@ def _kill_and_resume(folder: Path, count: int, errors: int, words: list[str]) ->
     _check(folder, samples, bad, id_="key")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 def test_a_killed_job_is_resumed_without_a_row_lost_or_doubled(tmp_path: Path) -> None:
     _kill_and_resume(tmp_path, 3000, 5, ["--batch-size", "8"])

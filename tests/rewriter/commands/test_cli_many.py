@@ -88,6 +88,7 @@ class TestScan:
 
 
 class TestOptimizeMany:
+    @pytest.mark.long
     def test_a_folder_to_a_folder(self, folder: Path, tmp_path: Path, capsys: Capture) -> None:
         out = tmp_path / "out"
         assert seqmap("optimize", folder, out, "--verify", "2", "--jobs", "2") == 0

@@ -93,6 +93,7 @@ def tensors(new: onnx.ModelProto, xs: list[np.ndarray], spare: int) -> dict[str,
     return {"xs": tensor, "xs.sizes": sizes}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_lists_give_what_the_model_as_given_does(name: str) -> None:
     new = padded(CASES[name])
@@ -131,6 +132,7 @@ def test_the_interface_and_the_report_say_it() -> None:
     assert (record["form"], record["sizes"]) == ("padded", "xs.sizes")
 
 
+@pytest.mark.long
 def test_two_inputs_are_padded_apart() -> None:
     model = parse("""g (seq(float[H,W]) xs, seq(float[H,W]) zs) => (seq(float[H,W]) ys) {
         ys = SequenceMap (xs, zs) <body = b (float[H,W] x, float[H,W] z) => (float[M] y) {

@@ -252,6 +252,7 @@ def test_a_real_device_places_the_zoo_as_predicted(tmp_path: pathlib.Path) -> No
     compare(placed("cuda", written(tmp_path, ZOO, "cuda"), None), accepted=200)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("paths", [DEMO, pytest.param(ZOO, marks=pytest.mark.full)])
 def test_webgpu_places_models_as_predicted(
     tmp_path: pathlib.Path, paths: list[pathlib.Path]

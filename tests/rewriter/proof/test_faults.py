@@ -48,6 +48,7 @@ def give_rule(monkeypatch: pytest.MonkeyPatch) -> GiveRule:
     return register
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", [fails, writes_nonsense])
 @pytest.mark.parametrize("wrong", [("Relu",), ("Neg", "Tanh"), ("Erf",), OPERATORS])
 def test_only_the_maps_to_blame_are_left_out(

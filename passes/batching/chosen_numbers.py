@@ -1,4 +1,4 @@
-"""Sizes that a Where chooses one by one, of which some are known.
+"""Sizes that a Where chooses one by one; some are known.
 
 PyTorch's exporter writes ``expand(n, -1)`` as a shape with 1 in the place of each size that is -1:
 ``Where(Equal(s, -1), 1, s)`` of ``s = [n, -1]`` is ``[?, 1]``, and not two unknown sizes.

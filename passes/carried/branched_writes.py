@@ -76,7 +76,7 @@ def _rows(builder: Builder, term: Term) -> ir.Value:
 
 
 def _no_rows(done: Write, named: int, dtype: ir.DataType, typing: Typing) -> list[ir.Node] | None:
-    """Return nodes that cannot fail, the last of which yields no rows; None if there are none."""
+    """Return nodes that cannot fail and end with one that yields no rows; None if none do."""
     initial = done.carried.initial
     dims = typing.dims(initial)
     if dims is None:

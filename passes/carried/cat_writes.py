@@ -29,7 +29,7 @@ _END = 2**31 - 1
 
 @dataclasses.dataclass(frozen=True)
 class CatWrite(Pattern):
-    """A carried tensor of which each iteration replaces the next rows.
+    """A carried tensor; each iteration replaces its next rows.
 
     Attributes:
         carried: Where it stands.

@@ -55,11 +55,14 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     if not limits and all(node.op_type != "If" for node in behind):
         return None
     few = 0 if is_known else _few(plans, behind, facts)
-    if (few <= _FEWEST and not limits) or copied_original(site, facts.typings) is None:
-        return None
     few = few if few > _FEWEST else 0
+    if not few and not limits:
+        return None
     early = [flag for plan in plans for flag in plan.fused[None].walk.early]
-    copies = [_copy(site, facts) for asked in (few or early, limits) if asked]
+    tried = [_copy(site, facts) for asked in (few or early, limits) if asked]
+    copies = [copy for copy in tried if copy is not None]
+    if len(copies) < len(tried):
+        return None
     builder = Builder(original.path)
     count = _trip_count(site, facts.typings) or site.elements[0][1].scalar_count(
         builder, facts.typings.proven
@@ -77,9 +80,11 @@ def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFa
     return _cost(plans, behind, facts).pays_from(given) or 0
 
 
-def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy:
+def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy | None:
+    """Record a Loop as given once more, None where that cannot be."""
     found = copied_original(site, facts.typings)
-    assert found is not None
+    if found is None:
+        return None
     copies, values = found
     read = {new: copy for new, copy in values.items() if new.uses() or new.is_graph_output()}
     reader = ir.node("Identity", list(read))

@@ -63,8 +63,15 @@ def _ends_the_process(moved: ir.Value | None, other: ir.Value | None, types: Typ
     found = list(makers(moved, TAKEN_AWAY))
     if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
         return False
-    perms = [m.attributes.get_ints("perm") for m in found if m.op_type == "Transpose"]
-    return any(perm is None or (len(perm) > 2 and perm[0]) for perm in perms)
+    return any(_moves_the_first(maker, types) for maker in found if maker.op_type == "Transpose")
+
+
+def _moves_the_first(node: ir.Node, types: Types) -> bool:
+    """Whether a Transpose of three axes or more, as far as is known, moves the first one."""
+    perm = node.attributes.get_ints("perm")
+    if perm is None:
+        return types.rank(node.outputs[0]) not in (0, 1, 2)
+    return len(perm) > 2 and bool(perm[0])
 
 
 def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
@@ -60,7 +60,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         others = nodes_by_others(model, self._authored)
         ifs = [node for node in all_nodes(model) if node.op_type == "If"]
         decided = newly_decided(ifs, set(others), Types(model)) if ifs else ()
-        pending = self._known([*others, *decided, *self._beside(model, set(others))])
+        beside = self._beside(model, set(others))
+        pending = self._known([*others, *decided, *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
         # A form may meet another defect, but none meets its own again.
@@ -71,7 +72,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             made: list[ir.Node] = []
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
-                for row in self._rows[node.op_type]:
+                for row in beside.get(node, self._rows[node.op_type]):
                     if row.rounds and (node.graph in in_loops or PATH_KEY in node.meta):
                         continue
                     if _is_left(node) and row.meets(node, types):
@@ -82,12 +83,17 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
-    def _beside(self, model: ir.Model, others: Collection[ir.Node]) -> Iterator[ir.Node]:
-        """Yield the nodes of the author's that a runtime takes together with new ones."""
+    def _beside(self, model: ir.Model, others: Collection[ir.Node]) -> dict[ir.Node, list[Defect]]:
+        """Return the nodes of the author's that a runtime takes together with new ones.
+
+        Each has the rows by which it does.
+        """
+        found: dict[ir.Node, list[Defect]] = {}
         for node in all_nodes(model) if others else ():
             rows = self._rows.get(node.op_type, ()) if node not in others else ()
-            if any(row.beside is not None and row.beside(node, others) for row in rows):
-                yield node
+            if taken := [row for row in rows if row.beside and row.beside(node, others)]:
+                found[node] = taken
+        return found
 
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes of operators that have a row."""

@@ -47,7 +47,7 @@ def _whole(ops: Operators, grid: Grid, at: int) -> AxisTable:
 
 
 def without_unread(ops: Operators, flat: FlatSamples) -> FlatSamples:
-    """Return samples of which those without rows read the first row where no place reads any.
+    """Return samples without rows as some that read the first row, where no place reads any.
 
     A Resize of nothing to nothing is legal. What is read for it lies behind the sample, or under
     the fill.

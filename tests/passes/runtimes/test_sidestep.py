@@ -85,6 +85,9 @@ STAYS = {
         y = Clip(a, "", k) r = Shape(y)""",
     "weights by a transposed matrix of halves": """k = Constant <value = float16[1, 2] {1, 2}> ()
         c = Cast <to = 10> (x) t = Transpose <perm = [1, 0]> (c) y = MatMul(k, t) r = Shape(y)""",
+    "weights by a matrix of halves that is turned": """
+        k = Constant <value = float16[1, 2] {1, 2}> ()
+        c = Cast <to = 10> (x) t = Transpose (c) y = MatMul(k, t) r = Shape(y)""",
     "a division by a constant": "k = Constant <value_ints = [2]> () r = Div(v, k)",
     "a division by 1 or more": """k = Constant <value = int32 {1}> () i = Cast <to = 6> (s)
         n = Max(i, k) w = Cast <to = 6> (v) m = Mod(w, n) r = Cast <to = 7> (m)""",
@@ -384,6 +387,42 @@ def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> Non
     assert "Scan" not in operators(ir.from_proto(after))
     feeds = {k: np.asarray(v, getattr(v, "dtype", np.float32)) for k, v in given.items()}
     np.testing.assert_array_equal(run(after, feeds), expected)
+
+
+BEHIND = {
+    "a product": ("y = MatMul(t, w)", "Transpose", True),
+    "a product behind a cast": ("c = Cast <to = 1> (t) y = MatMul(c, w)", "Transpose", True),
+    "a product behind what stays": ("c = Relu(t) y = MatMul(c, w)", "Transpose", False),
+    "a product by a vector that no Transpose meets": (
+        "m = ReduceMax <keepdims = 0> (w) v = Expand(m, k) k = Constant <value_ints = [3]> () "
+        "q = MatMul(t, v) n = Constant <value_ints = [2]> () s = Unsqueeze(q, n) "
+        "c = Concat <axis = 2> (s, s, s, s) y = Abs(c)",
+        "Relu",
+        False,
+    ),
+    "a product behind another new node": ("y = MatMul(t, w)", "Relu", False),
+    "a Reshape": (
+        "k = Constant <value_ints = [-1]> () s = Shape(t) h = Reshape(s, k) y = Reshape(t, h)",
+        "Transpose",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_an_authors_node_by_way_of_others(name: str) -> None:
+    nodes, op_type, is_changed = BEHIND[name]
+    text = f"""g (float[N, 2, 3] x, float[3, 4] w) => (float[N, 2, 4] y) {{
+        t = Identity(x) {nodes} }}"""
+    model = ir.from_proto(parse(text))
+    authored = Authored(model)
+    old = model.graph.node(0)
+    new = ir.node(op_type, [old.inputs[0]], {"perm": [0, 1, 2]} if op_type == "Transpose" else {})
+    new.outputs[0].name, new.outputs[0].type = "new", old.outputs[0].type
+    model.graph.insert_before(old, new)
+    old.outputs[0].replace_all_uses_with(new.outputs[0])
+    model.graph.remove(old, safe=True)
+    assert SidestepDefectsPass(authored=authored)(model).modified == is_changed
 
 
 @pytest.mark.parametrize("axes", [[0], [-1], [1, 2], [-3, 1], [-1, 0, -2]])

@@ -6,6 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.alternation import find_alternation
 from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
@@ -100,6 +101,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_filter(carried, iteration, typing)
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
+        or find_alternation(carried, facts, typing)
     )
 
 

@@ -79,6 +79,8 @@ LIST = "seq(float[4])"
 BOTH = f"{NEG}  pa = SequenceInsert (s, e)  qa = SequenceInsert (pa, m)"
 NESTED = taken("va", "l2", BOTH, "w0 = SequenceInsert (s, b)", LIST, "qa w0")
 LISTS = {
+    "two_under_one": taken("s2", "l", BOTH, LEFT, LIST, "qa left"),
+    "two_in_one_branch": taken("s2", "l", BOTH, "left = SequenceInsert (s, b)", LIST, "qa left"),
     "two_under_two": taken("s2", "l", NESTED, LEFT, LIST, "va left"),
     "and_one_behind": taken("v1", "l", NESTED, LEFT, LIST, "va left")
     + "  s2 = SequenceInsert (v1, e)",
@@ -92,6 +94,17 @@ def test_elements_of_a_list(name: str) -> None:
     assert read(before).loops == 0
     given = [{name: feeds(n)[name] for name in "xbz"} for n in LENGTHS]
     assert same(before, after, *given) == len(LENGTHS)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_how_many_elements(name: str) -> None:
+    text = listed(LISTS[name]).replace(
+        "r = ConcatFromSequence <axis = 0, new_axis = 1> (all)",
+        "l = SequenceLength (all)  r = Reshape (l, one1)",
+    )
+    before = model(text.replace("=> (float[Q,4] r)", "=> (int64[1] r)"))
+    given = [{name: feeds(n)[name] for name in "xbz"} for n in LENGTHS]
+    assert same(before, read(before).model, *given) == len(LENGTHS)
 
 
 MISSES = {

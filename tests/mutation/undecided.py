@@ -4,6 +4,7 @@ An operand of ``and`` or ``or`` is decided where leaving it out changes what the
 bound where both sides of it occur, and it itself. A mutant there survives whatever the tests ask.
 The list is written to the file that the environment variable ``MUTATION_UNDECIDED`` names, a line
 each; with pytest-xdist every worker writes one of its own, and what stands in all of them counts.
+``python -m tests.mutation --undecided`` runs the tests with it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import pytest
 
-__all__ = ["FILE", "watched"]
+__all__ = ["FILE", "NAMES", "undecided", "watched"]
 
 FILE = "MUTATION_UNDECIDED"
 """Environment variable that names the file to write."""
@@ -133,8 +134,16 @@ class _Watch(ast.NodeTransformer):
         return ast.fix_missing_locations(call)
 
 
+NAMES: dict[str, object] = {
+    "_watch_operands": _operands,
+    "_watch_bound": _bound,
+    **{f"_watch_{kind.__name__}": kind for kind in _ORDERS},
+}
+"""What a file whose conditions are watched calls."""
+
+
 def watched(path: str, source: str) -> CodeType:
-    """Compile a file so that its conditions are watched.
+    """Compile a file so that its conditions are watched; it calls what `NAMES` holds.
 
     Args:
         path: The file.
@@ -150,8 +159,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the module with the functions that watch."""
-        module.__dict__.update(_watch_operands=_operands, _watch_bound=_bound)
-        module.__dict__.update({f"_watch_{kind.__name__}": kind for kind in _ORDERS})
+        module.__dict__.update(NAMES)
         super().exec_module(module)
 
 
@@ -172,15 +180,23 @@ if FILE in os.environ:
     sys.meta_path.insert(0, _Finder())
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write what no test decided."""
-    if FILE not in os.environ:
-        return
-    root = f"{session.config.rootpath}/"
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    lines = [
+def undecided(root: str = "") -> list[str]:
+    """Return the conditions that nothing has decided so far, in the order of their files.
+
+    Args:
+        root: What the names of all files begin with, which is left out.
+    """
+    return [
         f"{where.removeprefix(root)} [{what}]"
         for where, missing in _places
         for what in sorted(missing)
     ]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what no test decided."""
+    if FILE not in os.environ:
+        return
+    lines = undecided(f"{session.config.rootpath}/")
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
     Path(f"{os.environ[FILE]}{worker}").write_text("".join(f"{line}\n" for line in lines))

@@ -20,8 +20,8 @@ from passes.carried.pattern import (
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing

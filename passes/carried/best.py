@@ -30,7 +30,7 @@ from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import subgraphs, with_subgraphs
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing

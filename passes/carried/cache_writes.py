@@ -14,7 +14,8 @@ from passes.carried.pattern import Joined, Pattern, Term, dependent_values, oper
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError

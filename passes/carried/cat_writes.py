@@ -15,7 +15,8 @@ from passes.carried.appends import like_initial, same_dims_beside, unsqueezed
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values, operator
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError

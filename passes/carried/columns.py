@@ -13,9 +13,9 @@ import onnx_ir as ir
 
 from passes.carried.pattern import operator
 from passes.graph.graphs import constant_value
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import Least, Linear, is_nonnegative
 
 __all__ = ["Column", "find_columns"]

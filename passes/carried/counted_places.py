@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from passes.carried.pattern import operator
 from passes.graph.graphs import subgraphs, with_subgraphs
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear, is_nonnegative
 from passes.reading.iterations import Carried
 

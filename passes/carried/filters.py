@@ -32,9 +32,9 @@ from passes.carried.pattern import (
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import skip_identities
 from passes.loops.escape import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
-from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing

@@ -15,7 +15,8 @@ from passes.carried.range_reads import Range, find_ranges
 from passes.carried.range_writes import One, RangeWrite
 from passes.carried.slice_writes import find_slice_write
 from passes.graph.graphs import constant_value
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable

@@ -12,7 +12,8 @@ from passes.carried.range_reads import find_ranges
 from passes.carried.tile_places import Side
 from passes.carried.tiles import TileWrite
 from passes.graph.graphs import is_default_domain
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing

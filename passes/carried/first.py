@@ -14,7 +14,8 @@ from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values, operator
 from passes.carried.selections import find_selection, hoist
 from passes.graph.graphs import constant_value
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing

@@ -14,9 +14,9 @@ import onnx_ir as ir
 from passes.carried.columns import Column
 from passes.carried.pattern import added, operator
 from passes.graph.graphs import constant_value
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear
 from passes.typing.corrections import counted_axis
 

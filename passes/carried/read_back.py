@@ -14,9 +14,9 @@ import onnx_ir as ir
 
 from passes.carried.pattern import added, dependent_values, operator, path_through
 from passes.graph.graphs import constant_value
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 
 __all__ = ["ReadBack", "find_read_back"]
 

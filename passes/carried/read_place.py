@@ -13,9 +13,9 @@ import onnx_ir as ir
 from passes.carried.columns import Column
 from passes.carried.pattern import added, dependent_values, operator, path_through
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import is_nonnegative
 
 __all__ = ["find_joined", "formed"]

@@ -25,7 +25,7 @@ from passes.carried.pattern import (
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 

@@ -14,9 +14,10 @@ from passes.carried.pattern import added, operator
 from passes.carried.uniform import one_number
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, reads_of, subgraphs
+from passes.graph.made import skip_identities
 from passes.graph.node_copies import copy_node
 from passes.graph.scopes import Scope
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import added
 from passes.graph.graphs import is_default_domain
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.typing.value_types import Typing
 
 __all__ = ["rows_for_shape"]

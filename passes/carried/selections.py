@@ -10,9 +10,9 @@ import onnx_ir as ir
 
 from passes.carried.pattern import added, operator
 from passes.graph.graphs import reads_of
+from passes.graph.made import skip_identities
 from passes.graph.node_copies import copy_node
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 
 __all__ = ["Selection", "find_selection", "hoist"]
 

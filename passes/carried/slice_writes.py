@@ -17,9 +17,9 @@ import onnx_ir as ir
 from passes.carried.columns import Column, find_columns
 from passes.carried.pattern import added, dependent_values, operator
 from passes.carried.read_place import find_joined, formed
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import TRIP, Linear
 
 __all__ = ["SliceWrite", "find_slice_write"]

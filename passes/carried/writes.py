@@ -16,9 +16,10 @@ from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError

@@ -5,12 +5,22 @@ ONNX's checker has seen the model: the operands that an operator requires are th
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.scopes import Scope, stands_in
 
-__all__ = ["axes_of", "made_by", "only_number", "operand", "operands", "skip_identities"]
+__all__ = [
+    "axes_of",
+    "made_by",
+    "only_number",
+    "operand",
+    "operands",
+    "skip_identities",
+    "through",
+]
 
 
 def made_by(
@@ -28,6 +38,21 @@ def made_by(
         return None
     is_asked = not op_types or node.op_type in op_types
     return node if is_asked and (body is None or stands_in(body, node)) else None
+
+
+def through(
+    value: ir.Value, op_types: Collection[str], body: ir.Graph | Scope | None = None
+) -> ir.Value:
+    """Return what some operators, one behind the other, made a value of: their first operand.
+
+    Args:
+        value: The value.
+        op_types: The operators of ONNX's own.
+        body: The nodes have to stand in this graph itself.
+    """
+    while (node := made_by(value, *op_types, body=body)) is not None:
+        value = operand(node, 0)
+    return skip_identities(value)
 
 
 def operand(node: ir.Node, at: int) -> ir.Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import permutations
 
 import onnx_ir as ir
 
@@ -13,7 +12,7 @@ from passes.carried.pattern import FLOATS, Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.tile_places import Side
 from passes.carried.tiles import TileWrite
-from passes.graph.made import made_by, operand, operands, skip_identities, through
+from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -149,9 +148,8 @@ def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
     if numbers[0] is not None and numbers[1] is not None:
         return (numbers[1] - numbers[0]).number
     node = made_by(_root(end), "Add", body=facts.scope)
-    terms = [] if node is None else operands(node)
     return next(
-        (facts.evaluator.integer(o) for v, o in permutations(terms) if _root(v) is _root(start)),
+        (facts.evaluator.integer(o) for v, o in either_order(node) if _root(v) is _root(start)),
         None,
     )
 

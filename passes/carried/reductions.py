@@ -162,7 +162,7 @@ class Reduction(Pattern):
 
 def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
     """Return what a carried value reduces, None if it is no reduction."""
-    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    dtype = typing.dtype(carried.initial)
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
     mask = find_selection(value, iteration.body, weighed=True)

@@ -90,7 +90,7 @@ class Resets(Pattern):
 
 def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Resets | None:
     """Return where a carried value begins anew, None if it does not, or is more than that."""
-    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    dtype = typing.dtype(carried.initial)
     if dtype is None:
         return None
     reader = _Reader(carried.inner, iteration.body, dtype)

@@ -5,6 +5,7 @@ ONNX's checker has seen the model: the operands that an operator requires are th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 
 import onnx_ir as ir
@@ -14,6 +15,7 @@ from passes.graph.scopes import Scope, stands_in
 
 __all__ = [
     "axes_of",
+    "either_order",
     "made_by",
     "only_number",
     "operand",
@@ -65,6 +67,11 @@ def operand(node: ir.Node, at: int) -> ir.Value:
 def operands(node: ir.Node) -> list[ir.Value]:
     """Return the operands of a node in order, less those that are left out."""
     return [value for value in node.inputs if value is not None]
+
+
+def either_order(node: ir.Node | None) -> list[tuple[ir.Value, ir.Value]]:
+    """Return the two operands of a node in both orders; none of no node."""
+    return [] if node is None else list(itertools.permutations(operands(node), 2))
 
 
 def only_number(value: ir.Value | None) -> int | float | None:

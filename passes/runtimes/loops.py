@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import operand, skip_identities
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
 from passes.runtimes.reshapes import from_front
@@ -59,8 +60,7 @@ def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each input that is sliced along a later axis."""
     first = len(node.inputs) - _scanned(node)
     for i, axis in enumerate(node.attributes.get_ints("scan_input_axes") or ()):
-        value = node.inputs[first + i]
-        yield from _later_axis(first + i, value, axis, types)
+        yield from _later_axis(first + i, operand(node, first + i), axis, types)
 
 
 def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
@@ -71,9 +71,9 @@ def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
 
 
 def _later_axis(
-    place: int, value: ir.Value | None, axis: int, types: Types
+    place: int, value: ir.Value, axis: int, types: Types
 ) -> Iterator[tuple[int, int, int]]:
-    rank = None if value is None else types.rank(value)
+    rank = types.rank(value)
     front = None if rank is None else from_front([axis], rank)
     if rank is not None and front is not None and front[0]:
         yield place, front[0], rank
@@ -97,12 +97,7 @@ def lacks_condition(node: ir.Node, types: Types) -> bool:
         return False
     body = node.attributes["body"].as_graph()
     condition = body.outputs[0]
-    while (producer := condition.producer()) is not None and producer.op_type == "Identity":
-        source = producer.inputs[0]
-        if source is None:
-            return False
-        condition = source
-    return condition is body.inputs[1] and types.is_in_branch(node)
+    return skip_identities(condition) is body.inputs[1] and types.is_in_branch(node)
 
 
 def with_condition(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers, operator
+from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import made_by, operand, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
@@ -120,16 +121,12 @@ def find_alternation(carried: Carried, facts: LoopFacts, typing: Typing) -> Alte
     outer: dict[ir.Value, ir.Value] = {}
     value = skip_identities(carried.next)
     while value is not carried.inner:
-        node = operator(value, facts.iteration.body)
-        if node is None or node.op_type not in _SIGNED | _BITWISE:
-            return None
-        path = _path(node, facts, outer)
-        if path is None:
+        node = made_by(value, *_SIGNED, *_BITWISE, body=facts.iteration.body)
+        path = None if node is None else _path(node, facts, outer)
+        if node is None or path is None:
             return None
         changes.insert(0, (node, path))
-        given = node.inputs[path]
-        assert given is not None
-        value = skip_identities(given)
+        value = skip_identities(operand(node, path))
     if not _comes_back(changes):
         return None
     is_sign = all(node.op_type == "Neg" for node, _ in changes)

@@ -12,11 +12,12 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import like_initial, same_dims_beside
-from passes.carried.pattern import Joined, Pattern, Term, dependent_values, operator
+from passes.carried.pattern import Joined, Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import either_order, made_by, operands, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -94,13 +95,12 @@ class CacheWrite(Pattern):
 def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     """Return what each iteration writes to the next places of a cache, None if it is no such."""
     body = facts.scope
-    node = operator(skip_identities(carried.next), body)
-    if node is None or node.op_type != "TensorScatter" or len(node.inputs) < 3:
-        return None
-    data, rows, indices = node.inputs
+    node = made_by(carried.next, "TensorScatter", body=body)
     rank = facts.evaluator.rank(carried.initial)
-    if data is None or rows is None or indices is None or rank is None:
+    given = [] if node is None else operands(node)
+    if node is None or rank is None or len(given) < 3:
         return None
+    data, rows, indices = given
     if skip_identities(data) is not carried.inner:
         return None
     if not dependent_values(body, carried.inner).isdisjoint({rows, indices}):
@@ -122,13 +122,11 @@ def _steps(indices: ir.Value, facts: LoopFacts) -> tuple[Linear, ir.Value | None
     number = one_number(indices, facts.evaluator)
     if number is not None:
         return number, None
-    node = operator(skip_identities(indices), facts.scope)
-    if node is None or node.op_type != "Add":
-        return None
-    operands = [skip_identities(v) for v in node.inputs if v is not None]
-    outer = [facts.evaluator.outside(v) for v in operands]
-    for value, other in ((outer[0], operands[1]), (outer[1], operands[0])):
+    node = made_by(indices, "Add", body=facts.scope)
+    for one, other in either_order(node):
         number = one_number(other, facts.evaluator)
-        if value not in facts.inside and facts.evaluator.rank(value) == 1 and number is not None:
+        value = facts.evaluator.outside(skip_identities(one))
+        is_base = value not in facts.inside and facts.evaluator.rank(value) == 1
+        if is_base and number is not None:
             return number, value
     return None

@@ -74,7 +74,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
 
 def _is_open(state: State, typing: Typing) -> bool:
     """Whether a carried tensor depends on its own past, and nothing better is known of it."""
-    known = typing[state.carried.initial].type or typing[state.carried.inner].type
+    known = typing[state.carried.initial].type
     is_unknown = state.kind is Kind.OTHER and state.pattern is None
     return is_unknown and isinstance(known, ir.TensorType)
 

@@ -17,8 +17,8 @@ from passes.carried.in_branch import may_fail_apart
 from passes.carried.masks import flag_of
 from passes.carried.pattern import Term, added, dependent_values, same_dims
 from passes.carried.selections import find_selection, hoist
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 

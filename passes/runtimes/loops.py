@@ -23,8 +23,10 @@ __all__ = [
     "is_cast_back_and_captured",
     "is_read_early",
     "lacks_condition",
+    "reads_nothing",
     "with_condition",
     "with_made_beginnings",
+    "with_made_constants",
 ]
 
 
@@ -118,8 +120,28 @@ def _is_nothing(value: ir.Value | None) -> bool:
 
 def with_made_beginnings(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same Loop, where a node makes what has no elements."""
-    for at, value in enumerate(node.inputs):
-        known = constant_value(value) if at > 1 and _is_nothing(value) else None
+    return _with_made(node, builder, range(2, len(node.inputs)))
+
+
+def reads_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether a node reads a constant without elements as data."""
+    return any(_is_nothing(node.inputs[at]) for at in _data_of(node))
+
+
+def with_made_constants(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same node, where another one makes what has no elements."""
+    return _with_made(node, builder, _data_of(node))
+
+
+def _data_of(node: ir.Node) -> range:
+    """Return which operands are no shapes, axes or positions."""
+    return range(len(node.inputs) if node.op_type in ("Concat", "Where") else 1)
+
+
+def _with_made(node: ir.Node, builder: Builder, places: range) -> list[ir.Value]:
+    for at in places:
+        value = node.inputs[at]
+        known = constant_value(value) if _is_nothing(value) else None
         if known is not None:
             zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
             made = builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)

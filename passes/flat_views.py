@@ -181,7 +181,7 @@ def _are_areas(pieces: ir.Value | None, sizes: ir.Value, lead: tuple[int, ...]) 
     product = made_by(areas, "ReduceProd")
     if product is None or product.inputs[0] is not sizes:
         return False
-    axes = list(product.attributes.get_ints("axes") or ())
+    axes = list(product.attributes.get_ints("axes", ()))
     if len(product.inputs) > 1 and product.inputs[1] is not None:
         known = constant_value(product.inputs[1])
         axes = [] if known is None else [int(n) for n in np.ravel(known)]

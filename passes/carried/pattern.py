@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, is_default_domain, name_of, subgraphs
+from passes.graph.graphs import captured_values, is_default_domain, is_operator, name_of, subgraphs
 from passes.graph.scopes import Scope, stands_in
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -222,7 +222,7 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     """
     found = set(start)
     for node in body:
-        if node.op_type in ASK_SHAPE and is_default_domain(node):
+        if is_operator(node, ASK_SHAPE):
             continue
         read = {*node.inputs, *(v for _, inner in subgraphs(node) for v in captured_values(inner))}
         if not found.isdisjoint(read):

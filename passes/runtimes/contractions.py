@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import makers
+from passes.graph.made import operands
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
@@ -27,8 +28,8 @@ def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
 
     That operator fails where the left side has no samples and the right has fewer axes.
     """
-    left, right = node.inputs
-    if left is None or right is None or not _is_transposed(left):
+    left, right = operands(node)
+    if not _is_transposed(left):
         return False
     ranks = types.rank(left), types.rank(right)
     if ranks[0] is None or ranks[1] is None or ranks[0] <= max(ranks[1], 2):
@@ -42,8 +43,8 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     That operator multiplies the wrong numbers. It moves a Transpose behind most other operators
     before, where another one asks for that.
     """
-    left, right = node.inputs
-    if left is None or right is None or types.rank(right) != 1:
+    left, right = operands(node)
+    if types.rank(right) != 1:
         return False
     return any(maker.op_type == "Transpose" for maker in makers(left))
 
@@ -53,7 +54,7 @@ def is_of_halves(node: ir.Node, types: Types) -> bool:
 
     Of float16, or of what was cast, onnxruntime ends the process on such a product.
     """
-    one, other = node.inputs
+    one, other = operands(node)
     return _ends_the_process(one, other, types) or _ends_the_process(other, one, types)
 
 
@@ -76,7 +77,7 @@ def _moves_the_first(node: ir.Node, types: Types) -> bool:
 
 def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """What a Transpose moved behind a node that changes nothing."""
-    one, other = node.inputs
+    one, other = operands(node)
     pairs = ((one, other), (other, one))
     given = [builder.op("Max", [a]) if _ends_the_process(a, b, types) else a for a, b in pairs]
     return [builder.op("MatMul", given)]
@@ -93,7 +94,7 @@ def _is_transposed(value: ir.Value) -> bool:
 
 def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The left side behind a node that changes nothing, and that onnxruntime leaves."""
-    left, right = node.inputs
+    left, right = operands(node)
     return [builder.op("MatMul", [builder.op("Max", [left]), right])]
 
 

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, operand, operands
 from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
@@ -26,17 +27,17 @@ __all__ = [
 
 def has_negative_axes(node: ir.Node, types: Types) -> bool:
     """Whether a reduction is along an axis that counts from the back."""
-    data = node.inputs[0]
+    data = operand(node, 0)
     axes = _axes(node)
-    if data is None or axes is None or not (axes < 0).any():
+    if axes is None or not (axes < 0).any():
         return False
     return types.may_be_empty(data)
 
 
 def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The axes as they count from the front."""
-    data, axes = node.inputs[0], _axes(node)
-    rank = None if data is None else types.rank(data)
+    data, axes = operand(node, 0), _axes(node)
+    rank = types.rank(data)
     front = None if axes is None or rank is None else from_front(axes, rank)
     if front is None:
         return None
@@ -63,40 +64,39 @@ def _axes(node: ir.Node) -> np.ndarray | None:
 
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether a product has a vector on its right, and rows that there may be none of."""
-    left, right = node.inputs
-    if left is None or right is None or types.rank(right) != 1:
+    left, right = operands(node)
+    if types.rank(right) != 1:
         return False
     return (types.rank(left) or 0) > 1 and types.may_be_empty(left)
 
 
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The vector as a matrix of one column."""
-    left, right = node.inputs
+    left, right = operands(node)
     known = constant_value(right)
     if known is not None:
         column = builder.constant(known[:, np.newaxis])
     else:
         column = builder.op("Unsqueeze", [right, builder.ints(1)])
-    if right is not None and right.type is not None and right.shape is not None:
+    if right.type is not None and right.shape is not None:
         column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
     product = builder.op("MatMul", [left, column])
-    rank = None if left is None else types.rank(left)
+    rank = types.rank(left)
     return [builder.op("Squeeze", [product, builder.ints(-1 if rank is None else rank - 1)])]
 
 
 def is_left_short(node: ir.Node, types: Types) -> bool:
     """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
-    left, right = node.inputs
-    rank = None if right is None else types.rank(right)
-    if left is None or right is None or rank is None or rank < 3:
+    left, right = operands(node)
+    rank = types.rank(right)
+    if rank is None or rank < 3:
         return False
     return (types.rank(left) or rank) < rank and types.may_be_empty(right, slice(-2))
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The left side with as many axes, each of which has size 0 where the right's has."""
-    left, right = node.inputs
-    assert left is not None and right is not None
+    left, right = operands(node)
     rank, own = types.rank(right), types.rank(left)
     assert rank is not None and own is not None
     if own == 1:
@@ -115,14 +115,11 @@ def is_shape_replaced(node: ir.Node, types: Types) -> bool:
 
     A -1 cannot be resolved where the tensor has no elements.
     """
-    data, target = node.inputs
-    if data is None or target is None or node.attributes.get_int("allowzero"):
+    data, target = operands(node)
+    if node.attributes.get_int("allowzero"):
         return False
-    producer = target.producer()
-    while producer is not None and producer.op_type == "Identity":
-        source = producer.inputs[0]
-        producer = None if source is None else source.producer()
-    if producer is None or producer.op_type != "Concat":
+    producer = made_by(target, "Concat")
+    if producer is None:
         return False
     if all(constant_value(part) is not None for part in producer.inputs):
         return False
@@ -131,29 +128,24 @@ def is_shape_replaced(node: ir.Node, types: Types) -> bool:
 
 def computed_shape(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The target behind nodes that change nothing."""
-    data, target = node.inputs
-    assert target is not None
+    data, target = operands(node)
     return [builder.op("Reshape", [data, kept_apart(builder, target)], node.attributes)]
 
 
 def is_normalization_of_nothing(node: ir.Node, types: Types) -> bool:
     """Whether there may be no pixels to normalize, which ends the process."""
-    data = node.inputs[0]
-    if data is None or types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
+    data = operand(node, 0)
+    if types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
         return False
-    padded = data.producer()
-    amounts = None if padded is None or padded.op_type != "Pad" else padded.inputs[1]
-    joined = None if amounts is None else amounts.producer()
-    if joined is None or joined.op_type != "Concat" or joined.inputs[-1] is None:
-        return True
-    last = joined.inputs[-1].producer()
-    return last is None or last.op_type != "Cast"
+    padded = made_by(data, "Pad")
+    joined = None if padded is None else made_by(padded.inputs[1], "Concat")
+    return joined is None or made_by(joined.inputs[-1], "Cast") is None
 
 
 def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """A pixel along each axis that has none, and the result without it."""
-    data = node.inputs[0]
-    rank = None if data is None else types.rank(data)
+    data = operand(node, 0)
+    rank = types.rank(data)
     if rank is None or rank < 3:
         return None
     shape = builder.op("Shape", [data])

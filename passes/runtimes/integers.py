@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.made import operand, operands
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -58,7 +59,7 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
     Before opset 12 there is no Max and Min of integers at all.
     """
     if node.op_type in ("Max", "Min") and types.opset < _INTEGERS_COMPARED:
-        first = node.inputs[0]
+        first = operand(node, 0)
         dtype = None if first is None else types.dtype(first)
         return dtype is not None and dtype.is_integer()
     values = node.inputs if node.op_type in ("Max", "Min", "Clip") else node.inputs[:1]
@@ -75,8 +76,7 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
     else:
         if far < 2:
             return False
-    data = node.inputs[0]
-    return data is not None and types.dtype(data) == ir.DataType.INT64
+    return types.dtype(operand(node, 0)) == ir.DataType.INT64
 
 
 def _is_small(value: ir.Value, types: Types) -> bool:
@@ -154,10 +154,10 @@ def signs(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | Non
 
 def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """ReduceMax or ReduceMin of what TopK leaves: at most one number along each axis."""
-    data = node.inputs[0]
-    rank = None if data is None else types.rank(data)
+    data = operand(node, 0)
+    rank = types.rank(data)
     axes = _axes(node, rank)
-    if data is None or not axes or _is_single(data):
+    if not axes or _is_single(data):
         return None
     for axis in axes:
         size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])
@@ -180,14 +180,12 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
 
 def _is_single(value: ir.Value) -> bool:
     node = value.producer()
-    return node is not None and node.op_type == "TopK"
+    return is_operator(node, "TopK")
 
 
 def divides_nothing(node: ir.Node, types: Types) -> bool:
     """Whether integers, of which there may be none, are divided by what may hold a 0."""
-    data, divisor = node.inputs
-    if data is None or divisor is None:
-        return False
+    data, divisor = operands(node)
     dtype, dims = types.dtype(data), types.dims(data)
     if dtype is None or not dtype.is_integer() or not types.may_be_empty(data):
         return False
@@ -199,14 +197,14 @@ def _has_no_zero(divisor: ir.Value) -> bool:
     known, made = constant_value(divisor), divisor.producer()
     if known is not None:
         return bool((known != 0).all())
-    parts = made.inputs if made is not None and made.op_type == "Max" else ()
+    parts = made.inputs if is_operator(made, "Max") else ()
     found = [constant_value(part) for part in parts]
     return any(array is not None and bool((array > 0).all()) for array in found)
 
 
 def divided_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]:
     """The divisors as often as there are numbers: of no numbers there are none."""
-    data, divisor = node.inputs
+    data, divisor = operands(node)
     shape = builder.op("Shape", [data])
     divisors = builder.op("Expand", [divisor, shape])
     return [builder.op(node.op_type, [data, divisors], node.attributes)]

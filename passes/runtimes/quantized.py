@@ -6,7 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import operand, operands
 from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
@@ -37,9 +38,9 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 def _dequantized(value: ir.Value | None) -> ir.Node | None:
     """Return the DequantizeLinear that a value comes from, through nodes that move it at most."""
     while value is not None and (producer := value.producer()) is not None:
-        if is_default_domain(producer) and producer.op_type == "DequantizeLinear":
+        if is_operator(producer, "DequantizeLinear"):
             return producer
-        if not is_default_domain(producer) or producer.op_type not in (*MOVING, *TAKEN_AWAY):
+        if not is_operator(producer, (*MOVING, *TAKEN_AWAY)):
             return None
         value = producer.inputs[0]
     return None
@@ -90,21 +91,21 @@ def is_dequantized_by_row(node: ir.Node, types: Types) -> bool:
 
 def is_quantized_by_row(node: ir.Node, types: Types) -> bool:
     """Whether computed numbers are quantized by several scales, which is fused likewise."""
-    numbers = node.inputs[0]
-    producer = None if numbers is None else numbers.producer()
+    numbers = operand(node, 0)
+    producer = numbers.producer()
     return _has_several_scales(node, types) and not (producer and _changes_nothing(producer))
 
 
 def _has_several_scales(node: ir.Node, types: Types) -> bool:
-    numbers, scale = node.inputs[:2]
-    if numbers is None or scale is None or constant_value(numbers) is not None:
+    numbers, scale = operands(node)[:2]
+    if constant_value(numbers) is not None:
         return False
     dims = types.dims(scale)
     return dims is None or any(dim != 1 for dim in dims)
 
 
 def _changes_nothing(node: ir.Node) -> bool:
-    return node.op_type == "Max" and is_default_domain(node) and len(node.inputs) == 1
+    return is_operator(node, "Max") and len(node.inputs) == 1
 
 
 def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import makers
+from passes.graph.made import operand, operands
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -45,8 +46,7 @@ def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
 
 def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same by a target that no Reshape yields."""
-    data, target = node.inputs
-    assert target is not None
+    data, target = operands(node)
     return [builder.op(node.op_type, [data, kept_apart(builder, target)], node.attributes)]
 
 
@@ -55,16 +55,15 @@ def is_of_a_shape(node: ir.Node, types: Types) -> bool:
 
     Where onnxruntime knows the numbers it takes their product for how many they are.
     """
-    numbers = node.inputs[0]
-    if numbers is None or types.rank(numbers) == 0:
+    numbers = operand(node, 0)
+    if types.rank(numbers) == 0:
         return False
     return any(maker.op_type == "Shape" for maker in makers(numbers, _FOLLOWED))
 
 
 def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The size of the only axis, or the product of the sizes of all."""
-    numbers = node.inputs[0]
-    assert numbers is not None
+    numbers = operand(node, 0)
     shape = builder.op("Shape", [numbers])
     if types.rank(numbers) == 1:
         return [builder.op("Squeeze", [shape, builder.ints(0)])]

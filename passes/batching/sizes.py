@@ -137,12 +137,18 @@ class SampleNumbers(CountedNumbers):
         made = value.producer()
         if is_operator(made, "ConstantOfShape"):
             return self.of(made.inputs[0])
+        limit = self.counted_to(value)
+        return None if limit is None else (limit,)
+
+    def counted_to(self, value: ir.Value) -> Linear | None:
+        """Return up to which number, 0 or more, a tensor counts from 0; None if it does not."""
+        made = value.producer()
         if not is_operator(made, "Range"):
             return None
         start, limit, step = (self.number(v) for v in made.inputs)
         if limit is None or (start, step) != (Linear(), Linear(1)):
             return None
-        return (limit,) if is_nonnegative(limit) else None
+        return limit if is_nonnegative(limit) else None
 
     def _first_rows(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return how many rows a Slice of the first few of a tensor has, None if it is none."""

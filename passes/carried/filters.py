@@ -38,7 +38,7 @@ from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
-__all__ = ["Filter", "find_filter"]
+__all__ = ["Filter", "find_filter", "row_behind"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +153,29 @@ def _added(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> _Added 
         return None
     found = _inserted(node, carried) or _joined(node, path, carried, graphs)
     return None if found is None else _Added(*found, node.op_type == "SequenceInsert")
+
+
+def row_behind(
+    value: ir.Value, graphs: tuple[ir.Graph, ...], carried: Carried
+) -> tuple[ir.Value, ir.Value, bool] | None:
+    """Return what a value was before a row was added behind it, and the row; None if none was.
+
+    Args:
+        value: A tensor or a sequence.
+        graphs: The body, and branches in it.
+        carried: The value that it began as.
+
+    Returns:
+        What it was, the row, and whether it is a sequence.
+    """
+    node = made_by(value, "Concat", "SequenceInsert", body=Scope(graphs))
+    if node is None:
+        return None
+    own = dataclasses.replace(carried, inner=skip_identities(operand(node, 0)))
+    found = _added(own, value, list(graphs))
+    if found is None or found.is_reversed or found.axis:
+        return None
+    return own.inner, found.row, found.is_sequence
 
 
 def _of_all(carried: Carried, value: ir.Value, body: ir.Graph) -> Filter | None:

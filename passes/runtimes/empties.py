@@ -15,9 +15,11 @@ __all__ = [
     "by_a_matrix",
     "computed_shape",
     "cut_after",
+    "cut_to_nothing",
     "from_the_front",
     "has_negative_axes",
     "is_by_a_vector",
+    "is_expanded_to_nothing",
     "is_left_short",
     "is_normalization_of_nothing",
     "is_shape_replaced",
@@ -157,3 +159,25 @@ def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] |
     padded = builder.op("Pad", [data, amounts])
     result = builder.op(node.op_type, [padded, *node.inputs[1:]], node.attributes)
     return [builder.op("Slice", [result, builder.ints(*[0] * rank), shape])]
+
+
+def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether the shape is known and has a dimension of 0.
+
+    onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
+    """
+    target = node.inputs[1]
+    known = None if target is None else types.known(target)
+    return known is not None and bool((known == 0).any())
+
+
+def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """One element along each axis for which the shape has a 0, and the result without it."""
+    data, target = node.inputs
+    known = None if target is None else types.known(target)
+    if known is None:
+        return None
+    axes = np.flatnonzero(known == 0)
+    wide = builder.op("Expand", [data, builder.ints(*np.where(known == 0, 1, known))])
+    nothing = builder.ints(*[0] * axes.size)
+    return [builder.op("Slice", [wide, nothing, nothing, builder.ints(*axes - known.size)])]

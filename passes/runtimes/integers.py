@@ -189,7 +189,18 @@ def divides_nothing(node: ir.Node, types: Types) -> bool:
     dtype, dims = types.dtype(data), types.dims(data)
     if dtype is None or not dtype.is_integer() or not types.may_be_empty(data):
         return False
-    return not _has_no_zero(divisor) and (dims is None or dims != types.dims(divisor))
+    if _has_no_zero(divisor) or _is_as_large(divisor, data):
+        return False
+    return dims is None or dims != types.dims(divisor)
+
+
+def _is_as_large(value: ir.Value, other: ir.Value) -> bool:
+    """Whether a value is expanded to the shape of another one."""
+    made = value.producer()
+    if made is None or made.op_type != "Expand" or made.inputs[1] is None:
+        return False
+    shape = made.inputs[1].producer()
+    return shape is not None and shape.op_type == "Shape" and shape.inputs[0] is other
 
 
 def _has_no_zero(divisor: ir.Value) -> bool:

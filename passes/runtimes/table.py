@@ -198,6 +198,12 @@ DEFECTS: tuple[Defect, ...] = (
         empties.computed_shape,
     ),
     _onnxruntime(
+        "expand-to-nothing",
+        ("Expand",),
+        empties.is_expanded_to_nothing,
+        empties.cut_to_nothing,
+    ),
+    _onnxruntime(
         "instance-normalization-of-nothing",
         ("InstanceNormalization",),
         empties.is_normalization_of_nothing,

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.flat.axis_table import identity, largest, places
+from passes.batching.flat.axis_table import identity, places
 from passes.batching.flat.coordinates import ResizedAxis
 from passes.batching.flat.formula import Formula, integers, reals
 from passes.batching.flat.places import filled, rows_at, tables_of
@@ -125,11 +125,8 @@ def resampled(ops: Operators, x: Batched) -> ir.Value:
     tables = tables_of(ops, flat)
     rank = len(flat.order)
     # Columns lie first, then rows, then all else: each pass copies whole rows.
-    height = largest(ops, grid.column(y))
-    widths = {y: height, z: largest(ops, grid.column(z))}
     source = [
-        identity(ops, grid.column(at), widths[at]) if at in widths else tables[at]
-        for at in range(grid.rank)
+        identity(ops, grid.column(at)) if at in (y, z) else tables[at] for at in range(grid.rank)
     ]
     rows, at_rows = rows_at(ops, x.value, flat, source)
     others = [at for at in range(grid.rank) if at not in (y, z)]
@@ -138,12 +135,9 @@ def resampled(ops: Operators, x: Batched) -> ir.Value:
     pixels = ops.op("Gather", [rows, at_rows], {"axis": 0})  # [B, Z, Y, *others, *rest]
     is_rounded = x.dtype == ir.DataType.UINT8
     pixels = _as_floats(ops, pixels, x.dtype)
-    # The height as it was computed: IREE takes 1 for that of the result where a Shape tells it.
-    rest = ops.op("Concat", [height, ops.shape(pixels, 3)], {"axis": 0}) if rank > 2 else height
-    passed = _pass(ops, pixels, tables[z], rest, is_rounded=is_rounded)  # [B, z, Y, ...]
+    passed = _pass(ops, pixels, tables[z], is_rounded=is_rounded)  # [B, z, Y, ...]
     turned = ops.op("Transpose", [passed], {"perm": [0, 2, 1, *range(3, rank + 1)]})
-    rest = ops.shape(turned, 2)
-    passed = _pass(ops, turned, tables[y], rest, is_rounded=is_rounded)  # [B, y, z, ...]
+    passed = _pass(ops, turned, tables[y], is_rounded=is_rounded)  # [B, y, z, ...]
     passed = reals(ops, passed).cast(x.dtype).value
     behind = [y, z, *others, *range(grid.rank, rank)]
     perm = [0, *(behind.index(at) + 1 for at in range(rank))]
@@ -156,20 +150,19 @@ def _as_floats(ops: Operators, value: ir.Value, dtype: ir.DataType) -> ir.Value:
     return Formula(ops, value, dtype).cast(_FLOAT).value
 
 
-def _pass(
-    ops: Operators, value: ir.Value, table: AxisTable, rest: ir.Value, *, is_rounded: bool
-) -> ir.Value:
+def _pass(ops: Operators, value: ir.Value, table: AxisTable, *, is_rounded: bool) -> ir.Value:
     """Return the weighted sums over the second axis of ``[B, N, *s]``, ``[B, O, *s]``.
 
     Args:
         ops: Records the nodes.
         value: Floats.
         table: The places along the axis.
-        rest: The shape ``s``.
         is_rounded: Whether they are 8-bit numbers, and the sums rounded to such.
     """
     assert table.weight is not None
     batch, length = ops.shape(value, 0, 1), ops.shape(value, 1, 2)
+    # IREE takes 1 for a size of the result where it can follow each of them to a Shape.
+    rest = ops.op("Abs", [ops.shape(value, 2)])
     width = ops.op("ReduceProd", [rest], {"keepdims": 1})
     total = ops.op("Mul", [batch, length])
     rows = ops.reshape(value, ops.op("Concat", [total, width], {"axis": 0}))

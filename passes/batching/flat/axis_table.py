@@ -58,16 +58,10 @@ def _within(ops: Operators, places_: ir.Value, size: ir.Value) -> ir.Value:
     return ops.op("And", [behind, ops.op("GreaterOrEqual", [places_, ops.ints(0)])])
 
 
-def identity(ops: Operators, size: ir.Value, width: ir.Value | None = None) -> AxisTable:
-    """Return the table of an axis of sizes ``[B]`` that stays as it is.
-
-    Args:
-        ops: Records the nodes.
-        size: The sizes.
-        width: The largest of them, where that is recorded already.
-    """
-    width = largest(ops, size) if width is None else width
-    return AxisTable(size, False, clamped(ops, places(ops, width), size))
+def identity(ops: Operators, size: ir.Value) -> AxisTable:
+    """Return the table of an axis of sizes ``[B]`` that stays as it is."""
+    index = clamped(ops, places(ops, largest(ops, size)), size)
+    return AxisTable(size, False, index)
 
 
 def without_spare(ops: Operators, table: AxisTable) -> AxisTable:

@@ -54,7 +54,9 @@ class Grid:
         self._builder = builder
         self._columns: dict[int, ir.Value] = Memo()
         self._strides: dict[int, ir.Value] = Memo()
+        self._lines: dict[int, ir.Value] = Memo()
         self._places: dict[int, ir.Value] = Memo()
+        self._of_rows: dict[int, ir.Value] = Memo()
         self._lengths: dict[int, Lengths] = Memo()
         self._derived: dict[Hashable, Grid] = Memo()
 
@@ -205,21 +207,32 @@ class Grid:
         """Return the place of each row along an axis of its sample, int64 ``[P]``."""
         assert not self.is_shared
         if axis not in self._places:
-            builder = self._builder
-            left = self.rows.positions
-            for before in range(axis):
-                whole = builder.op("Mul", [self.place(before), self._of_rows(before)])
-                left = builder.op("Sub", [left, whole])
-            if axis + 1 < self.rank:
-                left = builder.op("Div", [left, self._of_rows(axis)])
+            left = self._line(axis)
+            if axis:
+                whole = self._builder.op("Mul", [self._line(axis - 1), self.of_rows(axis)])
+                left = self._builder.op("Sub", [left, whole])
             self._places[axis] = left
         return self._places[axis]
 
-    def _of_rows(self, axis: int) -> ir.Value:
-        """Return `stride` of each row."""
-        stride = self.stride(axis)
-        assert stride is not None
-        return self._builder.op("Gather", [stride, self.rows.samples], {"axis": 0})
+    def _line(self, axis: int) -> ir.Value:
+        """Return the place of each row among all places of the axes up to one, int64 ``[P]``."""
+        if axis + 1 == self.rank:
+            return self.rows.positions
+        if self.dims[axis + 1] == 1:
+            return self._line(axis + 1)
+        if axis not in self._lines:
+            pair = [self._line(axis + 1), self.of_rows(axis + 1)]
+            self._lines[axis] = self._builder.op("Div", pair)
+        return self._lines[axis]
+
+    def of_rows(self, axis: int) -> ir.Value:
+        """Return the dimension of each row's sample: int64 ``[1]`` if it is a number."""
+        dim = self.dims[axis]
+        if isinstance(dim, int):
+            return self._builder.ints(dim)
+        if axis not in self._of_rows:
+            self._of_rows[axis] = self._builder.op("Gather", [dim, self.rows.samples])
+        return self._of_rows[axis]
 
     def prepare(self) -> None:
         """Record all that reading samples may need."""

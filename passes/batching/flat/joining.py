@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.moves import has_fill, restacked
+from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import are_equal, in_their_order, on_first, sides_of
@@ -65,7 +66,8 @@ def _joined(ctx: Context, given: Sequence[Batched], axis: int) -> Output:
     start: ir.Value | None = None
     for (source, rows), own in zip(sources, sides, strict=True):
         moved = place if start is None else ctx.op("Sub", [place, start])
-        own_at = _rows_at(ctx, grid, source, samples, axis, moved)
+        read = [moved if other == axis else grid.place(other) for other in range(count)]
+        own_at = rows_of_places(ctx, source, grid, read)
         if before is not None:
             own_at = ctx.op("Add", [own_at, before])
         if at is None or start is None:
@@ -111,16 +113,3 @@ def _of_rows(ctx: Context, side: Side, samples: ir.Value) -> ir.Value:
     if isinstance(side, int):
         return ctx.ints(side)
     return ctx.op("Gather", [side.value, samples], {"axis": 0})
-
-
-def _rows_at(
-    ctx: Context, grid: Grid, source: Grid, samples: ir.Value, axis: int, moved: ir.Value
-) -> ir.Value:
-    """Return the row of a part for each place of the result; it means nothing outside of it."""
-    at = ctx.op("Gather", [source.base, samples], {"axis": 0})
-    for other in range(grid.rank):
-        place, step = moved if other == axis else grid.place(other), source.stride(other)
-        if step is not None:
-            place = ctx.op("Mul", [place, ctx.op("Gather", [step, samples], {"axis": 0})])
-        at = ctx.op("Add", [at, place])
-    return at

@@ -74,24 +74,29 @@ def lengths_of(ctx: Context, x: Batched) -> dict[int, Lengths]:
     return found
 
 
-def masked(ctx: Context, x: Batched, fill: float = 0) -> Batched:
+def masked(
+    ctx: Context, x: Batched, fill: float = 0, sizes: Mapping[int, ir.Value] | None = None
+) -> Batched:
     """Return flat samples stacked, ``[B, *s]``, with a number outside of each.
+
+    A sample without rows reads none.
 
     Args:
         ctx: The context.
         x: Samples that differ in shape.
         fill: The number.
+        sizes: How large the samples are along some of their axes, where that was checked.
     """
     assert x.flat is not None
     if not one_place_each(x.flat):
         x = rows_again(ctx, x)
     flat = x.flat
     assert flat is not None
-    tables = []
-    for one in tables_of(ctx, flat):
+    tables, known = [], {flat.order[axis]: size for axis, size in (sizes or {}).items()}
+    for at, one in enumerate(tables_of(ctx, flat)):
         if not one.is_fixed:
             inside = places(ctx, ctx.shape(one.index, 1, 2))
-            valid = ctx.op("Less", [inside, ctx.unsqueeze(one.count, [1])])
+            valid = ctx.op("Less", [inside, ctx.unsqueeze(known.get(at, one.count), [1])])
             one = dataclasses.replace(one, valid=valid)
         tables.append(one)
     around = ctx.builder.constant(np.array(fill).astype(x.element_type.numpy()))

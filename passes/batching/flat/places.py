@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.batching.flat.axis_table import identity, places, without_spare
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
+from passes.batching.layouts import Batched
 from passes.batching.operators import Operators
 
 __all__ = [
     "along",
     "filled",
     "rows_at",
+    "rows_of_places",
     "tables_of",
     "valid_places",
     "with_fill",
@@ -46,12 +49,14 @@ def _whole(ops: Operators, grid: Grid, at: int) -> AxisTable:
     return AxisTable(width, True, places(ops, width))
 
 
-def without_unread(ops: Operators, flat: FlatSamples) -> FlatSamples:
+def without_unread(ops: Operators, x: Batched) -> Batched:
     """Return samples without rows as some that read the first row, where no place reads any.
 
     A Resize of nothing to nothing is legal. What is read for it lies behind the sample, or under
-    the fill.
+    the fill. Where no sample has a row, a spare one is read.
     """
+    flat = x.flat
+    assert flat is not None and x.dtype is not None
     tables, unread = tables_of(ops, flat), None
     for table in tables:
         if table.valid is not None:
@@ -64,14 +69,16 @@ def without_unread(ops: Operators, flat: FlatSamples) -> FlatSamples:
             continue
         unread = none if unread is None else ops.op("Or", [unread, none])
     if unread is None:
-        return flat
+        return x
     grid, zero, made = flat.grid, ops.builder.scalar(0), []
     unread = ops.op("And", [ops.op("Equal", [grid.rows.value, zero]), unread])
     for table in tables:
         behind = range(1, 2 if table.weight is None else 3)
         index = ops.op("Where", [ops.unsqueeze(unread, behind), zero, table.index])
         made.append(dataclasses.replace(table, index=index))
-    return dataclasses.replace(flat, grid=grid.at_start(ops.builder, unread), tables=tuple(made))
+    flat = dataclasses.replace(flat, grid=grid.at_start(ops.builder, unread), tables=tuple(made))
+    rows = _with_row(ops, x.value, ops.builder.constant(np.zeros((), x.dtype.numpy())))
+    return dataclasses.replace(x, value=rows, flat=flat)
 
 
 def rows_at(
@@ -103,16 +110,47 @@ def rows_at(
     return with_fill(ops, rows, flat, valid, at)
 
 
+def rows_of_places(
+    ops: Operators, source: Grid, reader: Grid, places_: Sequence[ir.Value | None]
+) -> ir.Value:
+    """Return which row of one grid each row of another one reads, int64 ``[P]``.
+
+    Args:
+        ops: Records the nodes.
+        source: The grid that is read.
+        reader: The grid that reads.
+        places_: The place of each row along the axes of the source; None for the first one.
+    """
+    at: ir.Value | None = None
+    known = {dim: axis for axis, dim in enumerate(reader.dims) if isinstance(dim, ir.Value)}
+    for dim, place in zip(source.dims, places_, strict=True):
+        if at is not None and dim != 1:
+            if isinstance(dim, int):
+                step = ops.ints(dim)
+            elif dim in known:
+                step = reader.of_rows(known[dim])
+            else:
+                step = ops.op("Gather", [dim, reader.rows.samples])
+            at = ops.op("Mul", [at, step])
+        if place is not None:
+            at = place if at is None else ops.op("Add", [at, place])
+    base = ops.op("Gather", [source.base, reader.rows.samples])
+    return base if at is None else ops.op("Add", [base, at])
+
+
 def with_fill(
     ops: Operators, rows: ir.Value, flat: FlatSamples, valid: ir.Value, at: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
     """Return rows with one of the fill behind them, which is read where nothing else is."""
-    one = ops.op("Concat", [ops.ints(1), ops.shape(rows, 1)], {"axis": 0})
     assert flat.fill is not None
-    behind = ops.op("Expand", [flat.fill, one])
-    extended = ops.op("Concat", [rows, behind], {"axis": 0})
     last = ops.shape(rows, 0, 1)
-    return extended, ops.op("Where", [valid, at, last])
+    return _with_row(ops, rows, flat.fill), ops.op("Where", [valid, at, last])
+
+
+def _with_row(ops: Operators, rows: ir.Value, number: ir.Value) -> ir.Value:
+    """Return rows with one behind them that holds a number."""
+    one = ops.op("Concat", [ops.ints(1), ops.shape(rows, 1)], {"axis": 0})
+    return ops.op("Concat", [rows, ops.op("Expand", [number, one])], {"axis": 0})
 
 
 def valid_places(ops: Operators, tables: Sequence[AxisTable]) -> ir.Value | None:

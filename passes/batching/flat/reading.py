@@ -14,6 +14,7 @@ from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.places import (
     along,
     rows_at,
+    rows_of_places,
     tables_of,
     with_fill,
     without_spares,
@@ -188,13 +189,8 @@ def _moved(
     """Return elements in the order of the axes of a sample: each is read in its new place."""
     source = Grid.of_sides(ops.builder, sizes, flat.grid.count)
     made = Grid.of_sides(ops.builder, [sizes[at] for at in flat.order], flat.grid.count)
-    sample = made.rows.samples
-    place = ops.op("Gather", [source.base, sample], {"axis": 0})
-    for axis, at in enumerate(flat.order):
-        step, term = source.stride(at), made.place(axis)
-        if step is not None:
-            term = ops.op("Mul", [term, ops.op("Gather", [step, sample], {"axis": 0})])
-        place = ops.op("Add", [place, term])
+    moved = [made.place(flat.order.index(at)) for at in range(source.rank)]
+    place = rows_of_places(ops, source, made, moved)
     return ops.op("Gather", [elements, place], {"axis": 0})
 
 
@@ -227,7 +223,7 @@ def _in_memory_order(ops: Operators, x: Batched) -> ir.Value:
     if flat.sampler is None:
         rows, at = rows_at(ops, x.value, flat, tables_of(ops, flat))
         return ops.op("Gather", [rows, at], {"axis": 0})
-    x = dataclasses.replace(x, flat=without_unread(ops, flat))
+    x = without_unread(ops, x)
     if flat.sampler.mode == "antialias":
         return resampled(ops, x)
     return summed_whole(ops, x) if flat.sampler.mode == "whole" else interpolated(ops, x)
@@ -254,9 +250,12 @@ def _compressed(ops: Operators, value: ir.Value, grid: Grid) -> ir.Value:
 def _rows_of_grid(ops: Operators, rows: ir.Value, flat: FlatSamples, grid: Grid) -> ir.Value:
     """Return the rows of samples by the tables that say which rows they read."""
     sample = grid.rows.samples
-    at = ops.op("Gather", [flat.grid.base, sample], {"axis": 0})
+    read: list[ir.Value | None] = []
     valid: ir.Value | None = None
     for axis, table in enumerate(flat.tables):
+        if table is None and flat.grid.dims[axis] == 1:
+            read.append(None)
+            continue
         place = grid.place(axis)
         if table is not None:
             pair = [ops.unsqueeze(v, [1]) for v in (sample, place)]
@@ -265,10 +264,8 @@ def _rows_of_grid(ops: Operators, rows: ir.Value, flat: FlatSamples, grid: Grid)
             if table.valid is not None:
                 one = ops.op("GatherND", [_full(ops, table.valid, flat.grid), entry])
                 valid = one if valid is None else ops.op("And", [valid, one])
-        step = flat.grid.stride(axis)
-        if step is not None:
-            place = ops.op("Mul", [place, ops.op("Gather", [step, sample], {"axis": 0})])
-        at = ops.op("Add", [at, place])
+        read.append(place)
+    at = rows_of_places(ops, flat.grid, grid, read)
     if valid is not None:
         rows, at = with_fill(ops, rows, flat, valid, at)
     return ops.op("Gather", [rows, at], {"axis": 0})

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.moves import restacked
+from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.regridding import regridded
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import in_their_order, on_first, sides_of, spread_to
@@ -63,20 +64,17 @@ def _repeated(
     ctx: Context, grid: Grid, source: Grid, own: Sequence[Side], times: Sequence[int]
 ) -> ir.Value:
     """Return the row of the samples that each place of the repeated ones is."""
-    samples = grid.rows.samples
-    at = ctx.op("Gather", [source.base, samples], {"axis": 0})
+    samples, read = grid.rows.samples, []
     for axis in range(grid.rank):
-        place, step = grid.place(axis), source.stride(axis)
+        place = grid.place(axis)
         if times[axis] != 1:
             side = own[axis]
             size = ctx.ints(side) if isinstance(side, int) else side.value
             if isinstance(side, Lengths):
                 size = ctx.op("Gather", [size, samples], {"axis": 0})
             place = ctx.op("Mod", [place, ctx.op("Max", [size, ctx.ints(1)])])
-        if step is not None:
-            place = ctx.op("Mul", [place, ctx.op("Gather", [step, samples], {"axis": 0})])
-        at = ctx.op("Add", [at, place])
-    return at
+        read.append(place)
+    return rows_of_places(ctx, source, grid, read)
 
 
 def blocks(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

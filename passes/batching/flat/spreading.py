@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import packed_laid_out
+from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.reading import in_order
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
@@ -136,15 +137,8 @@ def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) 
     count = flat.grid.rank - first
     source, rows = on_first(ctx, x, own, count)
     if own[:count] != list(sides[: flat.grid.rank]) or first:
-        samples = flat.grid.rows.samples
-        at = ctx.op("Gather", [source.base, samples], {"axis": 0})
-        for axis in range(count):
-            if own[axis] == 1:
-                continue
-            place, step = flat.grid.place(first + axis), source.stride(axis)
-            if step is not None:
-                place = ctx.op("Mul", [place, ctx.op("Gather", [step, samples], {"axis": 0})])
-            at = ctx.op("Add", [at, place])
+        read = [None if own[a] == 1 else flat.grid.place(first + a) for a in range(count)]
+        at = rows_of_places(ctx, source, flat.grid, read)
         rows = ctx.op("Gather", [rows, at], {"axis": 0})
     return Batched(x.layout, rows, x.type, x.stage, x.rounding, flat=flat)
 

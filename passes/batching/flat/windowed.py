@@ -136,7 +136,8 @@ def _windowed(
             axis: failing_where(ctx, size, [_is_narrow(ctx, size, window, axis - 2)])
             for axis, size in checked.items()
         }
-    images = _padded(ctx, x, checked, window, fill)
+    takes_nothing = node.op_type.startswith("Conv")
+    images = _padded(ctx, x, checked, window, fill, takes_nothing=takes_nothing)
     merged = ctx.merged(images, x.dims)
     others = [None if o is None else o.value for o in operands[1:]]
     (new,) = ctx.same(node, [merged, *others])
@@ -175,21 +176,27 @@ def _window(ctx: Context, node: ir.Node, kernel: Sequence[int | str | None]) -> 
 
 
 def _padded(
-    ctx: Context, x: Batched, sizes: dict[int, ir.Value], window: _Window, fill: float
+    ctx: Context,
+    x: Batched,
+    sizes: dict[int, ir.Value],
+    window: _Window,
+    fill: float,
+    *,
+    takes_nothing: bool,
 ) -> ir.Value:
-    """Return images padded behind to the largest, ``[B, N, C, *S]``."""
-    value, rank = as_stacked(ctx, x), x.rank
-    inside: ir.Value | None = None
-    for axis, size in sizes.items():
-        width = ctx.shape(value, axis + 1, axis + 2)
-        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size, [1])])
-        one = along(ctx, one, axis, rank)
-        inside = one if inside is None else ctx.op("And", [inside, one])
-    assert inside is not None and x.dtype is not None
+    """Return images padded behind to the largest, ``[B, N, C, *S]``.
+
+    An image of no pixels is none but padding, or an error.
+    """
+    assert x.flat is not None and x.dtype is not None
     dtype = x.dtype.numpy()
     least = np.iinfo(dtype).min if np.isinf(fill) and dtype.kind in "iu" else fill
     around = ctx.builder.constant(np.array(least).astype(dtype))
-    value = ctx.op("Where", [inside, value, around])
+    if takes_nothing and one_place_each(x.flat):
+        value = masked(ctx, x, fill, sizes).value
+    else:
+        value = as_stacked(ctx, x)
+        value = ctx.op("Where", [_inside(ctx, value, sizes, x.rank), value, around])
     # Of no image the largest is one place: a window has to fit there too.
     count = len(window.reach)
     spare = [
@@ -198,8 +205,20 @@ def _padded(
     ]
     if not any(spare):
         return value
-    pads = ctx.ints(*[0] * (rank + 1), *[0] * (rank + 1 - count), *spare)
+    pads = ctx.ints(*[0] * (x.rank + 1), *[0] * (x.rank + 1 - count), *spare)
     return ctx.op("Pad", [value, pads, around])
+
+
+def _inside(ctx: Context, value: ir.Value, sizes: dict[int, ir.Value], rank: int) -> ir.Value:
+    """Return which places of ``[B, *s]`` lie within their sample."""
+    inside: ir.Value | None = None
+    for axis, size in sizes.items():
+        width = ctx.shape(value, axis + 1, axis + 2)
+        one = ctx.op("Less", [places(ctx, width), ctx.unsqueeze(size, [1])])
+        one = along(ctx, one, axis, rank)
+        inside = one if inside is None else ctx.op("And", [inside, one])
+    assert inside is not None
+    return inside
 
 
 def _left(ctx: Context, lengths: Lengths, window: _Window, i: int) -> Lengths:

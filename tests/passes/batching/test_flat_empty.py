@@ -160,7 +160,14 @@ MODES = {
 
 @pytest.mark.parametrize(
     "sizes",
-    [[(0, 3), (2, 3)], [(3, 2), (4, 0), (2, 4)], [(1, 1), (0, 4)]],
+    [
+        [(0, 3), (2, 3)],
+        [(3, 2), (4, 0), (2, 4)],
+        [(1, 1), (0, 4)],
+        [(0, 3)],
+        [(4, 0)] * 3,
+        [(0, 4), (3, 0), (0, 0)],
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("mode", MODES)
@@ -174,3 +181,22 @@ def test_an_image_of_nothing_is_resized_to_nothing(
     case = FlatCase(mode, nodes, element, f"{kind}[h,w,3]", stacked=is_padded)
     dtype = np.uint8 if kind == "uint8" else np.float32
     prove_flat(case, feeds=[[image.astype(dtype) for image in images(sizes)]])
+
+
+CONVOLVED = FlatCase(
+    "convolved",
+    "n = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, 1.5, -0.5]> () "
+    "d = Constant <value_ints = [1, 1, 3, 3]> () f = Reshape (n, d) "
+    "y = Conv <pads = [2, 1, 2, 2]> (x, f)",
+    "float[1,1,H,W]",
+    "float[1,1,h,w]",
+)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[(0, 5)], [(5, 0)] * 3, [(0, 4), (3, 0), (0, 0)], [(3, 4), (0, 5)]], ids=str
+)
+def test_an_image_of_nothing_is_nothing_but_padding_to_a_convolution(
+    sizes: list[tuple[int, int]],
+) -> None:
+    prove_flat(CONVOLVED, feeds=[[np.ones((1, 1, *size), np.float32) for size in sizes]])

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import onnx_ir as ir
 import pytest
 
-from passes.runtimes import empties, rearranged, reshapes
+from passes.runtimes import empties, integers, rearranged, reshapes
 from passes.runtimes.types import Types
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[N,3] x, string[A,B] t, string[] u, float[2,3] f, float[] a, int64[K] k) => (float[] y)
 <int64[1] all = {-1}, int64[1] back = {-1}, int64[1] zero = {0}> { %s }"""
 Meets = Callable[[ir.Node, Types], bool]
+PLACES = "i = NonZero (x) j = Reshape (i, all) "
 CASES: list[tuple[Meets, str, bool]] = [
     (reshapes.is_by_a_reshape, "s = Reshape (k, all) y = Reshape (x, s)", True),
     (reshapes.is_by_a_reshape, "r = Reshape (k, all) s = Identity (r) y = Reshape (x, s)", True),
@@ -34,6 +35,9 @@ CASES: list[tuple[Meets, str, bool]] = [
     (empties.has_negative_axes, "y = ReduceSum (f, back)", False),
     (empties.has_negative_axes, "y = ReduceSum (x, zero)", False),
     (empties.has_negative_axes, "y = ReduceSum (x)", False),
+    (integers.divides_nothing, PLACES + "y = Div (j, k)", True),
+    (integers.divides_nothing, PLACES + "s = Shape (j) e = Expand (k, s) y = Div (j, e)", False),
+    (integers.divides_nothing, PLACES + "s = Shape (k) e = Expand (k, s) y = Div (j, e)", True),
 ]
 
 

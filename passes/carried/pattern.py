@@ -13,8 +13,8 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, is_default_domain, is_operator, name_of, subgraphs
-from passes.graph.scopes import Scope, stands_in
+from passes.graph.graphs import captured_values, is_operator, name_of, subgraphs
+from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips
@@ -26,7 +26,6 @@ __all__ = [
     "Term",
     "covers",
     "dependent_values",
-    "operator",
     "path_through",
     "same_dims",
 ]
@@ -205,13 +204,6 @@ def added(
         value.name = "/".join([*(name_of(v) for v in inputs[:1]), op_type, *number])
     note(node)
     return node
-
-
-def operator(value: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
-    """Return the node of ONNX's own that computes a value in a body itself, if one does."""
-    node = value.producer()
-    is_here = node is not None and stands_in(body, node) and is_default_domain(node)
-    return node if is_here else None
 
 
 def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:

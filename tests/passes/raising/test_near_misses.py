@@ -14,6 +14,7 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_options import FuseOptions
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
+from tests.near_misses import near_misses
 from tests.passes.loops import model
 from tests.passes.raising import (
     carried,
@@ -28,7 +29,6 @@ from tests.passes.raising import (
     test_row_updates,
     test_tiles,
 )
-from tests.passes.raising.near_misses import near_misses
 
 Feeds = Mapping[str, np.ndarray]
 _EACH = 8

@@ -1,4 +1,4 @@
-"""Models that are one edit away from one that is recognised.
+"""Models that are one edit away from one that is rewritten.
 
 Another operator, constant, attribute or operand, or an operator of another domain that is called
 like one of ONNX's own: such a model has to be taken for what it is, or left as it is.

@@ -22,7 +22,8 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.padded_views import made_by, number, read_padded, rows_of_table
+from passes.graph.made import made_by
+from passes.padded_views import read_padded, rows_of_table
 
 __all__ = ["LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
 
@@ -116,7 +117,7 @@ def read_view(sequence: ir.Value) -> FlatView | None:
     if rows is None or sizes is None or shape is None or shape.inputs[0] is not body.inputs[0]:
         return None
     parts = _parts(shape.inputs[1], body.inputs[1])
-    if parts is None or not number(shape, "allowzero", 0):
+    if parts is None or not shape.attributes.get_int("allowzero", 0):
         return None
     lead, rest = parts
     count = _width(sizes)
@@ -134,7 +135,7 @@ def _of_padded(padded: ir.Value, sizes: ir.Value, span: range) -> FlatView:
 def _rows(sequence: ir.Value | None) -> ir.Value | None:
     """Return the tensor that is cut along its first axis by given sizes."""
     node = made_by(sequence, "SplitToSequence")
-    if node is None or len(node.inputs) < 2 or number(node, "axis", 0):
+    if node is None or len(node.inputs) < 2 or node.attributes.get_int("axis", 0) != 0:
         return None
     return node.inputs[0]
 
@@ -181,8 +182,8 @@ def _are_areas(pieces: ir.Value | None, sizes: ir.Value, lead: tuple[int, ...]) 
     product = made_by(areas, "ReduceProd")
     if product is None or product.inputs[0] is not sizes:
         return False
-    axes = list(product.attributes.get_ints("axes") or ())
+    axes = list(product.attributes.get_ints("axes", ()))
     if len(product.inputs) > 1 and product.inputs[1] is not None:
         known = constant_value(product.inputs[1])
         axes = [] if known is None else [int(n) for n in np.ravel(known)]
-    return axes in ([1], [-1]) and not number(product, "keepdims", 1)
+    return axes in ([1], [-1]) and not product.attributes.get_int("keepdims", 1)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graph.graphs import all_nodes, is_default_domain, subgraphs, walk_nodes
+from passes.graph.graphs import all_nodes, is_operator, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.typing import type_values
@@ -25,11 +25,7 @@ class FoldBranchesPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fold in the main graph, subgraphs and functions."""
-        loops = [
-            node
-            for node in all_nodes(model)
-            if node.op_type in ("Loop", "Scan") and is_default_domain(node)
-        ]
+        loops = [node for node in all_nodes(model) if is_operator(node, ("Loop", "Scan"))]
         inside = [node for loop in loops for _, body in subgraphs(loop) for node in body]
         if not any(node.op_type == "If" for node in walk_nodes(inside)):
             return ir.passes.PassResult(model, False)
@@ -41,7 +37,7 @@ class FoldBranchesPass(ir.passes.InPlacePass):
 
 def chosen_branch(node: ir.Node, folder: Folder) -> ir.Graph | None:
     """Return the branch that an If takes in every run; None if it is no If or that is unknown."""
-    if node.op_type != "If" or not is_default_domain(node):
+    if not is_operator(node, "If"):
         return None
     condition = folder.value(node.inputs[0])
     if condition is None or condition.size != 1:

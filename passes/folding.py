@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import made_by, operand, operands
 from passes.typing import Typing
 
 __all__ = ["Folder"]
@@ -83,10 +84,10 @@ class Folder:
             stack.append((node, True))
             if not _is_foldable(node):
                 continue
-            for operand in node.inputs:
-                if operand is None or operand in self._known:
+            for read in operands(node):
+                if read in self._known:
                     continue
-                before = operand.producer()
+                before = read.producer()
                 if before is not None:
                     stack.append((before, False))
         return order
@@ -143,12 +144,11 @@ class Folder:
 
     def _picked_dims(self, node: ir.Node, operands: Sequence[Array | None]) -> Array | None:
         """Pick known dimensions from a shape that has unknown ones too."""
-        shape = None if node.inputs[0] is None else node.inputs[0].producer()
-        places = operands[1] if len(operands) == 2 else None
-        if shape is None or shape.op_type != "Shape" or places is None:
+        shape, places = made_by(node.inputs[0], "Shape"), operands[1]
+        if shape is None or places is None:
             return None
-        dims = None if shape.inputs[0] is None else self._typing.dims(shape.inputs[0])
-        if dims is None or not is_default_domain(shape):
+        dims = self._typing.dims(operand(shape, 0))
+        if dims is None:
             return None
         dims = dims[
             shape.attributes.get_int("start", 0) : shape.attributes.get_int("end", len(dims))
@@ -218,8 +218,8 @@ _FOLDABLE = frozenset(
 
 def _is_whole_shape(node: ir.Node) -> bool:
     bounds = {"start", "end"} & set(node.attributes)
-    return node.op_type == "Shape" and is_default_domain(node) and not bounds
+    return is_operator(node, "Shape") and not bounds
 
 
 def _is_foldable(node: ir.Node) -> bool:
-    return is_default_domain(node) and node.op_type in _FOLDABLE
+    return is_operator(node, _FOLDABLE)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_nodes, default_opset, is_default_domain
+from passes.graph.graphs import all_nodes, default_opset, is_operator
 from passes.graph.names import make_names_unique
 
 __all__ = ["GatheredRangesPass"]
@@ -35,7 +35,7 @@ class GatheredRangesPass(ir.passes.InPlacePass):
 
 
 def _is_gathered(node: ir.Node) -> bool:
-    if not is_default_domain(node) or node.op_type != "Range":
+    if not is_operator(node, "Range"):
         return False
     (output,) = node.outputs
     uses = list(output.uses())

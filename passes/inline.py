@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from passes.errors import RewriteError
-from passes.graph.graphs import all_graphs, is_default_domain, node_paths, walk_nodes
+from passes.graph.graphs import all_graphs, is_operator, node_paths, walk_nodes
 from passes.graph.names import connect_outer_outputs
 from passes.reading.iterations import is_iteration
 from passes.sequence_operators import SEQUENCE_OPERATORS
@@ -79,7 +79,7 @@ def functions_holding(
 
 
 def _is_of_sequences(node: ir.Node) -> bool:
-    return is_default_domain(node) and node.op_type in SEQUENCE_OPERATORS
+    return is_operator(node, SEQUENCE_OPERATORS)
 
 
 _NAME_KEY = "seqmap.loop"

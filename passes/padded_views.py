@@ -14,9 +14,10 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value
+from passes.graph.made import made_by
 
-__all__ = ["made_by", "number", "read_padded", "rows_of_table", "write_padded"]
+__all__ = ["read_padded", "rows_of_table", "write_padded"]
 
 _INT64 = ir.DataType.INT64
 
@@ -81,22 +82,9 @@ def _has_shape(padded: ir.Value, sizes: ir.Value, span: range) -> bool:
     return has_sizes and span.stop <= len(dims) and all(isinstance(dim, int) for dim in beside)
 
 
-def made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    """Return the node that made a value if it is one of ONNX's operators of this name."""
-    node = None if value is None else value.producer()
-    is_one = node is not None and node.op_type == op_type and is_default_domain(node)
-    return node if is_one else None
-
-
 def rows_of_table(sequence: ir.Value | None) -> ir.Value | None:
     """Return the tensor whose rows a sequence holds, None if it is none."""
     node = made_by(sequence, "SplitToSequence")
-    if node is None or len(node.inputs) > 1 or number(node, "axis", 0):
+    if node is None or len(node.inputs) > 1 or node.attributes.get_int("axis", 0) != 0:
         return None
-    return None if number(node, "keepdims", 1) else node.inputs[0]
-
-
-def number(node: ir.Node, name: str, default: int) -> int:
-    """Return an integer attribute."""
-    found = node.attributes.get_int(name)
-    return default if found is None else found
+    return None if node.attributes.get_int("keepdims", 1) else node.inputs[0]

@@ -9,13 +9,7 @@ from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graph.graphs import (
-    default_opset,
-    is_default_domain,
-    node_paths,
-    subgraphs,
-    walk_nodes,
-)
+from passes.graph.graphs import default_opset, is_operator, node_paths, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
@@ -205,7 +199,7 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
 def _origin(value: ir.Value) -> ir.Value:
     """Return what a value is, through Identity."""
     node = value.producer()
-    while node is not None and node.op_type == "Identity" and is_default_domain(node):
+    while is_operator(node, "Identity"):
         source = node.inputs[0]
         if source is None:
             break

@@ -11,7 +11,7 @@ from passes.graph.graphs import (
     all_nodes,
     constant_value,
     graphs_with_nodes,
-    is_default_domain,
+    is_operator,
     name_of,
     node_paths,
     subgraphs,
@@ -68,7 +68,7 @@ class PyTorchUnbindPass(ir.passes.InPlacePass):
 
 
 def _is_unbind(node: ir.Node) -> bool:
-    if node.op_type != "SplitToSequence" or not is_default_domain(node) or len(node.inputs) != 2:
+    if not is_operator(node, "SplitToSequence") or len(node.inputs) != 2:
         return False
     split = constant_value(node.inputs[1])
     is_one = split is not None and split.ndim == 0 and split == 1
@@ -101,7 +101,7 @@ def _declared(model: ir.Model) -> Iterator[ir.Value]:
 
 def _take_for_a_row(node: ir.Node, typing: Typing) -> None:
     """Let a Gemm read a vector as a matrix of one row, as onnxruntime does."""
-    if node.op_type != "Gemm" or not is_default_domain(node) or node.graph is None:
+    if not is_operator(node, "Gemm") or node.graph is None:
         return
     vector, is_turned = node.inputs[0], node.attributes.get_int("transA", 0)
     if vector is None or typing.rank(vector) != 1 or is_turned:

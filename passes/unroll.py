@@ -12,7 +12,7 @@ from passes.graph.drafts import drafting
 from passes.graph.graphs import (
     default_opset,
     graphs_inside,
-    is_default_domain,
+    is_operator,
     node_paths,
     walk_nodes,
     with_subgraphs,
@@ -150,5 +150,5 @@ def _is_made_here(node: ir.Node) -> bool:
         sequence = node.inputs[0] if node.inputs else None
         made = None if sequence is None else maker(sequence)
         if made is None or not is_sequence_map(made):
-            return made is not None and made.op_type in MAKERS and is_default_domain(made)
+            return is_operator(made, MAKERS)
         node = made

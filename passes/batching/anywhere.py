@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.failing import cannot_fail
-from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.typing import Typing
 
 __all__ = ["runs_anywhere"]
@@ -49,7 +49,7 @@ def runs_anywhere(node: ir.Node, typing: Typing, opset: int) -> bool:
         typing: The proven typing.
         opset: Version of ONNX's operators.
     """
-    if is_default_domain(node) and node.op_type in _CHECKED:
+    if is_operator(node, _CHECKED):
         return _CHECKED[node.op_type](node, typing) or cannot_fail(node, typing)
     if not cannot_fail(node, typing):
         return False

@@ -18,7 +18,7 @@ from passes.batching.packed.some_samples import as_packed
 from passes.batching.picking import can_pick, pick
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
-from passes.graph.graphs import walk_nodes
+from passes.graph.graphs import is_operator, walk_nodes
 
 __all__ = ["branch"]
 
@@ -96,8 +96,7 @@ def _form(one: Batched, other: Batched) -> Layout:
 
 
 def _is_empty_sequence(x: Batched) -> bool:
-    producer = x.value.producer()
-    return producer is not None and producer.op_type == "SequenceEmpty"
+    return is_operator(x.value.producer(), "SequenceEmpty")
 
 
 def _alike(one: Batched, other: Batched) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.reading.evaluate import Evaluator, Numbers
 from passes.reading.integers import Linear, is_nonnegative
 
@@ -26,7 +26,7 @@ def chosen_one_by_one(
         found: What is known of its result otherwise.
     """
     made = None if node.inputs[0] is None else node.inputs[0].producer()
-    if found is None or made is None or made.op_type != "Equal" or not is_default_domain(made):
+    if found is None or not is_operator(made, "Equal"):
         return found
     pairs = [evaluator.of(v) for v in (*made.inputs, *node.inputs[1:])]
     wide = [n * len(found) if n is not None and len(n) == 1 else n for n in pairs]

@@ -15,7 +15,7 @@ from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY, Builder
-from passes.graph.graphs import captured_values
+from passes.graph.graphs import captured_values, is_operator
 from passes.typing import ValueType
 
 __all__ = ["loop", "scan"]
@@ -132,8 +132,7 @@ def _expanded_state(ctx: Context, x: Batched) -> ir.Value:
 
 
 def _is_empty_sequence(x: Batched) -> bool:
-    producer = x.value.producer()
-    return x.is_shared and producer is not None and producer.op_type == "SequenceEmpty"
+    return x.is_shared and is_operator(x.value.producer(), "SequenceEmpty")
 
 
 def _close(ctx: Context, name: str, body: _BranchBody, layouts: Sequence[Layout]) -> ir.Graph:
@@ -232,7 +231,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     graph = node.attributes["body"].as_graph()
     number = node.attributes["num_scan_inputs"].as_int()
     given = [ctx.operand(operands, i) for i in range(len(operands))]
-    axes = ctx.attribute(node, "scan_input_axes") or [0] * number
+    axes = ctx.attribute(node, "scan_input_axes", [0] * number)
     extra: dict[ir.Value, Batched] = {}
     surroundings = ctx
     if ctx.may_be_empty:
@@ -260,7 +259,7 @@ def scan(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         surroundings.expanded(x) if form is _STACKED else x.value
         for x, form in zip(initial, states, strict=True)
     ]
-    out_axes = ctx.attribute(node, "scan_output_axes") or [0] * len(steps)
+    out_axes = ctx.attribute(node, "scan_output_axes", [0] * len(steps))
     attributes = {
         **node.attributes,
         "body": closed,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.drafts import Memo
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import is_operator
+from passes.graph.made import made_by, only_number, operand
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import TRIP, Greatest, Linear, Scalar
@@ -77,7 +78,7 @@ class CountedNumbers(Evaluator):
             return None
         ((atom, factor),) = count.terms
         made = maker(atom.value) if isinstance(atom, Scalar) and factor == 1 else None
-        if made is None or made.op_type != "Div":
+        if not is_operator(made, "Div"):
             return None
         if self._proven.dtype(made.outputs[0]) not in INTEGERS:
             return None
@@ -94,9 +95,9 @@ class CountedNumbers(Evaluator):
         for atom, _ in () if number is None else number.terms:
             if isinstance(atom, Scalar) and number == Linear.of(atom):
                 made = maker(atom.value)
-                if made is not None and made.op_type == "Ceil":
+                if is_operator(made, "Ceil"):
                     return self._rounded_up(made)
-                if made is not None and made.op_type == "Div":
+                if is_operator(made, "Div"):
                     return self._divided(made)
         return number, 1
 
@@ -118,23 +119,17 @@ class CountedNumbers(Evaluator):
         return number
 
     def _rounded_up(self, node: ir.Node) -> tuple[Linear | None, int]:
-        quotient = None if node.inputs[0] is None else node.inputs[0].producer()
-        if quotient is None or quotient.op_type != "Div":
+        quotient = made_by(node.inputs[0], "Div")
+        cast = None if quotient is None else made_by(quotient.inputs[0], "Cast")
+        step = None if quotient is None else only_number(quotient.inputs[1])
+        if cast is None or step is None or not 1 <= step < float("inf"):
             return None, 1
-        whole, by = quotient.inputs[:2]
-        cast = None if whole is None else whole.producer()
-        step = constant_value(by)
-        if cast is None or cast.op_type != "Cast" or step is None or step.size != 1:
-            return None, 1
-        number = float(step.reshape(()))
-        if not 1 <= number < float("inf"):
-            return None, 1
-        return self.number(cast.inputs[0]), int(number)  # by a larger number there are no more
+        return self.number(cast.inputs[0]), int(step)  # by a larger number there are no more
 
 
 def maker(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a number, behind those that change nothing about it."""
     node = None if value is None else value.producer()
-    while node is not None and node.op_type in _ALONE and is_default_domain(node):
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    while is_operator(node, _ALONE):
+        node = operand(node, 0).producer()
     return node

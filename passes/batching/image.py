@@ -117,7 +117,7 @@ def _read(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> _Resize:
     for operand, name in ((roi, "roi"), (scales, "scales"), (sizes, "sizes")):
         ctx.require_shared(operand, name)
     rank = x.rank
-    axes = node.attributes.get_ints("axes") or range(rank)
+    axes = node.attributes.get_ints("axes", range(rank))
     crops = node.attributes.get_string("coordinate_transformation_mode") == "tf_crop_and_resize"
     return _Resize(
         node,

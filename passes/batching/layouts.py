@@ -78,6 +78,11 @@ class Batched:
         return self.layout is Layout.FLAT
 
     @property
+    def differs(self) -> bool:
+        """Whether the samples are flat and may differ in shape."""
+        return self.flat is not None and not self.flat.has_one_shape
+
+    @property
     def dtype(self) -> ir.DataType | None:
         """The element type, if known."""
         return None if self.type.type is None else self.type.type.dtype

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.graph.zero_sizes import LEAST_OPSET, reshape_without_zeros
 
 __all__ = ["BatchAxis", "Operators"]
@@ -73,7 +73,7 @@ class Operators:
             axes: The axes, not negative.
         """
         node = value.producer()
-        if node is None or node.op_type != "Unsqueeze" or not is_default_domain(node):
+        if not is_operator(node, "Unsqueeze"):
             return None
         given = node.attributes.get_ints("axes", ())
         if len(node.inputs) > 1:

@@ -15,7 +15,7 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.fills import lengths_of_size
 from passes.batching.packed.reshaping import product
 from passes.decisions import Code, Decline
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["chosen", "non_max_suppression", "of_images", "range_"]
@@ -168,7 +168,7 @@ def _whole(ctx: Context, value: ir.Value | None) -> Linear | None:
     """Return a number that is known, also where it was cast to a float."""
     found = ctx.numbers.number(value)
     made = None if value is None else value.producer()
-    if found is None and made is not None and made.op_type == "Cast" and is_default_domain(made):
+    if found is None and is_operator(made, "Cast"):
         return ctx.numbers.number(made.inputs[0])
     return found
 

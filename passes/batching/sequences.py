@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_operator
 
 __all__ = ["at", "concatenate", "construct", "erase", "has_element", "insert", "length", "split"]
 
@@ -21,8 +22,7 @@ def _stacked_sequence(x: Batched) -> ir.Value:
     """Return a sequence of stacked elements; an empty one holds none that is not."""
     if x.is_stacked:
         return x.value
-    producer = x.value.producer()
-    if producer is None or producer.op_type != "SequenceEmpty":
+    if not is_operator(x.value.producer(), "SequenceEmpty"):
         raise Decline(Code.SEQUENCE_IN_BODY, "a sequence holds shared and stacked elements")
     return x.value
 

@@ -16,7 +16,8 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 from passes.batching.size_writes import write_number
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import operand
 from passes.reading.evaluate import Numbers
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.integers import (
@@ -98,7 +99,7 @@ class SampleNumbers(CountedNumbers):
 
     def _compute(self, node: ir.Node) -> Numbers | None:
         found = super()._compute(node)
-        if node.op_type == "Where" and is_default_domain(node):
+        if is_operator(node, "Where"):
             return chosen_one_by_one(self, node, found)
         return found
 
@@ -134,32 +135,31 @@ class SampleNumbers(CountedNumbers):
     def _filled_shape(self, value: ir.Value) -> Numbers | None:
         """Return the shape that a shared tensor is filled to, or counted up to, if it is known."""
         made = value.producer()
-        if made is None or not is_default_domain(made):
-            return None
-        if made.op_type == "Range":
-            limit = self.counted_to(value)
-            return None if limit is None else (limit,)
-        return self.of(made.inputs[0]) if made.op_type == "ConstantOfShape" else None
+        if is_operator(made, "ConstantOfShape"):
+            return self.of(made.inputs[0])
+        limit = self.counted_to(value)
+        return None if limit is None else (limit,)
 
     def counted_to(self, value: ir.Value) -> Linear | None:
         """Return up to which number, 0 or more, a tensor counts from 0; None if it does not."""
         made = value.producer()
-        if made is None or made.op_type != "Range" or not is_default_domain(made):
+        if not is_operator(made, "Range"):
             return None
         start, limit, step = (self.number(v) for v in made.inputs)
-        is_counted = start == Linear() and step == Linear(1)
-        return limit if is_counted and limit is not None and is_nonnegative(limit) else None
+        if limit is None or (start, step) != (Linear(), Linear(1)):
+            return None
+        return limit if is_nonnegative(limit) else None
 
     def _first_rows(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return how many rows a Slice of the first few of a tensor has, None if it is none."""
         made = tensor.producer()
-        if made is None or made.op_type != "Slice" or not is_default_domain(made):
+        if not is_operator(made, "Slice"):
             return None
-        if len(made.inputs) != 4 or made.inputs[0] is None:
+        if len(made.inputs) != 4:
             return None
         found = [constant_value(v) for v in made.inputs[1:]]
         starts, ends, axes = ([] if v is None else v.reshape(-1).tolist() for v in found)
-        size = self.dimension(made.inputs[0], axis)
+        size = self.dimension(operand(made, 0), axis)
         bounds = [(s, e) for s, e, a in zip(starts, ends, axes, strict=False) if a == axis]
         if size is None or len(bounds) != 1 or bounds[0][0] or bounds[0][1] < 0:
             return None
@@ -191,7 +191,7 @@ class SampleNumbers(CountedNumbers):
         if isinstance(atom, Dim):
             return True
         made = maker(atom.value) if isinstance(atom, Scalar) else None
-        if made is None or made.op_type != "Mul":
+        if not is_operator(made, "Mul"):
             return False
         factors = [self.number(value) for value in made.inputs]
         return all(n is not None and self.is_of_sizes(n) for n in factors)

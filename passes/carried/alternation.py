@@ -16,7 +16,7 @@ from passes.carried.pattern import FLOATS, Joined, Pattern, Term, covers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -90,11 +90,11 @@ class Alternation(Pattern):
 
     def _changed(self, builder: Builder, value: ir.Value) -> ir.Value:
         for node, at in self.changes:
-            inputs = [v for v in node.inputs if v is not None]
-            operands = [
-                value if i == at else self._outside(builder, v) for i, v in enumerate(inputs)
+            inputs = [
+                value if i == at else self._outside(builder, v)
+                for i, v in enumerate(operands(node))
             ]
-            value = builder.op(node.op_type, operands, node.attributes)
+            value = builder.op(node.op_type, inputs, node.attributes)
         return value
 
     def _outside(self, builder: Builder, value: ir.Value) -> ir.Value:
@@ -109,7 +109,7 @@ class Alternation(Pattern):
         """
         initial = self.carried.initial
         for node, at in self.changes:
-            others = [v for i, v in enumerate(node.inputs) if i != at and v is not None]
+            others = [v for i, v in enumerate(operands(node)) if i != at]
             if not all(covers(typing, initial, typing.dims(self.outer[v])) for v in others):
                 detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
                 raise NotAMapError(Code.UNKNOWN_SHAPE, detail, node)
@@ -137,9 +137,7 @@ def find_alternation(carried: Carried, facts: LoopFacts, typing: Typing) -> Alte
 def _path(node: ir.Node, facts: LoopFacts, outer: dict[ir.Value, ir.Value]) -> int | None:
     """Return which operand of a node may depend on the carried value; enter the others."""
     open_ = []
-    for at, value in enumerate(node.inputs):
-        if value is None:
-            return None
+    for at, value in enumerate(operands(node)):
         outside = facts.evaluator.outside(skip_identities(value))
         if constant_value(outside) is not None or outside not in facts.inside:
             outer[value] = outside

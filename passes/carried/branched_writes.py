@@ -14,6 +14,7 @@ from passes.carried.pattern import Term, added
 from passes.carried.selections import Selection
 from passes.carried.writes import Write
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
 from passes.typing.value_types import Typing
 
 __all__ = ["branched_write", "reads_shape"]
@@ -65,7 +66,7 @@ def branched_write(
 
 def reads_shape(node: ir.Node, inner: ir.Value) -> bool:
     """Whether a node reads nothing but the shape of a tensor."""
-    return node.op_type == "Shape" and node.inputs[0] is inner
+    return is_operator(node, "Shape") and node.inputs[0] is inner
 
 
 def _rows(builder: Builder, term: Term) -> ir.Value:

@@ -20,15 +20,15 @@ from passes.carried.pattern import (
     Term,
     added,
     dependent_values,
-    operator,
     path_through,
     same_dims,
 )
 from passes.decisions import Code
-from passes.graph.graphs import constant_value
-from passes.graph.made import skip_identities
-from passes.reading.iterations import Carried, Iteration
+from passes.graph.made import made_by, operand, skip_identities
+from passes.reading.facts import LoopFacts
+from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.slice_bounds import Bounds, bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["RollingBuffer", "find_buffer"]
@@ -145,29 +145,32 @@ class RollingBuffer(Pattern):
         return builder.op("Mul", [trips, builder.ints(self.step)])
 
 
-def find_buffer(carried: Carried, iteration: Iteration, typing: Typing) -> RollingBuffer | None:
+def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBuffer | None:
     """Return the buffer that a carried tensor is, None if it is none.
 
     Either ``s2 = Concat(s, e)[k:]`` with ``k`` places in ``e``, the last ``n`` places of that for
     a buffer of ``n``, or ``s2 = Concat(s[k:], e)`` where ``n`` is at least ``k``.
     """
-    body = iteration.body
-    last = operator(skip_identities(carried.next), body)
-    rank = len(typing.dims(carried.initial) or ())
-    if last is None or not rank or last.op_type not in ("Slice", "Concat"):
+    body = facts.iteration.body
+    dims = typing.dims(carried.initial)
+    last = made_by(carried.next, "Slice", "Concat", body=body)
+    if last is None or not dims:
         return None
-    first = operator(skip_identities(_first(last)), body)
-    if first is None or {first.op_type, last.op_type} != {"Slice", "Concat"}:
+    cuts_last = last.op_type == "Slice"
+    first = made_by(operand(last, 0), "Concat" if cuts_last else "Slice", body=body)
+    if first is None or skip_identities(operand(first, 0)) is not carried.inner:
         return None
-    cut, joins = (last, first) if last.op_type == "Slice" else (first, last)
+    cut, joins = (last, first) if cuts_last else (first, last)
     path = path_through(joins, dependent_values(body, carried.inner))
-    inner = skip_identities(_first(joins if cut is last else cut))
-    if path is None or path[0] != 0 or not path[1] or inner is not carried.inner:
+    if path is None or path[0] != 0:
         return None
+    rank = len(dims)
     axis = joins.attributes.get_int("axis", 0) % rank
     step = _places(path[1], axis, rank, typing)
-    size = (typing.dims(carried.initial) or ())[axis]
-    if step is None or not _drops(cut, axis, rank, size, step, is_last=cut is last):
+    bounds = bounds_of(cut, facts.evaluator)
+    if step is None or bounds is None or bounds.axis % rank != axis:
+        return None
+    if not _drops(bounds, dims[axis], step, is_last=cuts_last):
         return None
     nodes: tuple[ir.Node, ...] = ()
     new = path[1][0]
@@ -177,12 +180,6 @@ def find_buffer(carried: Carried, iteration: Iteration, typing: Typing) -> Rolli
     row = unsqueezed(new, body, axis)
     term = Term(new if row is None else row)
     return RollingBuffer(carried, (term,), axis, step, row is not None, nodes)
-
-
-def _first(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
 
 
 def _places(parts: Sequence[ir.Value], axis: int, rank: int, typing: Typing) -> int | None:
@@ -197,38 +194,19 @@ def _places(parts: Sequence[ir.Value], axis: int, rank: int, typing: Typing) -> 
     return total or None
 
 
-def _drops(
-    cut: ir.Node, axis: int, rank: int, size: int | str | None, step: int, *, is_last: bool
-) -> bool:
+def _drops(bounds: Bounds, size: int | str | None, step: int, *, is_last: bool) -> bool:
     """Whether a Slice drops as many places in front as are appended.
 
     Args:
-        cut: The Slice.
-        axis: Along which axis.
-        rank: The rank of what it cuts.
+        bounds: Where it begins and ends.
         size: How many places the buffer has.
         step: How many are appended.
         is_last: Whether the Slice comes behind the Concat.
     """
     length = size + step * is_last if isinstance(size, int) else _END
-    begin = _begin(cut, axis, rank, length)
-    if begin is None:
+    begin, end = bounds.start.number, bounds.end.number
+    if begin is None or end is None or end < length:
         return False
     if begin < 0:
         return size == (-begin if is_last else step - begin)
     return begin == step and (is_last or (isinstance(size, int) and size >= step))
-
-
-def _begin(cut: ir.Node, axis: int, rank: int, length: int) -> int | None:
-    """Return where a Slice of one axis begins that goes to the end; None if it is another."""
-    begins, ends, axes, steps = [
-        constant_value(cut.inputs[at]) if len(cut.inputs) > at else None for at in range(1, 5)
-    ]
-    if begins is None or ends is None or begins.size != 1 or ends.size != 1:
-        return None
-    if len(cut.inputs) > 3 and cut.inputs[3] is not None and (axes is None or axes.size != 1):
-        return None
-    if len(cut.inputs) > 4 and (steps is None or steps.size != 1 or steps.item() != 1):
-        return None
-    along = 0 if axes is None else int(axes.item()) % rank
-    return int(begins.item()) if along == axis and ends.item() >= length else None

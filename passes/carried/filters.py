@@ -168,8 +168,8 @@ def row_behind(
     Returns:
         What it was, the row, and whether it is a sequence.
     """
-    node = made_by(value, body=Scope(graphs))
-    if node is None or not node.inputs:
+    node = made_by(value, "Concat", "SequenceInsert", body=Scope(graphs))
+    if node is None:
         return None
     own = dataclasses.replace(carried, inner=skip_identities(operand(node, 0)))
     found = _added(own, value, list(graphs))

@@ -99,7 +99,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_reduction(carried, iteration, typing)
         or find_append(carried, iteration)
         or find_cat_write(carried, facts)
-        or find_buffer(carried, iteration, typing)
+        or find_buffer(carried, facts, typing)
         or find_filter(carried, iteration, typing)
         or find_several_rows(carried, iteration, typing)
         or find_row_update(carried, facts, typing)

@@ -7,10 +7,10 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.carried.find_conditional import Find, reread
-from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values, operator
+from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values
 from passes.carried.steps import Steps, in_steps
 from passes.graph.graphs import reads_of, subgraphs
-from passes.graph.made import skip_identities
+from passes.graph.made import made_by, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -45,16 +45,13 @@ def find_steps(carried: Carried, facts: LoopFacts, typing: Typing, find: Find) -
 
 def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:
     """Return what the last of several writes writes to."""
-    node = operator(skip_identities(carried.next), facts.scope)
+    node = made_by(carried.next, "If", *_SCATTERS, body=facts.scope)
     if node is None:
         return None
-    data = node.inputs[0] if node.op_type in _SCATTERS else None
-    if node.op_type == "If":
-        data = _kept(carried, node)
-    value = None if data is None else skip_identities(data)
-    if value is None or value is carried.inner or operator(value, facts.scope) is None:
+    data = _kept(carried, node) if node.op_type == "If" else node.inputs[0]
+    if made_by(data, body=facts.scope) is None:
         return None
-    return value
+    return None if data is None else skip_identities(data)
 
 
 def _kept(carried: Carried, node: ir.Node) -> ir.Value | None:

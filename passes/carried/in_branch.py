@@ -14,6 +14,8 @@ from passes.batching.anywhere import runs_anywhere
 from passes.carried.pattern import added
 from passes.carried.selections import Selection
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand
 from passes.typing.value_types import Typing
 
 __all__ = ["in_branch", "may_fail_apart"]
@@ -36,9 +38,10 @@ def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> 
 
 def _reads_own_row(node: ir.Node) -> bool:
     """Whether a node reads a row by a number that the body is given, which is checked later."""
-    is_read = node.op_type == "Gather" and len(node.inputs) == 2
-    index = node.inputs[1] if is_read else None
-    return index is not None and index.producer() is None and index.const_value is None
+    if not is_operator(node, "Gather"):
+        return False
+    index = operand(node, 1)
+    return index.producer() is None and index.const_value is None
 
 
 def in_branch(

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, is_default_domain, name_of, subgraphs
-from passes.graph.scopes import Scope, stands_in
+from passes.graph.graphs import captured_values, is_operator, name_of, subgraphs
+from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.trips import Trips
@@ -26,7 +26,6 @@ __all__ = [
     "Term",
     "covers",
     "dependent_values",
-    "operator",
     "path_through",
     "same_dims",
 ]
@@ -207,13 +206,6 @@ def added(
     return node
 
 
-def operator(value: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
-    """Return the node of ONNX's own that computes a value in a body itself, if one does."""
-    node = value.producer()
-    is_here = node is not None and stands_in(body, node) and is_default_domain(node)
-    return node if is_here else None
-
-
 def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     """Return the values of a body that depend on some of its inputs, these included.
 
@@ -222,7 +214,7 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     """
     found = set(start)
     for node in body:
-        if node.op_type in ASK_SHAPE and is_default_domain(node):
+        if is_operator(node, ASK_SHAPE):
             continue
         read = {*node.inputs, *(v for _, inner in subgraphs(node) for v in captured_values(inner))}
         if not found.isdisjoint(read):

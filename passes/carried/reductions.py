@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import onnx_ir as ir
 
@@ -14,14 +14,14 @@ from passes.carried.pattern import (
     Pattern,
     Term,
     dependent_values,
-    operator,
     path_through,
 )
 from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection
 from passes.carried.totals import reduce_rows, rounds_in_order, truth_of
 from passes.carried.weighed import weigh_totals
-from passes.graph.made import skip_identities
+from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -172,8 +172,9 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     for graph in graphs[1:]:
         dependent |= dependent_values(graph, *dependent)
     ends = [(value, False)] if mask is None else changed_sides(mask, carried.inner)
-    last = _operator(ends[0][0], graphs) if ends else None
-    if dtype is None or last is None or last.op_type not in FAMILIES:
+    scope = Scope(tuple(graphs))
+    last = made_by(ends[0][0], *FAMILIES, body=scope) if ends else None
+    if dtype is None or last is None:
         return None
     family, name = FAMILIES[last.op_type]
     if dtype not in TYPES[family]:
@@ -183,7 +184,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     parts: list[Part] = []
     signs: list[int] = []
     for end, is_turned in ends:
-        found = _chain(end, carried.inner, family, dependent, graphs)
+        found = _chain(end, carried.inner, family, dependent, scope)
         if not found:
             return None
         signs += [sign for _, sign in found]
@@ -211,25 +212,18 @@ def _chain(
     inner: ir.Value,
     family: str,
     dependent: Collection[ir.Value],
-    graphs: Sequence[ir.Graph],
+    scope: Scope,
 ) -> list[tuple[ir.Value, int]] | None:
     """Return what is joined to a carried value, each with its sign; None if it is more."""
     found: list[tuple[ir.Value, int]] = []
     while value is not inner:
-        node = _operator(value, graphs)
-        if node is None or FAMILIES.get(node.op_type, ("",))[0] != family:
+        node = made_by(value, *FAMILIES, body=scope)
+        if node is None or FAMILIES[node.op_type][0] != family:
             return None
         path = path_through(node, dependent)
         if path is None or (node.op_type == "Sub" and path[0] != 0):
             return None
         sign = -1 if node.op_type == "Sub" else 1
         found[:0] = [(term, sign) for term in path[1]]
-        operand = node.inputs[path[0]]
-        assert operand is not None
-        value = skip_identities(operand)
+        value = skip_identities(operand(node, path[0]))
     return found
-
-
-def _operator(value: ir.Value, graphs: Sequence[ir.Graph]) -> ir.Node | None:
-    """Return the node of ONNX's own that computes a value in one of some graphs."""
-    return next((node for graph in graphs if (node := operator(value, graph)) is not None), None)

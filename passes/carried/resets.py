@@ -19,13 +19,12 @@ from passes.carried.pattern import (
     Term,
     added,
     dependent_values,
-    operator,
     path_through,
 )
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.graph.made import skip_identities
+from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -139,7 +138,7 @@ class _Reader:
             return _Part()
         if value not in self._dependent:
             return None
-        graph = next((g for g in self._graphs if operator(value, g) is not None), None)
+        graph = next((g for g in self._graphs if made_by(value, body=g) is not None), None)
         if graph is None:
             return None
         selection = find_selection(value, graph)
@@ -182,17 +181,16 @@ class _Reader:
 
     def _joined(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
         """Return what a value is that is joined to others."""
-        node = operator(value, graph)
-        family, name = FAMILIES.get("" if node is None else node.op_type, ("", ""))
-        path = None if node is None or not family else path_through(node, self._dependent)
-        if node is None or path is None or self.family not in (None, family):
+        node = made_by(value, *FAMILIES, body=graph)
+        path = None if node is None else path_through(node, self._dependent)
+        if node is None or path is None:
+            return None
+        family, name = FAMILIES[node.op_type]
+        at, others = path
+        if self.family not in (None, family) or not others or (node.op_type == "Sub" and at):
             return None
         self.family, self.name = family, name
-        at, others = path
-        operand = node.inputs[at]
-        if operand is None or not others or (node.op_type == "Sub" and at != 0):
-            return None
-        part = self.read(operand)
+        part = self.read(operand(node, at))
         if part is None:
             return None
         for term in self._outside(others):

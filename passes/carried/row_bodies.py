@@ -13,9 +13,9 @@ from passes.carried.masks import choice
 from passes.carried.pattern import added
 from passes.carried.uniform import one_number
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain, reads_of, subgraphs
+from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
 from passes.graph.made import made_by, operand, skip_identities
-from passes.graph.node_copies import copy_node
+from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
@@ -47,7 +47,7 @@ class _Known:
 
     def of(self, value: ir.Value) -> ir.Value:
         """Return what takes the place of a value, or the value."""
-        return self.values.get(value) or value
+        return copy_of(self.values, value)
 
 
 class RowBody:
@@ -95,7 +95,7 @@ class RowBody:
             is_met = any(v in known.rows for v in read)
             if is_met and not is_default_domain(node):
                 raise NotOwnRowError
-            if node.op_type == "If" and is_default_domain(node):
+            if is_operator(node, "If"):
                 made.append(self._branches(node, known, graphs))
             elif not is_met:
                 made.append(self._plain(node, known))

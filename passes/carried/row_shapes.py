@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import added
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.made import operands, skip_identities
 from passes.typing.value_types import Typing
 
@@ -56,7 +56,7 @@ def _depths(branches: Sequence[ir.Graph], inner: ir.Value, typing: Typing) -> di
     """Return the rows that are read of a tensor, and how many axes each has less than it."""
     found = {inner: 0}
     for node in (node for graph in branches for node in graph):
-        if node.op_type != "Gather" or not is_default_domain(node):
+        if not is_operator(node, "Gather"):
             continue
         whole, index = map(skip_identities, operands(node))
         is_first = node.attributes.get_int("axis", 0) == 0

@@ -16,7 +16,8 @@ from passes.carried.pattern import Joined, Pattern, Term, added, dependent_value
 from passes.carried.row_bodies import NotOwnRowError, RowBody, needed_for
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
-from passes.graph.graphs import walk_nodes
+from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.made import operand
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -104,12 +105,11 @@ def _own_index(carried: Carried, facts: LoopFacts) -> tuple[Linear, ir.Value] | 
     """Return the number of the row that an iteration reads, and where the body has it."""
     body = facts.iteration.body
     for node in walk_nodes(body):
-        if node.op_type != "Gather" or node.inputs[0] is not carried.inner:
+        if not is_operator(node, "Gather") or node.inputs[0] is not carried.inner:
             continue
-        index = node.inputs[1]
-        made = None if index is None else index.producer()
-        number = facts.evaluator.number(index)
-        if index is None or number is None or (made is not None and made.graph is not body):
+        index = operand(node, 1)
+        made, number = index.producer(), facts.evaluator.number(index)
+        if number is None or (made is not None and made.graph is not body):
             continue
         if number.coefficient(TRIP) and is_writable(number.replace({TRIP: Linear(0)})):
             return number, index

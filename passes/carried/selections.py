@@ -12,7 +12,7 @@ import onnx_ir as ir
 from passes.carried.pattern import added
 from passes.graph.graphs import reads_of
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities
-from passes.graph.node_copies import copy_node
+from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
 
 __all__ = ["Selection", "find_selection", "hoist"]
@@ -127,14 +127,8 @@ def hoist(
     pairs = [
         (copy_node(node, copies), node) for graph in branches for node in graph if node in needed
     ]
-    made = [given(copies, value) for value in values]
+    made = [copy_of(copies, value) for value in values]
     return made, [*constants, *(copy for copy, _ in pairs)], pairs
-
-
-def given(copies: Mapping[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
-    """Return the copy of a value, or the value where there is none."""
-    copy = copies.get(value)
-    return value if copy is None else copy
 
 
 def _constants(

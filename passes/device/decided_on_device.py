@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.device.host_facts import ReadsOnHost, graph_of
 from passes.device.host_values import HostValues, values_in_loops
-from passes.graph.graphs import default_opset, is_default_domain, subgraphs
+from passes.graph.graphs import default_opset, is_operator, subgraphs
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
 from passes.runtimes.select_branches import branches_of, have_one_shape, hindrance, replace_if
@@ -57,7 +57,7 @@ class DecidedOnDevicePass(ir.passes.InPlacePass):
             node
             for graph in inside
             for node in list(graph)
-            if node.op_type == "If" and is_default_domain(node) and _is_decided(node, inside)
+            if is_operator(node, "If") and _is_decided(node, inside)
         ]
         remove_dead([node for one in inside.values() for node in reversed(one.made)])
         if not found:

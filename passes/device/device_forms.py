@@ -15,7 +15,7 @@ from passes.device.optional_forms import OPTIONAL
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, default_opset, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, is_operator
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
 from passes.runtimes.plain_forms import FORMS
@@ -109,7 +109,7 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         return modified
 
     def _stays(self, node: ir.Node) -> bool:
-        is_opened = is_default_domain(node) and node.op_type in _OPENED
+        is_opened = is_operator(node, _OPENED)
         return not is_opened or self._has_kernel(node, None)
 
     def _form(
@@ -156,12 +156,12 @@ _KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
 
 
 def _is_known(node: ir.Node) -> bool:
-    is_default = is_default_domain(node) and node.op_type in _KNOWN
+    is_default = is_operator(node, _KNOWN)
     return is_default or (node.domain, node.op_type) == _COLUMNS
 
 
 def _picks_of_vector(node: ir.Node) -> bool:
-    return is_default_domain(node) and node.op_type in SHAPE_PARTS and may_be_part(node)
+    return is_operator(node, SHAPE_PARTS) and may_be_part(node)
 
 
 def _dtype(value: ir.Value | None, typing: Typing) -> ir.DataType | None:

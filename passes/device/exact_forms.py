@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.device.sorted_unique import sorted_unique
+from passes.graph.made import operand
 
 __all__ = ["EXACT", "ExactForm", "Needs"]
 
@@ -62,7 +63,7 @@ def _extreme_place(node: ir.Node, dtype: ir.DataType, ops: Operators) -> list[ir
     """Find the extreme value, then the first place that holds it."""
     if node.attributes.get_int("select_last_index", 0):
         return None
-    data, axis = node.inputs[0], node.attributes.get_int("axis") or 0
+    data, axis = operand(node, 0), node.attributes.get_int("axis", 0)
     attributes = {"axis": axis, "largest": int(node.op_type == "ArgMax")}
     extreme = ops.builder.node("TopK", [data, ops.ints(1)], attributes, outputs=2).outputs[0]
     holds = ops.op("Equal", [data, extreme])

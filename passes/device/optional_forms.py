@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.runtimes.plain_forms import Form
 from passes.typing import Typing
 
@@ -31,7 +31,7 @@ def _held(node: ir.Node, typing: Typing) -> tuple[bool, ir.Value | None]:
     if value is None:
         return True, None
     made = value.producer()
-    if made is not None and made.op_type == "Optional" and is_default_domain(made):
+    if is_operator(made, "Optional"):
         return True, made.inputs[0] if made.inputs else None
     is_plain = isinstance(typing[value].type, ir.TensorType | ir.SequenceType)
     return is_plain, value if is_plain else None

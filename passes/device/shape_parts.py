@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.typing import Typing
 
 __all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
@@ -50,7 +50,7 @@ def part_of_shape(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Valu
 def _dimension(value: ir.Value, typing: Typing) -> tuple[ir.Value, int, int] | None:
     """Return the tensor and the bounds of a single dimension, a scalar."""
     node = value.producer()
-    if node is None or node.op_type != "Gather" or not is_default_domain(node):
+    if not is_operator(node, "Gather"):
         return None
     return _bounds_of_index(node, typing, rank=0)
 
@@ -88,7 +88,7 @@ def _bounds_of_slice(node: ir.Node, typing: Typing) -> tuple[ir.Value, int, int]
 def _shaped(value: ir.Value | None) -> ir.Value | None:
     """Return the tensor whose whole shape a value is, None where it is something else."""
     node = None if value is None else value.producer()
-    if node is None or node.op_type != "Shape" or not is_default_domain(node):
+    if not is_operator(node, "Shape"):
         return None
     is_part = node.attributes.get_int("start", 0) or "end" in node.attributes
     return None if is_part else node.inputs[0]

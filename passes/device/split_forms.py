@@ -21,7 +21,7 @@ def split_to_sequence(node: ir.Node, typing: Typing, builder: Builder) -> list[i
         typing: What is proven of the values.
         builder: Records the form.
     """
-    axis = node.attributes.get_int("axis") or 0
+    axis = node.attributes.get_int("axis", 0)
     sizes = _sizes(node, typing, axis)
     if not sizes or len(sizes) > _MOST_PARTS or min(sizes) < 0:
         return None

@@ -20,7 +20,7 @@ from passes.batching.operators import Operators
 from passes.fusing.spans import POOLS, Span, elementwise_nodes, reduced_axes, span_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.graph.node_copies import copy_node
+from passes.graph.node_copies import copy_node, copy_of
 from passes.site import MapSite
 from passes.typing import Typings, ValueType
 
@@ -84,7 +84,7 @@ class _FlatWriter:
                     typing.set(value, ValueType(value.type, tuple(array.shape)))
 
     def _read(self, value: ir.Value) -> ir.Value:
-        return self._values.get(value) or value
+        return copy_of(self._values, value)
 
     def _write_node(self, node: ir.Node) -> None:
         if node in self._nodes:

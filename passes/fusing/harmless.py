@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.typing import Typing
 
 __all__ = ["make_harmless"]
@@ -59,7 +59,7 @@ def _builder_of(fused: FusedBody, node: ir.Node) -> Builder | None:
 
 def _reads_rows(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is a Gather along an axis that has a position 0."""
-    if node.op_type != "Gather" or not is_default_domain(node) or node.inputs[0] is None:
+    if not is_operator(node, "Gather") or node.inputs[0] is None:
         return False
     dims = typing.dims(node.inputs[0])
     axis = node.attributes.get_int("axis", 0)
@@ -73,7 +73,7 @@ def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
 
 def _counts(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is a Range from a constant in constant steps of at least 1."""
-    if node.op_type != "Range" or not is_default_domain(node) or None in node.inputs:
+    if not is_operator(node, "Range") or None in node.inputs:
         return False
     start, step = (constant_value(node.inputs[i]) for i in (0, 2))
     if start is None or step is None or not (abs(step) >= 1).all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeGuard
 
 import numpy as np
 import onnx_ir as ir
@@ -19,6 +20,7 @@ __all__ = [
     "graphs_inside",
     "graphs_with_nodes",
     "is_default_domain",
+    "is_operator",
     "local_name",
     "makers",
     "name_of",
@@ -40,6 +42,18 @@ _GRAPH_TYPES = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 def is_default_domain(node: ir.Node) -> bool:
     """Whether the node belongs to ONNX's own operators."""
     return node.domain in ("", "ai.onnx")
+
+
+def is_operator(node: ir.Node | None, op_types: str | Collection[str]) -> TypeGuard[ir.Node]:
+    """Whether a node is one of some operators of ONNX's own; no node is none.
+
+    Args:
+        node: The node.
+        op_types: The name of the operator, or those of several.
+    """
+    if node is None or not is_default_domain(node):
+        return False
+    return node.op_type == op_types if isinstance(op_types, str) else node.op_type in op_types
 
 
 def subgraphs(node: ir.Node) -> list[tuple[str, ir.Graph]]:
@@ -78,7 +92,7 @@ def graphs_in_loops(graph: ir.Graph, *, is_inside: bool = False) -> Iterator[ir.
         is_inside: Whether it is inside of a loop itself.
     """
     for node in graph:
-        is_loop = is_default_domain(node) and node.op_type in ("Loop", "Scan")
+        is_loop = is_operator(node, ("Loop", "Scan"))
         for _, inner in subgraphs(node):
             if is_inside or is_loop:
                 yield inner

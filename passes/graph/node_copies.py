@@ -14,6 +14,7 @@ __all__ = [
     "copy_graph",
     "copy_node",
     "copy_nodes",
+    "copy_of",
     "copy_value",
     "forget_dims",
     "rank_alone",
@@ -87,6 +88,12 @@ def copy_graph(graph: ir.Graph, values: dict[ir.Value, ir.Value | None]) -> ir.G
     )
     new.metadata_props.update(graph.metadata_props)
     return new
+
+
+def copy_of(values: Mapping[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
+    """Return what a value became in a copy, or the value if it became nothing else."""
+    found = values.get(value)
+    return value if found is None else found
 
 
 def _copy_attribute(attribute: ir.Attr, values: dict[ir.Value, ir.Value | None]) -> ir.Attr:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 
 __all__ = ["LEAST_OPSET", "reshape_without_zeros", "to_older_form"]
 
@@ -77,7 +77,7 @@ def _with_one_open(target: ir.Value) -> list[int] | None:
     node = target.producer()
     if constant is not None:
         dims: list[int] | None = [int(n) for n in constant]
-    elif node is not None and node.op_type == "Concat" and is_default_domain(node):
+    elif is_operator(node, "Concat"):
         dims = _parts(node.inputs)
     else:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.loops.forms import LoopBody
 from passes.loops.write_if import no_samples, write_if
 from passes.loops.writer import LoopWriter
@@ -99,7 +99,7 @@ def _read_rows_at_once(builder: Builder, first: int) -> None:
         read = (
             node.inputs[0].producer() if node.op_type == "Unsqueeze" and node.inputs[0] else None
         )
-        if read is None or read.op_type != "Gather" or not is_default_domain(read):
+        if not is_operator(read, "Gather"):
             continue
         axis, position = read.attributes.get_int("axis", 0), constant_value(read.inputs[1])
         axes = node.attributes.get_ints("axes")

@@ -11,7 +11,7 @@ from passes.decisions import Decision, Verdict
 from passes.fold_branches import chosen_branch, fold_branches
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain, subgraphs
+from passes.graph.graphs import is_default_domain, is_operator, subgraphs
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead, splice
 from passes.typing import Typing, type_values
@@ -59,7 +59,7 @@ def weight_of(nodes: Iterable[ir.Node], folder: Folder) -> int:
         branch = chosen_branch(node, folder)
         if branch is not None:
             weight += weight_of(branch, folder)
-        elif node.op_type not in ("Constant", "Identity") or not is_default_domain(node):
+        elif not is_operator(node, ("Constant", "Identity")):
             weight += all(folder.value(value) is None for value in node.outputs)
             weight += sum(weight_of(graph, folder) for _, graph in subgraphs(node))
     return weight

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
 from passes.loops.escape import can_split, escape
 from passes.loops.forms import dims_of_samples
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
@@ -87,7 +88,7 @@ def plan_loop(
 def _is_shared(site: MapSite, value: ir.Value) -> bool:
     """Whether an output of the body is one value for all samples, captured or an input."""
     node = value.producer()
-    while node is not None and node.op_type == "Identity" and node.graph is site.body:
+    while is_operator(node, "Identity") and node.graph is site.body:
         assert node.inputs[0] is not None
         value = node.inputs[0]
         node = value.producer()

@@ -11,7 +11,7 @@ from passes.ceilings import ceiling_of
 from passes.flat_views import read_view
 from passes.graph.drafts import note
 from passes.graph.graphs import captured_values, subgraphs
-from passes.graph.node_copies import copy_nodes
+from passes.graph.node_copies import copy_nodes, copy_of
 from passes.graph.splice import remove_dead
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
@@ -284,7 +284,7 @@ def _joined(
         nodes += copy_nodes(body, values)
     made, outputs = set(nodes), list[ir.Value]()
     for old in (*first.outputs, *second.outputs):
-        value = values.get(old) or old
+        value = copy_of(values, old)
         if value in outputs or value.producer() not in made:
             nodes.append(ir.Node("", "Identity", [value], name=f"{path}/Identity"))
             note(nodes[-1])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graph.graphs import graphs_with_nodes, is_default_domain
+from passes.graph.graphs import graphs_with_nodes, is_default_domain, is_operator
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import SequenceSource, sequence_source
 from passes.site import MapResult, MapSite
@@ -18,7 +18,7 @@ __all__ = ["find_sequence_maps", "is_sequence_map", "read_sequence_map", "result
 
 def is_sequence_map(node: ir.Node) -> bool:
     """Whether the node is a SequenceMap of ONNX."""
-    return node.op_type == "SequenceMap" and is_default_domain(node)
+    return is_operator(node, "SequenceMap")
 
 
 def find_sequence_maps(model: ir.Model) -> list[tuple[ir.Graph, ir.Node]]:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.maps.element_source import ElementSource, PreparedSource
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType
@@ -130,7 +130,7 @@ class SequenceSource(ElementSource):
 
     def _constructed(self) -> ir.Node | None:
         node = self.sequence.producer()
-        if node is None or node.op_type != "SequenceConstruct" or not is_default_domain(node):
+        if not is_operator(node, "SequenceConstruct"):
             return None
         return node
 
@@ -199,7 +199,7 @@ def is_contradicted(element: ir.Value, sequence: ir.Value, typing: Typing) -> bo
 def before_identities(sequence: ir.Value) -> ir.Value:
     """Return the sequence that Identity nodes hand on."""
     node = sequence.producer()
-    while node is not None and node.op_type == "Identity" and is_default_domain(node):
+    while is_operator(node, "Identity"):
         if node.inputs[0] is None:
             break
         sequence = node.inputs[0]
@@ -209,7 +209,7 @@ def before_identities(sequence: ir.Value) -> ir.Value:
 
 def _split_node(sequence: ir.Value) -> ir.Node | None:
     node = sequence.producer()
-    is_split = node is not None and is_default_domain(node) and node.op_type == "SplitToSequence"
+    is_split = is_operator(node, "SplitToSequence")
     return node if is_split else None
 
 

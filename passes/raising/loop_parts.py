@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.fusing.cost import COLLECTED, ITERATION, KERNEL, READ, work_of
-from passes.graph.graphs import is_default_domain, reads_of, walk_nodes
+from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
@@ -188,7 +188,7 @@ class _Split:
     def _whole(self, value: ir.Value, wanted: Collection[ir.Value]) -> ir.Value:
         """Return what several of the values are split from, or the value."""
         node = value.producer()
-        if node is None or node.op_type != "Split" or not is_default_domain(node):
+        if not is_operator(node, "Split"):
             return value
         whole = node.inputs[0]
         shared = [v for v in node.outputs if v in wanted]

@@ -8,6 +8,7 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from passes.graph.graphs import is_operator
 from passes.site import MapResult, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import ValueType
@@ -65,7 +66,7 @@ def type_rows(site: MapSite, written: Mapping[ir.Value, ir.Value], typings: Typi
     """
     for result in site.results:
         node = written[result.value].producer()
-        if result.kind != "sequence" or node is None or node.op_type != "SplitToSequence":
+        if result.kind != "sequence" or not is_operator(node, "SplitToSequence"):
             continue
         tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
         is_new_axis = len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1)

@@ -11,6 +11,7 @@ from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code
 from passes.graph.builder import ORIGIN_KEY, Builder
 from passes.graph.graphs import walk_nodes
+from passes.graph.node_copies import copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.tensor_source import TensorSource
@@ -233,9 +234,9 @@ class BodyWriter:
             elif branch is not None:
                 self._copy(branch, needed)
                 for old, new in zip(node.outputs, branch.outputs, strict=True):
-                    self.values[old] = self.values.get(new, new)
+                    self.values[old] = copy_of(self.values, new)
             elif (before := passed_on(node, self.facts.evaluator)) is not None:
-                self.values[node.outputs[0]] = self.values.get(before, before)
+                self.values[node.outputs[0]] = copy_of(self.values, before)
             elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             else:
@@ -260,7 +261,7 @@ class BodyWriter:
 
     def _cut(self, node: ir.Node, cut: Cut) -> ir.Value:
         """Record a read of the rows that several Slices have in common."""
-        start, end = (self.values.get(v) or v for v in (cut.start, cut.end))
+        start, end = (copy_of(self.values, v) for v in (cut.start, cut.end))
         if self.even is None:
             rows = cut.write(self.builder, start, end)
         else:
@@ -269,7 +270,7 @@ class BodyWriter:
 
     def _close(self, outputs: list[ir.Value]) -> ir.Graph:
         inputs = [self.index, *(inner for inner, _ in self.elements)]
-        made = [self.values.get(v) or v for v in outputs]
+        made = [copy_of(self.values, v) for v in outputs]
         body = self.builder.close("sample", inputs, made, is_typed=False)
         new = (node for node in body if ORIGIN_KEY in node.metadata_props)
         for number, node in enumerate(new):

@@ -6,7 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graph.graphs import captured_values, is_default_domain
+from passes.graph.graphs import captured_values, is_default_domain, is_operator
 from passes.graph.made import skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Linear
@@ -41,7 +41,7 @@ def find_choice(value: ir.Value, reads: Reads) -> Choice | None:
     """
     value = skip_identities(value)
     node = value.producer()
-    if node is None or node.op_type != "If" or not is_default_domain(node):
+    if not is_operator(node, "If"):
         return None
     asked = _equality(node.inputs[0], Evaluator(reads.proven, reads.inside))
     if asked is None:
@@ -79,7 +79,7 @@ def _captured(branch: ir.Graph, output: int) -> ir.Value | None:
     """Return the outer value that an output of a branch is, through Identity."""
     value: ir.Value | None = branch.outputs[output]
     while value is not None and (node := value.producer()) is not None and node.graph is branch:
-        if node.op_type != "Identity" or not is_default_domain(node):
+        if not is_operator(node, "Identity"):
             return None
         value = node.inputs[0]
     return value if value in captured_values(branch) else None

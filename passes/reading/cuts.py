@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.made import skip_identities
 from passes.reading.choices import find_choice
 from passes.reading.integer_reads import INTEGERS, size_along
@@ -115,7 +115,7 @@ def _bound(value: ir.Value, reads: Reads) -> Linear | ir.Value:
 
 def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
     """Return the tensor outside of the body that a node cuts forwards along its first axis."""
-    if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 3:
+    if not is_operator(node, "Slice") or len(node.inputs) < 3:
         return None
     evaluator, tensor = reads.evaluator, reads.outside(node.inputs[0])
     choice = None if tensor is None else find_choice(tensor, reads)

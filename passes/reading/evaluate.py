@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
@@ -74,7 +74,7 @@ class Evaluator:
                     self.known[output] = None
             if len(node.outputs) == 1:
                 self.known[node.outputs[0]] = self._compute(node)
-            elif node.op_type == "Split" and is_default_domain(node):
+            elif is_operator(node, "Split"):
                 self.known |= self._parts(node)
         if value not in self.known:
             self.known[value] = self._leaf(value)
@@ -112,7 +112,7 @@ class Evaluator:
 
     def _compute(self, node: ir.Node) -> Numbers | None:
         result = None
-        if is_default_domain(node) and node.op_type in RULES:
+        if is_operator(node, RULES):
             result = RULES[node.op_type](self, node)
         output = node.outputs[0]
         if result is not None and self._fits(result, output):
@@ -133,7 +133,7 @@ class Evaluator:
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
         """Whether so many numbers are all that a value of rank 0, 1 or 2 holds."""
         dims, made = self._typing.dims(value), value.producer()
-        if dims is None and made is not None and made.op_type == "Shape":
+        if dims is None and is_operator(made, "Shape"):
             dims = (len(numbers),)  # a plan may hold it without a type
         if dims is not None and all(isinstance(d, int) for d in dims):
             size = math.prod(d for d in dims if isinstance(d, int))

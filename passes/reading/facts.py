@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from passes.decisions import Code
-from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
-from passes.graph.made import skip_identities
+from passes.graph.graphs import subgraphs, walk_nodes, with_subgraphs
+from passes.graph.made import made_by, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, StateSymbol
@@ -152,21 +152,15 @@ def _classify(
 
 def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Value | None:
     """Return what is appended, in every iteration, to a sequence that starts empty."""
-    node = skip_identities(carried.next).producer()
-    if node is None or node.op_type != "SequenceInsert" or not is_default_domain(node):
+    node = made_by(carried.next, "SequenceInsert", body=iteration.body)
+    if node is None or made_by(carried.initial, "SequenceEmpty") is None:
         return None
-    sequence, element = node.inputs[:2]
-    if node.graph is not iteration.body or sequence is None or element is None:
+    sequence, element, *position = operands(node)
+    if skip_identities(sequence) is not carried.inner:
         return None
-    start = skip_identities(carried.initial).producer()
-    if skip_identities(sequence) is not carried.inner or start is None:
-        return None
-    if start.op_type != "SequenceEmpty" or not is_default_domain(start):
-        return None
-    if len(node.inputs) > 2 and node.inputs[2] is not None:
-        # At position `n` of `n` elements, which is behind the last one.
-        return element if probe.number(node.inputs[2]) == Linear.of(TRIP) else None
-    return element
+    # At position `n` of `n` elements, which is behind the last one.
+    is_last = not position or probe.number(position[0]) == Linear.of(TRIP)
+    return element if is_last else None
 
 
 def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMapError:
@@ -204,8 +198,8 @@ def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
     dims = typing.dims(carried.initial)
     if node.op_type not in ("Add", "Sub") or (dims is not None and dims not in ((), (1,))):
         return False
-    operands = node.inputs[:1] if node.op_type == "Sub" else node.inputs
-    return any(v is not None and skip_identities(v) is carried.inner for v in operands)
+    given = operands(node)[:1] if node.op_type == "Sub" else operands(node)
+    return any(skip_identities(v) is carried.inner for v in given)
 
 
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})

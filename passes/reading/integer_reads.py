@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [
@@ -141,7 +141,7 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
 def _is_vector(evaluator: NumberReader, value: ir.Value) -> bool:
     """Whether a value has rank 1; a Shape has, which a plan may hold without a type."""
     node = value.producer()
-    is_shape = node is not None and node.op_type == "Shape" and is_default_domain(node)
+    is_shape = is_operator(node, "Shape")
     return is_shape or evaluator.rank(value) == 1
 
 
@@ -231,7 +231,7 @@ def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
 def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
     """Return a dimension; along the axis of a Concat it is the sum of those of all parts."""
     node = tensor.producer()
-    if node is None or node.op_type != "Concat" or not is_default_domain(node):
+    if not is_operator(node, "Concat"):
         return evaluator.dimension(tensor, axis)
     if node.attributes.get_int("axis", 0) != axis:
         return evaluator.dimension(tensor, axis)

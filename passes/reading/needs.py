@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
-from passes.graph.graphs import captured_values, is_default_domain, subgraphs
+from passes.graph.graphs import captured_values, is_default_domain, is_operator, subgraphs
 from passes.graph.made import skip_identities
 from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
@@ -227,7 +227,7 @@ class Needs:
 
     def branch(self, node: ir.Node) -> ir.Graph | None:
         """Return the branch that an If takes in every iteration, if that is known."""
-        if node.op_type != "If" or not is_default_domain(node):
+        if not is_operator(node, "If"):
             return None
         if self.is_even and self._asks_for_rows(node.inputs[0]):
             return node.attributes["else_branch"].as_graph()
@@ -245,7 +245,7 @@ class Needs:
     def _asks_for_rows(self, condition: ir.Value | None) -> bool:
         """Whether a boolean is true exactly if a slice starts where it ends."""
         node = None if condition is None else skip_identities(condition).producer()
-        if node is None or node.op_type != "Equal" or not is_default_domain(node):
+        if not is_operator(node, "Equal"):
             return False
         bounds = self.bounds(*node.inputs)
         if bounds is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes
+from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_nodes
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
@@ -31,7 +31,7 @@ def copy_into(
     for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
         for value in new.outputs:
             value.type = value.shape = None
-        if old.op_type != "Slice" or not is_default_domain(old) or len(old.inputs) != 3:
+        if not is_operator(old, "Slice") or len(old.inputs) != 3:
             continue
         numbers, dtype = evaluator.of(old.inputs[1]), evaluator.dtype(old.inputs[1])
         if numbers is not None and len(numbers) == 1 and dtype in INTEGERS:
@@ -67,7 +67,7 @@ def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
 
     TensorFlow's exporter writes such a Slice wherever the source says ``x[:]``.
     """
-    if not is_default_domain(node) or node.op_type not in ("Identity", "Slice"):
+    if not is_operator(node, ("Identity", "Slice")):
         return None
     whole = node.inputs[0]
     return whole if node.op_type == "Identity" or _cuts_nothing(node, evaluator) else None

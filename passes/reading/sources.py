@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain, is_operator
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
@@ -88,7 +88,7 @@ class Reads:
             node = value.producer()
             if value in self.outer:
                 return self.outer[value]
-            if node is None or node.op_type != "Identity" or not is_default_domain(node):
+            if not is_operator(node, "Identity"):
                 return None
             value = node.inputs[0]
         return value

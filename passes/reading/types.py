@@ -12,7 +12,7 @@ import onnx_ir as ir
 from passes.graph.graphs import (
     captured_values,
     constant_value,
-    is_default_domain,
+    is_operator,
     name_of,
     subgraphs,
     walk_nodes,
@@ -223,7 +223,7 @@ def _stand_in_slices(graph: ir.Graph, proto: onnx.GraphProto) -> None:
         for name, inner in subgraphs(node):
             if "[" not in name:
                 _stand_in_slices(inner, attributes[name].g)
-        if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 4:
+        if not is_operator(node, "Slice") or len(node.inputs) < 4:
             continue
         axes = constant_value(node.inputs[3])
         if axes is not None and axes.size == 1 and constant_value(node.inputs[1]) is None:

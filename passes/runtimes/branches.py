@@ -13,7 +13,7 @@ from passes.graph.graphs import (
     reads_of,
     subgraphs,
 )
-from passes.graph.node_copies import copy_body
+from passes.graph.node_copies import copy_body, copy_of
 from passes.maps.prepare import move_initializers
 from passes.runtimes.types import Types
 
@@ -61,7 +61,7 @@ def branch_taken(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value
     move_initializers(branch, graph)
     values: dict[ir.Value, ir.Value | None] = {}
     builder.nodes.extend(copy_body(branch, values))
-    return [values.get(value) or value for value in branch.outputs]
+    return [copy_of(values, value) for value in branch.outputs]
 
 
 def _undecided(

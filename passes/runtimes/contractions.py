@@ -88,7 +88,7 @@ def _is_transposed(value: ir.Value) -> bool:
 
 def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The left side behind a node that changes nothing, and that onnxruntime leaves."""
-    left, right = node.inputs
+    left, right = operands(node)
     return [builder.op("MatMul", [builder.op("Max", [left]), right])]
 
 

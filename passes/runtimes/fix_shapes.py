@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 from onnx_ir.passes import common as tidying
 
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.runtimes.old_forms import OldFormsPass
 
 __all__ = ["FixShapesPass"]
@@ -71,4 +71,4 @@ def _is_folded(node: ir.Node) -> bool | None:
 
 
 def _is_copy(node: ir.Node) -> bool:
-    return node.op_type == "Identity" and is_default_domain(node)
+    return is_operator(node, "Identity")

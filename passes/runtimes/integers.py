@@ -204,7 +204,7 @@ def _has_no_zero(divisor: ir.Value) -> bool:
 
 def divided_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]:
     """The divisors as often as there are numbers: of no numbers there are none."""
-    data, divisor = node.inputs
+    data, divisor = operands(node)
     shape = builder.op("Shape", [data])
     divisors = builder.op("Expand", [divisor, shape])
     return [builder.op(node.op_type, [data, divisors], node.attributes)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from passes.graph.graphs import all_nodes, is_default_domain
+from passes.graph.graphs import all_nodes, is_operator
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.typing import Typing, type_values
 
@@ -46,7 +46,7 @@ class LoopStatesPass(ir.passes.InPlacePass):
 def _states_of_known_size(model: ir.Model) -> Iterator[ir.Value]:
     """Yield the carried tensors of Loops of which a body declares a number."""
     for node in all_nodes(model):
-        if node.op_type != "Loop" or not is_default_domain(node):
+        if not is_operator(node, "Loop"):
             continue
         for state in node.attributes["body"].as_graph().inputs[2:]:
             is_tensor = isinstance(state.type, ir.TensorType)

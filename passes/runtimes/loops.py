@@ -61,14 +61,14 @@ def along_the_first_axis(node: ir.Node, types: Types, builder: Builder) -> list[
 def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each input that is sliced along a later axis."""
     first = len(node.inputs) - _scanned(node)
-    for i, axis in enumerate(node.attributes.get_ints("scan_input_axes") or ()):
+    for i, axis in enumerate(node.attributes.get_ints("scan_input_axes", ())):
         yield from _later_axis(first + i, operand(node, first + i), axis, types)
 
 
 def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each output that is stacked along a later axis."""
     first = len(node.inputs) - _scanned(node)
-    for i, axis in enumerate(node.attributes.get_ints("scan_output_axes") or ()):
+    for i, axis in enumerate(node.attributes.get_ints("scan_output_axes", ())):
         yield from _later_axis(first + i, node.outputs[first + i], axis, types)
 
 
@@ -87,7 +87,7 @@ def _scanned(node: ir.Node) -> int:
 
 def _set_axes(scan: ir.Node, name: str, count: int, first: list[int]) -> None:
     """Let the first axis take the place of some of the axes that an attribute names."""
-    axes = list(scan.attributes.get_ints(name) or [0] * count)
+    axes = list(scan.attributes.get_ints(name, [0] * count))
     scan.attributes[name] = ir.AttrInt64s(
         name, [0 if i in first else a for i, a in enumerate(axes)]
     )

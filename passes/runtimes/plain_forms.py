@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import operand, operands
 from passes.typing import Typing
 
 __all__ = ["FORMS", "Form"]
@@ -26,10 +27,10 @@ def _split(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | 
 
     A Split of an open dimension stays: its sizes are computed by the operator itself.
     """
-    data = node.inputs[0]
-    dims = None if data is None else typing.dims(data)
+    data = operand(node, 0)
+    dims = typing.dims(data)
     axis = node.attributes.get_int("axis", 0)
-    if _input(node, 1) is not None or data is None or dims is None:
+    if _input(node, 1) is not None or dims is None:
         return None
     size = dims[axis] if -len(dims) <= axis < len(dims) else None
     if not isinstance(size, int):
@@ -61,9 +62,9 @@ def _reshape(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] 
 
 def _reduce_prod(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
     """The product of a few sizes, by Mul; those of several samples lie in rows."""
-    data = node.inputs[0]
-    dims = None if data is None else typing.dims(data)
-    if data is None or typing.dtype(data) != _INT64 or not dims:
+    data = operand(node, 0)
+    dims = typing.dims(data)
+    if typing.dtype(data) != _INT64 or not dims:
         return None
     axis = _only_axis(node, len(dims))
     count = None if axis is None else dims[axis]
@@ -125,9 +126,9 @@ def _array_feature_extractor(
     node: ir.Node, typing: Typing, builder: Builder
 ) -> list[ir.Value] | None:
     """A Gather along the last axis."""
-    data, places = node.inputs
-    dims = None if data is None else typing.dims(data)
-    if data is None or not dims:
+    data, places = operands(node)
+    dims = typing.dims(data)
+    if not dims:
         return None
     flat = builder.op("Reshape", [places, builder.ints(-1)])
     taken = builder.op("Gather", [data, flat], {"axis": len(dims) - 1})
@@ -141,9 +142,9 @@ def _compress(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value]
 
     Not of strings: onnxruntime copies only the first of each row that it gathers.
     """
-    data, condition = node.inputs
+    data, condition = operands(node)
     axis = node.attributes.get_int("axis")
-    if data is None or typing.dtype(data) in (None, ir.DataType.STRING):
+    if typing.dtype(data) in (None, ir.DataType.STRING):
         return None
     if axis is None:
         data = builder.op("Reshape", [data, builder.ints(-1)])
@@ -153,7 +154,7 @@ def _compress(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value]
 
 def _greater(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
     """The other comparison, of the operands in turn."""
-    left, right = node.inputs
+    left, right = operands(node)
     return [builder.op(_TURNED[node.op_type], [right, left])]
 
 
@@ -165,7 +166,7 @@ def _reduce_sum_square(node: ir.Node, typing: Typing, builder: Builder) -> list[
 
     What no axes mean where they do not mean all of them is read in two ways.
     """
-    data, axes = node.inputs[0], _input(node, 1)
+    data, axes = operand(node, 0), _input(node, 1)
     if node.attributes.get_int("noop_with_empty_axes", 0):
         return None
     given = node.attributes.get_ints("axes")
@@ -178,11 +179,11 @@ def _reduce_sum_square(node: ir.Node, typing: Typing, builder: Builder) -> list[
 
 def _resize(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
     """The sizes, or scales, of all axes in place of those of a few."""
-    data, axes = node.inputs[0], node.attributes.get_ints("axes")
-    rank = None if data is None else typing.rank(data)
+    data, axes = operand(node, 0), node.attributes.get_ints("axes")
+    rank = typing.rank(data)
     mode = node.attributes.get_string("coordinate_transformation_mode", "")
     policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
-    if data is None or axes is None or rank is None or _needs_axes(mode, policy):
+    if axes is None or rank is None or _needs_axes(mode, policy):
         return None
     scales, sizes = _input(node, 2), _input(node, 3)
     places = [axis % rank for axis in axes]

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand, operands, through
 from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
@@ -97,7 +97,7 @@ def _has_several_scales(node: ir.Node, types: Types) -> bool:
 
 
 def _changes_nothing(node: ir.Node) -> bool:
-    return node.op_type == "Max" and is_default_domain(node) and len(node.inputs) == 1
+    return is_operator(node, "Max") and len(node.inputs) == 1
 
 
 def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -123,7 +123,7 @@ def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
     Of rank ``r`` the amounts of axis ``a`` are numbers ``a`` and ``a + r``, those of axis ``-a``
     are numbers ``-a - r`` and ``-a`` from the back.
     """
-    data, amounts = node.inputs[:2]
+    data, amounts = operands(node)[:2]
     rank = builder.op("Shape", [builder.op("Shape", [data])])
     shifts = [-(axis < 0) for axis in axes]
     moved = builder.op("Mul", [rank, builder.ints(*shifts, *(shift + 1 for shift in shifts))])
@@ -135,7 +135,7 @@ def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
 
 def shaped_along_all(node: ir.Node, axes: list[int], builder: Builder) -> list[ir.Value]:
     """Crop and pad some axes to their sizes, and the others to the sizes that they have."""
-    data, sizes = node.inputs
+    data, sizes = operands(node)
     wide = builder.op("Cast", [sizes], {"to": ir.DataType.INT64})
     own = builder.op("Shape", [data])
     target = builder.op("ScatterElements", [own, builder.ints(*axes), wide], {"axis": 0})

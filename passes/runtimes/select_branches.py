@@ -14,12 +14,13 @@ from passes.graph.graphs import (
     default_opset,
     graphs_inside,
     is_default_domain,
+    is_operator,
     node_paths,
     walk_nodes,
     with_subgraphs,
 )
 from passes.graph.names import make_names_unique
-from passes.graph.node_copies import copy_body
+from passes.graph.node_copies import copy_body, copy_of
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
 from passes.graph.zero_sizes import LEAST_OPSET
@@ -91,7 +92,7 @@ class SelectBranchesPass(ir.passes.InPlacePass):
 
 
 def _is_if(node: ir.Node) -> bool:
-    return node.op_type == "If" and is_default_domain(node)
+    return is_operator(node, "If")
 
 
 def branches_of(node: ir.Node) -> list[ir.Graph]:
@@ -192,7 +193,7 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -
             if _fails_on_nothing(inner, typing):
                 _let_reduce_nothing(builder, copy, _dtype(inner, typing))
             builder.nodes.append(copy)
-        made.append([(value, values.get(value) or value) for value in graph.outputs])
+        made.append([(value, copy_of(values, value)) for value in graph.outputs])
     condition = node.inputs[0]
     assert condition is not None
     flag = condition
@@ -207,7 +208,7 @@ def replace_if(node: ir.Node, typing: Typing, model: ir.Model, path: str = "") -
 
 def _fails_on_nothing(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is the extreme of all numbers of a tensor, which fails if there are none."""
-    if node.op_type not in ("ReduceMax", "ReduceMin") or not is_default_domain(node):
+    if not is_operator(node, ("ReduceMax", "ReduceMin")):
         return False
     is_of_all = len(node.inputs) == 1 and "axes" not in node.attributes
     keeps = node.attributes.get_int("keepdims", 1)

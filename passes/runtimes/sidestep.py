@@ -9,13 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
-from passes.graph.graphs import (
-    PATH_KEY,
-    all_nodes,
-    default_opset,
-    graphs_inside,
-    is_default_domain,
-)
+from passes.graph.graphs import PATH_KEY, all_nodes, default_opset, graphs_inside, is_operator
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
@@ -97,7 +91,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes of operators that have a row."""
-        return [n for n in nodes if n.op_type in self._rows and is_default_domain(n)]
+        return [n for n in nodes if is_operator(n, self._rows)]
 
 
 def _is_left(node: ir.Node) -> bool:

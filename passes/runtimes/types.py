@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graph.graphs import all_graphs, default_opset, graphs_inside, is_default_domain
+from passes.graph.graphs import all_graphs, default_opset, graphs_inside, is_operator
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -95,7 +95,7 @@ class Types:
             node
             for graph in all_graphs(self._model)
             for node in graph
-            if node.op_type == "Loop" and is_default_domain(node)
+            if is_operator(node, "Loop")
         )
         return frozenset(node.attributes["body"].as_graph().inputs[0] for node in loops)
 
@@ -106,5 +106,5 @@ class Types:
     @functools.cached_property
     def _in_branches(self) -> frozenset[ir.Graph]:
         nodes = (node for graph in all_graphs(self._model) for node in graph)
-        branching = (n for n in nodes if n.op_type == "If" and is_default_domain(n))
+        branching = (n for n in nodes if is_operator(n, "If"))
         return frozenset(graph for node in branching for graph in graphs_inside(node))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.splice import remove_dead
 from passes.loops.escape import SPLITTABLE
 from passes.sequences.appended import Append, find_append
@@ -69,7 +69,7 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
 def _origin(value: ir.Value) -> ir.Value:
     """Return what a value is, through Identity."""
     node = value.producer()
-    while node is not None and node.op_type == "Identity" and is_default_domain(node):
+    while is_operator(node, "Identity"):
         if node.inputs[0] is None:
             break
         value, node = node.inputs[0], node.inputs[0].producer()
@@ -107,7 +107,7 @@ def _elements_before(append: Append, typing: Typing, known: KnownSequences) -> i
 
 
 def _is_reader(node: ir.Node) -> bool:
-    return node.op_type in READERS and is_default_domain(node)
+    return is_operator(node, READERS)
 
 
 def _joins(node: ir.Node) -> bool:
@@ -116,7 +116,7 @@ def _joins(node: ir.Node) -> bool:
 
 
 def _stacks(node: ir.Node) -> bool:
-    is_join = node.op_type == "ConcatFromSequence" and is_default_domain(node)
+    is_join = is_operator(node, "ConcatFromSequence")
     return is_join and bool(node.attributes.get_int("new_axis", 0))
 
 

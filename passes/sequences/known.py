@@ -7,7 +7,7 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_default_domain, is_operator
 from passes.maps.sequence_source import cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.sequences.parts import Parts, Sliced
@@ -134,6 +134,6 @@ class KnownSequences:
 
 def _changed_sequence(node: ir.Node) -> ir.Value | None:
     """Return the sequence that a node passes on, with an element more or less."""
-    if node.op_type not in _PASSED_ON or not is_default_domain(node) or not node.inputs:
+    if not is_operator(node, _PASSED_ON) or not node.inputs:
         return None
     return node.inputs[0]

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.hidden import hide_type
 from passes.graph.node_copies import copy_body, rank_alone
 from passes.loops.copies import Copies, weight_of
@@ -73,7 +73,7 @@ def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -
 
 
 def _is_constant(node: ir.Node) -> bool:
-    return node.op_type == "Constant" and is_default_domain(node)
+    return is_operator(node, "Constant")
 
 
 def _element(

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.flat_views import FlatView, write_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import all_graphs, default_opset, is_default_domain, name_of
+from passes.graph.graphs import all_graphs, default_opset, is_operator, name_of
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice_form
@@ -173,9 +173,7 @@ def _cut(
 
 def _count_by_sizes(builder: Builder, sequence: ir.Value, sizes: ir.Value) -> None:
     """Read the length of a sequence off the sizes of its elements."""
-    lengths = [
-        n for n, _ in sequence.uses() if n.op_type == "SequenceLength" and is_default_domain(n)
-    ]
+    lengths = [n for n, _ in sequence.uses() if is_operator(n, "SequenceLength")]
     if not lengths:
         return
     shape = builder.op("Shape", [sizes])

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand
 
 __all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
@@ -72,7 +72,7 @@ _AROUND = ("Unsqueeze", "Squeeze", "Reshape")
 
 def is_whole(node: ir.Node) -> bool:
     """Whether a node is a Slice from 0 to behind any end in steps of 1, by constants."""
-    if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 3:
+    if not is_operator(node, "Slice") or len(node.inputs) < 3:
         return False
     starts, ends = _constant(node.inputs[1]), _constant(node.inputs[2])
     if starts is None or ends is None or starts.any() or not (ends >= _END).all():
@@ -96,7 +96,7 @@ def axes_of_cut(node: ir.Node) -> np.ndarray | None:
 
     ONNX's inference knows no dimension of its result then.
     """
-    if node.op_type != "Slice" or not is_default_domain(node) or len(node.inputs) < 4:
+    if not is_operator(node, "Slice") or len(node.inputs) < 4:
         return None
     axes = _constant(node.inputs[3])
     is_inferred = all(constant_value(node.inputs[at]) is not None for at in (1, 2, 3))
@@ -110,7 +110,7 @@ def counted_axis(node: ir.Node) -> tuple[ir.Value, int] | None:
 
     ONNX's inference gives the result a dimension of a new name.
     """
-    if node.op_type != "Range" or not is_default_domain(node) or len(node.inputs) != 3:
+    if not is_operator(node, "Range") or len(node.inputs) != 3:
         return None
     if [only_number(node.inputs[at]) for at in (0, 2)] != [0, 1]:
         return None

@@ -12,7 +12,7 @@ from passes.errors import ContradictionError
 from passes.graph.graphs import (
     captured_values,
     constant_value,
-    is_default_domain,
+    is_operator,
     name_of,
     subgraphs,
     walk_nodes,
@@ -117,7 +117,7 @@ def correct_nodes(
             tensor, axis = counted
             name = (outer or {}).get(tensor) or name_of(tensor)
             stand_in_counted(node_proto, name, axis)
-        if node.op_type == "Resize" and is_default_domain(node) and len(node.inputs) > 3:
+        if is_operator(node, "Resize") and len(node.inputs) > 3:
             scales = constant_value(node.inputs[2])
             if scales is not None and not scales.size:
                 node_proto.input[2] = ""

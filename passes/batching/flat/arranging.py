@@ -31,7 +31,7 @@ def transpose(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     x = _data(ctx, operands)
     assert x.flat is not None
     order = x.flat.order
-    perm = ctx.attribute(node, "perm") or range(len(order))[::-1]
+    perm = ctx.attribute(node, "perm", range(len(order))[::-1])
     made = dataclasses.replace(x.flat, order=tuple(order[axis] for axis in perm))
     return [ctx.flat(x.value, made)]
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
+from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.moves import has_fill, read_simply, restacked, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
@@ -72,10 +73,8 @@ def _data_and_shared(
     Raises:
         Decline: Another one differs from sample to sample.
     """
-    x = ctx.operand(operands, 0, "data")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.BATCHED_OPERAND, "what it goes by differs from sample to sample")
-    if x.flat.sampler is not None or has_fill(x.flat):
+    x, flat = flat_alone(ctx, operands, "data")
+    if flat.sampler is not None or has_fill(flat):
         x = rows_again(ctx, x)
     return x, [None if o is None else o.value for o in operands[1:]]
 
@@ -126,10 +125,8 @@ def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
 
 def trailing(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """LayerNormalization and its kin over the last axis."""
-    x = ctx.operand(operands, 0, "X")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.BATCHED_OPERAND, "what it goes by differs from sample to sample")
-    if x.flat.has_one_shape:
+    x, flat = flat_alone(ctx, operands, "X")
+    if flat.has_one_shape:
         return restacked(ctx, node, operands)
     if int(ctx.attribute(node, "axis", -1)) % x.rank != x.rank - 1:
         raise Decline(Code.RAGGED, "it works along an axis that differs in size")

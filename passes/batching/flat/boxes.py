@@ -15,7 +15,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.cutting import slice_
 from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 
 __all__ = ["boxes", "boxes_of_spans"]
 
@@ -34,7 +34,7 @@ def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     """
     between = node.inputs[0]
     before = None if between is None else between.producer()
-    if before is None or before.op_type != "Slice" or not is_default_domain(before):
+    if not is_operator(before, "Slice"):
         raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
     assert between is not None
     first = [None if value is None else ctx.read(value) for value in before.inputs]

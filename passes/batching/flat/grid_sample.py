@@ -109,7 +109,7 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         Decline: A sample has several images, or they have more than two axes.
     """
     x, points = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "grid")
-    if all(o.flat is None or o.flat.has_one_shape for o in (x, points)):
+    if not (x.differs or points.differs):
         return restacked(ctx, node, operands)
     given = str(ctx.attribute(node, "mode", "linear"))
     mode = _MODES.get(given, given)

@@ -23,9 +23,7 @@ __all__ = ["concat"]
 def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Join samples along any axis."""
     given = [x for x in operands if x is not None]
-    if all(x.flat is None or x.flat.has_one_shape for x in given) and not any(
-        x.is_packed for x in given
-    ):
+    if not any(x.differs or x.is_packed for x in given):
         return restacked(ctx, node, operands)
     if any(not (x.is_flat or x.is_packed) for x in given):
         raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")

@@ -169,8 +169,7 @@ def _lines(ctx: Context, x: Batched, axis: int) -> Lines:
 
 def _crosses(x: Batched, axis: int) -> bool:
     """Whether samples differ along an axis of theirs."""
-    flat = x.flat
-    return flat is not None and not flat.has_one_shape and flat.is_ragged(axis % x.rank)
+    return x.flat is not None and x.flat.is_ragged(axis % x.rank)
 
 
 def softmax(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

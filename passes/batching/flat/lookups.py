@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
+from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_reads import read_along
 from passes.batching.flat.moves import has_fill, read_simply, rows_again
 from passes.batching.flat.samples import FlatSamples
@@ -121,9 +122,7 @@ def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     simple = read_simply(ctx, node, operands)
     if simple is not None:
         return simple
-    x = ctx.operand(operands, 0, "x")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.BATCHED_OPERAND, "its scale differs from sample to sample")
+    x, _ = flat_alone(ctx, operands, "x")
     x = _read(ctx, x)
     assert x.flat is not None
     new = ctx.same(node, [x.value, *(None if o is None else o.value for o in operands[1:])])

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import picked, places
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
@@ -33,10 +34,8 @@ def as_largest(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     Raises:
         Decline: Another operand is flat, too, or the rule for stacked samples declines.
     """
-    x = ctx.operand(operands, 0, "X")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.RAGGED, "what it goes by differs from sample to sample")
-    if x.flat.has_one_shape:
+    x, flat = flat_alone(ctx, operands, "X")
+    if flat.has_one_shape:
         return restacked(ctx, node, operands)
     (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
     return [cut_to(ctx, made.value, x, x.rank, lengths_of(ctx, x))]

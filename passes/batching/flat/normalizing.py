@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.moves import restacked, rows_again
 from passes.batching.flat.reducing import reduced
 from passes.batching.flat.spreading import aligned
@@ -103,13 +104,13 @@ def _of_groups(ctx: Context, x: Batched, groups: int) -> Batched:
 
 def mean_variance(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """``(x - mean) / (sqrt(mean(x ** 2) - mean ** 2) + 1e-9)``, as its definition has it."""
-    x = ctx.operand(operands, 0, "X")
-    if x.flat is None or x.flat.has_one_shape:
+    x, flat = flat_alone(ctx, operands, "X")
+    if flat.has_one_shape:
         return restacked(ctx, node, operands)
-    if not x.flat.is_plain:
+    if not flat.is_plain:
         x = rows_again(ctx, x)
-    flat, axes = x.flat, ctx.attribute(node, "axes") or (0, 2, 3)
-    assert flat is not None and x.dtype is not None
+    assert x.flat is not None and x.dtype is not None
+    flat, axes = x.flat, ctx.attribute(node, "axes", (0, 2, 3))
     over = {axis % x.rank for axis in axes}
     if not all(axis in over for axis in range(x.rank) if flat.is_ragged(axis)):
         raise Decline(Code.RAGGED, "it leaves out an axis that differs in size")
@@ -143,12 +144,10 @@ def _data_and_numbers(
 
     The samples are None where all have one shape.
     """
-    x = ctx.operand(operands, 0, "X")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.BATCHED_OPERAND, "its numbers differ from sample to sample")
-    if x.flat.has_one_shape:
+    x, flat = flat_alone(ctx, operands, "X")
+    if flat.has_one_shape:
         return None, []
-    if not x.flat.is_plain:
+    if not flat.is_plain:
         x = rows_again(ctx, x)
     numbers = []
     for index in range(1, count):

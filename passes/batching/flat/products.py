@@ -66,9 +66,7 @@ def _summed(
     Raises:
         Decline: Samples are not proven to fit.
     """
-    if all(x.flat is None or x.flat.has_one_shape for x in operands) and not any(
-        x.is_packed for x in operands
-    ):
+    if not any(x.differs or x.is_packed for x in operands):
         return restacked(ctx, node, operands)
     laid = [packed_laid_out(ctx, x) if x.is_packed else x for x in operands]
     sizes = _sizes(ctx, laid, terms)
@@ -76,10 +74,6 @@ def _summed(
     (made,) = stacked_rule(ctx, node, given)
     cut = {axis: sizes[name] for axis, name in enumerate(result) if name in sizes}
     return [cut_to(ctx, made.value, laid[0], len(result), cut)]
-
-
-def _differs(x: Batched) -> bool:
-    return x.flat is not None and not x.flat.has_one_shape
 
 
 def _sizes(
@@ -94,13 +88,13 @@ def _sizes(
     for x, names in zip(operands, terms, strict=True):
         if len(names) != x.rank:
             raise Decline(Code.NO_RULE, "its equation has another rank than its operands")
-        if _differs(x):
+        if x.differs:
             for axis, lengths in lengths_of(ctx, x).items():
                 known = found.setdefault(names[axis], lengths)
                 if not known.equal(lengths):
                     raise Decline(Code.RAGGED, "its operands are not proven to fit")
     for x, names in zip(operands, terms, strict=True):
-        ragged = lengths_of(ctx, x) if _differs(x) else {}
+        ragged = lengths_of(ctx, x) if x.differs else {}
         if any(name in found and axis not in ragged for axis, name in enumerate(names)):
             raise Decline(Code.RAGGED, "its operands are not proven to fit")
     return found

@@ -37,7 +37,7 @@ def reduction(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 def global_pool(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The mean, or the greatest, over all axes of an image but the first two."""
     x = ctx.operand(operands, 0, "X")
-    if x.flat is not None and x.flat.has_one_shape:
+    if not x.differs:
         return restacked(ctx, node, operands)
     op_type = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}[node.op_type]
     return [reduced(ctx, op_type, x, range(2, x.rank), keeps=True)]

@@ -80,7 +80,7 @@ def _repeated(
 def blocks(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """DepthToSpace and SpaceToDepth: axes that are split, moved and joined."""
     x = ctx.operand(operands, 0, "input")
-    if x.flat is None or x.flat.has_one_shape:
+    if not x.differs:
         return restacked(ctx, node, operands)
     size = int(ctx.attribute(node, "blocksize"))
     if node.op_type == "SpaceToDepth":

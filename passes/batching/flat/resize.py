@@ -127,7 +127,7 @@ def _ends(
 def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Resize shared or stacked samples, each to a size of its own."""
     x = ctx.operand(operands, 0, "X")
-    given = node.attributes.get_ints("axes") or range(x.rank)
+    given = node.attributes.get_ints("axes", range(x.rank))
     sizes = ctx.optional(operands, 3)
     sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
     known = None if sizes is not None else known_scales(ctx, node.inputs[2])

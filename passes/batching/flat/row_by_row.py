@@ -57,7 +57,7 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 
 def _have_one_shape(operands: Sequence[Operand]) -> bool:
-    return all(x is None or x.flat is None or x.flat.has_one_shape for x in operands)
+    return not any(x is not None and x.differs for x in operands)
 
 
 def _is_read(operands: Sequence[Operand]) -> bool:

@@ -12,7 +12,7 @@ from passes.batching.flat.moves import with_axis_in_grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integers import Linear
 
 __all__ = ["SizeChange", "known_scales", "least_size", "size_changes", "with_changed_axes_in_grid"]
@@ -48,7 +48,7 @@ def size_changes(
 ) -> list[SizeChange]:
     """Return what happens to each axis that may change."""
     rank = len(flat.order)
-    given = node.attributes.get_ints("axes") or range(rank)
+    given = node.attributes.get_ints("axes", range(rank))
     axes = [a % rank for a in given]
     sizes = ctx.optional(operands, 3)
     amounts = sizes if sizes is not None else ctx.optional(operands, 2)
@@ -113,7 +113,7 @@ def with_changed_axes_in_grid(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], x: Batched
 ) -> Batched:
     """Return samples all of whose axes that change are those of their grid."""
-    axes = [a % x.rank for a in node.attributes.get_ints("axes") or range(x.rank)]
+    axes = [a % x.rank for a in node.attributes.get_ints("axes", range(x.rank))]
     sizes = ctx.optional(operands, 3)
     sums = None if sizes is None else ctx.numbers.of(node.inputs[3])
     known = None if sizes is not None else known_scales(ctx, node.inputs[2])
@@ -144,7 +144,7 @@ def known_scales(ctx: Context, value: ir.Value | None) -> list[float | None] | N
     if known is not None:
         return [float(n) for n in known.reshape(-1)]
     node = None if value is None else value.producer()
-    if node is None or node.op_type != "Concat" or not is_default_domain(node):
+    if not is_operator(node, "Concat"):
         return None
     found: list[float | None] = []
     for part in node.inputs:

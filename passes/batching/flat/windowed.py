@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_table import places
 from passes.batching.flat.formula import integers
 from passes.batching.flat.masked import cut_to, lengths_of, masked, stacked_rule
@@ -53,25 +54,23 @@ def convolution(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     weights = ctx.operand(operands, 1, "W")
     if any(x is not None and not x.is_shared for x in operands[1:]):
         raise Decline(Code.BATCHED_OPERAND, "its filters differ from sample to sample")
-    kernel = ctx.attribute(node, "kernel_shape") or weights.dims[2:]
+    kernel = ctx.attribute(node, "kernel_shape", weights.dims[2:])
     return _windowed(ctx, node, operands, kernel, 0.0)
 
 
 def transposed(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """ConvTranspose: zeros behind an image add nothing to what it spreads."""
-    x, weights = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "W")
-    if x.flat is None or any(o is not None and not o.is_shared for o in operands[1:]):
-        raise Decline(Code.BATCHED_OPERAND, "its filters differ from sample to sample")
-    if x.flat.has_one_shape:
+    (x, flat), weights = flat_alone(ctx, operands, "X"), ctx.operand(operands, 1, "W")
+    if flat.has_one_shape:
         return restacked(ctx, node, operands)
     is_plain = ctx.attribute(node, "auto_pad", "NOTSET") == "NOTSET"
     if ctx.attribute(node, "output_shape") or not is_plain:
         raise Decline(Code.NO_RULE, "what it pads hangs on the size of an image")
-    kernel = ctx.attribute(node, "kernel_shape") or weights.dims[2:]
+    kernel = ctx.attribute(node, "kernel_shape", weights.dims[2:])
     window, sizes = _window(ctx, node, kernel), lengths_of(ctx, x)
     if min(sizes) < 2:
         raise Decline(Code.RAGGED, "images differ in number, or in their channels")
-    spare = ctx.attribute(node, "output_padding") or [0] * len(window.reach)
+    spare = ctx.attribute(node, "output_padding", [0] * len(window.reach))
     (made,) = stacked_rule(ctx, node, [masked(ctx, x), *operands[1:]])
     cut = {}
     for axis, lengths in sizes.items():
@@ -98,12 +97,12 @@ def _averaged(
     ctx: Context, node: ir.Node, operands: Sequence[Operand], kernel: Sequence[int | str | None]
 ) -> Sequence[Output]:
     """Average over the places of an image: the mean over all, by how many of them it has."""
-    x = ctx.operand(operands, 0, "X")
+    x, flat = flat_alone(ctx, operands, "X")
     given = {name: one.value for name, one in node.attributes.items()} | {"count_include_pad": 1}
     whole = ir.node(node.op_type, [], given)
-    if x.flat is None or x.flat.has_one_shape or not any(_window(ctx, node, kernel).pads):
+    if flat.has_one_shape or not any(_window(ctx, node, kernel).pads):
         return _windowed(ctx, node, operands, kernel, 0.0)
-    if not one_place_each(x.flat):
+    if not one_place_each(flat):
         x = rows_again(ctx, x)
     assert x.dtype is not None
     one = ctx.builder.constant(np.array(1, x.dtype.numpy()))
@@ -158,10 +157,10 @@ def _window(ctx: Context, node: ir.Node, kernel: Sequence[int | str | None]) -> 
     if len(given) < len(kernel):
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the size of its filters")
     ones = [1] * len(given)
-    dilations = ctx.attribute(node, "dilations") or ones
-    steps = tuple(ctx.attribute(node, "strides") or ones)
+    dilations = ctx.attribute(node, "dilations", ones)
+    steps = tuple(ctx.attribute(node, "strides", ones))
     reach = tuple(d * (k - 1) + 1 for d, k in zip(dilations, given, strict=True))
-    pads = tuple(ctx.attribute(node, "pads") or [0] * (2 * len(given)))
+    pads = tuple(ctx.attribute(node, "pads", [0] * (2 * len(given))))
     auto = ctx.attribute(node, "auto_pad", "NOTSET")
     if ctx.attribute(node, "ceil_mode", 0):
         raise Decline(Code.NO_RULE, "rounded up, its last window hangs on the size of an image")

@@ -38,7 +38,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     if not (targets.is_shared or targets.is_stacked):
         raise Decline(Code.RAGGED, "its shape differs along several axes")
     rank = len(flat.order)
-    axes = [a % rank for a in node.attributes.get_ints("axes") or range(rank)]
+    axes = [a % rank for a in node.attributes.get_ints("axes", range(rank))]
     known = ctx.constant(targets)
     tables, beside = list(flat.tables), list[tuple[int, ir.Value]]()
     for position, axis in enumerate(axes):

@@ -25,6 +25,7 @@ from passes.batching.packed.segments import spread
 from passes.batching.packed.spans import cut
 from passes.batching.shapes import fitting
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_operator
 from passes.reading.integers import Linear
 
 __all__ = ["concat_rows", "slice_rows", "split_rows"]
@@ -142,7 +143,7 @@ def _as_padding(ctx: Context, node: ir.Node, given: Sequence[Batched], axis: int
 def _constant_of(x: Batched) -> np.ndarray | None:
     """Return the number that a value of one constant consists of, None for any other value."""
     made = x.value.producer()
-    if made is None or made.op_type != "ConstantOfShape" or x.dtype is None:
+    if not is_operator(made, "ConstantOfShape") or x.dtype is None:
         return None
     fill = made.attributes.get("value")
     return np.zeros(1, x.dtype.numpy()) if fill is None else fill.as_tensor().numpy().reshape(1)

@@ -36,12 +36,12 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     initial, scanned = given[: len(given) - number], given[len(given) - number :]
     if not all(x.is_packed for x in scanned):
         raise Decline(Code.RAGGED, "it scans samples of different length beside others")
-    if any(ctx.attribute(node, "scan_input_axes") or ()) or any(
-        ctx.attribute(node, "scan_output_axes") or ()
+    if any(ctx.attribute(node, "scan_input_axes", ())) or any(
+        ctx.attribute(node, "scan_output_axes", ())
     ):
         raise Decline(Code.RAGGED, "it scans along another axis than the first")
     lengths = lengths_of(scanned)
-    backwards = ctx.attribute(node, "scan_input_directions") or [0] * number
+    backwards = ctx.attribute(node, "scan_input_directions", [0] * number)
     graph = node.attributes["body"].as_graph()
     states, inputs = graph.inputs[: len(initial)], graph.inputs[len(initial) :]
     ends = ctx.op("Sub", [lengths.ends, ctx.builder.scalar(1)]) if any(backwards) else None
@@ -57,6 +57,6 @@ def scan_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
         return found
 
     count = len(graph.outputs) - len(initial)
-    mirrored = ctx.attribute(node, "scan_output_directions") or [0] * count
+    mirrored = ctx.attribute(node, "scan_output_directions", [0] * count)
     body = StepBody(graph, states, initial, bind, False, 0, [bool(m) for m in mirrored])
     return run_steps(ctx, node, body, LongestFirst(ctx, lengths))

@@ -33,7 +33,7 @@ _LARGEST = int(np.iinfo(np.int64).max)
 def transpose_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The axis of different lengths goes where the operator puts it."""
     data, lengths = packed_data(ctx, operands)
-    order = ctx.attribute(node, "perm") or range(data.rank)[::-1]
+    order = ctx.attribute(node, "perm", range(data.rank)[::-1])
     made = same_rows(ctx, node, [data.value], lengths, axis=list(order).index(data.axis))
     if data.value in ctx.wholes:
         (whole,) = ctx.same(node, [ctx.wholes[data.value]])

@@ -81,13 +81,13 @@ def _filter(ctx: Context, node: ir.Node, weight: Batched, data: Batched) -> _Fil
         Decline: Nothing tells its size, or what is padded follows from the size of a sample.
     """
     count, at = data.rank - 2, data.axis - 2
-    kernel = ctx.attribute(node, "kernel_shape") or weight.dims[2:]
+    kernel = ctx.attribute(node, "kernel_shape", weight.dims[2:])
     if len(kernel) != count or not all(isinstance(size, int) for size in kernel):
         raise Decline(Code.UNKNOWN_SHAPE, "nothing tells the size of its filter")
-    strides = ctx.attribute(node, "strides") or [1] * count
-    dilations = ctx.attribute(node, "dilations") or [1] * count
+    strides = ctx.attribute(node, "strides", [1] * count)
+    dilations = ctx.attribute(node, "dilations", [1] * count)
     reach = [1 + (k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
-    pads = list(ctx.attribute(node, "pads") or [0] * (2 * count))
+    pads = list(ctx.attribute(node, "pads", [0] * (2 * count)))
     automatic = ctx.attribute(node, "auto_pad", "NOTSET")
     if automatic in ("SAME_UPPER", "SAME_LOWER"):
         if any(stride != 1 for stride in strides):

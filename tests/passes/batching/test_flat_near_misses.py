@@ -1,0 +1,88 @@
+"""Bodies over images that are one edit away from those with a rule compute what they did."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from passes.tensors.io import TensorIo
+from rewriter.backends import BackendError, open_session
+from rewriter.feeding.tensor_io import outputs_as_lists
+from rewriter.model_files import models
+from rewriter.proof.compare import compare
+from rewriter.proof.engines import plain_expansion
+from tests.near_misses import near_misses
+from tests.passes.batching import (
+    test_flat,
+    test_flat_at_once,
+    test_flat_branches,
+    test_flat_entries,
+    test_flat_grid_sample,
+    test_flat_joined,
+    test_flat_one_axis,
+    test_flat_padded,
+    test_flat_resize,
+    test_flat_shapes,
+)
+from tests.passes.batching.images import FlatCase, drawn
+
+_EACH, _COUNT = 2, 3
+_ROOMS: Sequence[Any] = (
+    test_flat,
+    test_flat_at_once,
+    test_flat_branches,
+    test_flat_entries,
+    test_flat_grid_sample,
+    test_flat_joined,
+    test_flat_one_axis,
+    test_flat_padded,
+    test_flat_resize,
+    test_flat_shapes,
+)
+CASES = {
+    f"{room.__name__.rpartition('.')[2]}-{case}": case
+    for room in _ROOMS
+    for case in getattr(room, "CASES", ())
+    if isinstance(case, FlatCase)
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_near_miss_computes_what_it_did(name: str) -> None:
+    """A model that does not reach the target is left as it was, with a reason."""
+    case = CASES[name]
+    images = {"xs": drawn(case, _COUNT)}
+    found = ((edit, near, _computed(near, images)) for edit, near in near_misses(case.model, name))
+    ran = (one for one in found if one[2] is not None)
+    for edit, near, wanted in itertools.islice(ran, _EACH):
+        try:
+            after = rewriter.optimize(near, strategy="fuse", target="portable", tensor_io=True)
+        except rewriter.TargetError:
+            continue
+        made = open_session(after).run(images)
+        given = outputs_as_lists(TensorIo.read(models.take(after).model), made)
+        difference = compare(wanted, given)
+        judged = difference.equal or not _agrees(near, images, wanted)
+        assert judged, f"{edit}: {difference.message}\n{onnx.printer.to_text(near)}"
+
+
+def _computed(near: onnx.ModelProto, images: Mapping[str, list[np.ndarray]]) -> Any:
+    """Return what onnxruntime computes, one image after the other; None where it fails."""
+    try:
+        return open_session(plain_expansion(near)).run(images)
+    except (BackendError, rewriter.RewriteError):
+        return None
+
+
+def _agrees(near: onnx.ModelProto, images: Mapping[str, list[np.ndarray]], wanted: Any) -> bool:
+    """Whether ONNX's evaluator computes the same."""
+    try:
+        return compare(open_session(near, "reference").run(images), wanted).equal
+    except BackendError:
+        return False

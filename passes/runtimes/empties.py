@@ -1,4 +1,4 @@
-"""Operators that onnxruntime gets wrong where an operand has no elements."""
+"""What runtimes get wrong where an operand, or a constant, has no elements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ __all__ = [
     "is_by_a_vector",
     "is_left_short",
     "is_normalization_of_nothing",
+    "is_nothing",
     "is_shape_replaced",
     "left_as_long",
+    "made_nothing",
+    "nothing_by_a_node",
+    "yields_nothing",
 ]
 
 
@@ -165,3 +169,27 @@ def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] |
     padded = builder.op("Pad", [data, amounts])
     result = builder.op(node.op_type, [padded, *node.inputs[1:]], node.attributes)
     return [builder.op("Slice", [result, builder.ints(*[0] * rank), shape])]
+
+
+def is_nothing(value: ir.Value | None) -> bool:
+    """Whether a value is a constant of numbers without elements."""
+    known = constant_value(value)
+    return known is not None and not known.size and known.dtype.kind in "biuf"
+
+
+def made_nothing(builder: Builder, value: ir.Value) -> ir.Value:
+    """Return what a node makes in the place of a constant without elements."""
+    known = constant_value(value)
+    assert known is not None
+    zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
+    return builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
+
+
+def yields_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether a Constant has no elements; OpenVINO forgets its shape, which an If then tells."""
+    return is_nothing(node.outputs[0])
+
+
+def nothing_by_a_node(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same by a ConstantOfShape."""
+    return [made_nothing(builder, node.outputs[0])]

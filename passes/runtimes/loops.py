@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
+from passes.runtimes.empties import is_nothing, made_nothing
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -113,22 +112,14 @@ def with_condition(node: ir.Node, types: Types, builder: Builder) -> list[ir.Val
 
 def begins_with_nothing(node: ir.Node, types: Types) -> bool:
     """Whether a Loop carries what begins as a constant without elements."""
-    return any(_is_nothing(value) for value in node.inputs[2:])
-
-
-def _is_nothing(value: ir.Value | None) -> bool:
-    known = constant_value(value)
-    return known is not None and not known.size and known.dtype.kind in "biuf"
+    return any(map(is_nothing, node.inputs[2:]))
 
 
 def with_made_beginnings(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same Loop, where a node makes what has no elements."""
     for at, value in enumerate(node.inputs):
-        known = constant_value(value) if at > 1 and _is_nothing(value) else None
-        if known is not None:
-            zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
-            made = builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
-            node.replace_input_with(at, made)
+        if at > 1 and value is not None and is_nothing(value):
+            node.replace_input_with(at, made_nothing(builder, value))
     return list(node.outputs)
 
 

@@ -78,7 +78,11 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
                     if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
-            pending = self._known(node for node in made if node.graph is not None)
+            made = [node for node in made if node.graph is not None]
+            # A branch that took the place of its If is read by the author's nodes from now on.
+            others += made
+            beside = self._beside(model, set(others)) if made else {}
+            pending = self._known([*made, *beside])
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)

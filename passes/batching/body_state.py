@@ -84,6 +84,7 @@ class BodyState(abc.ABC):
             of it; a loop runs otherwise.
         early: Those parts of limits that follow from sizes alone.
         padded: What is said of samples that are padded to the longest whatever that takes.
+        wholes: See `passes.batching.context.Context.wholes`.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
     """
 
@@ -95,6 +96,7 @@ class BodyState(abc.ABC):
         self.early: list[ir.Value] = []
         self.padded: dict[str, None] = {}
         self.few = 0
+        self.wholes: dict[ir.Value, ir.Value] = Memo()
         self.reads_numbers = 0
         self._typings = typings
         self.options = options

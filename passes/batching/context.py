@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,11 @@ class Context(BatchAxis):
         super().__init__(builder, body.options.opset, batch)
         self.may_be_empty = may_be_empty
         self._body = body
+
+    @property
+    def wholes(self) -> MutableMapping[ir.Value, ir.Value]:
+        """Packed values that hold the first rows of a shared tensor, and that tensor."""
+        return self._body.wholes
 
     def type_of(self, value: ir.Value) -> ValueType:
         """Return what is known of a value of the body."""

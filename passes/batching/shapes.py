@@ -134,8 +134,6 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     length = wanted.dims[0] if dims is None else len(dims)
     if isinstance(length, int):
         aligned = ctx.padded_rank(data, max(data.rank, length))
-        if isinstance(wanted.dims[0], int) and _may_be_zero(ctx, wanted):
-            aligned = _cut_to_nothing(ctx, aligned, target, wanted.dims[0])
         return ctx.same(node, [aligned, target])
     more = ctx.op("Sub", [ctx.op("Shape", [wanted.value]), ctx.ints(data.rank)])
     count = ctx.op("Max", [more, ctx.ints(0)])
@@ -143,49 +141,6 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     parts = [ctx.shape(data.value, 0, 1), ones, ctx.shape(data.value, 1)]
     aligned = ctx.reshape(data.value, ctx.op("Concat", parts, {"axis": 0}))
     return ctx.same(node, [aligned, target])
-
-
-def _may_be_zero(ctx: Context, wanted: Batched) -> bool:
-    """Whether a shape that a runtime may compute ahead has, or could have, a dimension of 0.
-
-    onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
-    """
-    known = ctx.constant(wanted)
-    return bool((known == 0).any()) if known is not None else _is_settled(ctx, wanted.value)
-
-
-def _is_settled(ctx: Context, value: ir.Value) -> bool:
-    """Whether a value hangs on constants and on known dimensions only."""
-    pending = [value]
-    seen: set[ir.Node] = set()
-    while pending:
-        one = pending.pop()
-        node = one.producer()
-        if node is None:
-            if constant_value(one) is None:
-                return False
-        elif node not in seen and not _asks_known_dims(ctx, node):
-            seen.add(node)
-            pending += [v for v in node.inputs if v is not None]
-    return True
-
-
-def _asks_known_dims(ctx: Context, node: ir.Node) -> bool:
-    if node.op_type not in ("Shape", "Size") or node.inputs[0] is None:
-        return False
-    dims = ctx.type_of(node.inputs[0]).dims
-    return dims is not None and all(isinstance(d, int) for d in dims)
-
-
-def _cut_to_nothing(
-    ctx: Context, data: ir.Value, target: ir.Value | None, length: int
-) -> ir.Value:
-    """Cut each of the last axes to no elements where the shape has a 0 for it."""
-    is_zero = ctx.op("Equal", [target, ctx.builder.scalar(0)])
-    whole = ctx.builder.scalar(np.iinfo(np.int64).max)
-    ends = ctx.op("Where", [is_zero, ctx.builder.scalar(0), whole])
-    starts, axes = ctx.ints(*[0] * length), ctx.ints(*range(-length, 0))
-    return ctx.op("Slice", [data, starts, ends, axes])
 
 
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -137,11 +137,18 @@ class SampleNumbers(CountedNumbers):
         if made is None or not is_default_domain(made):
             return None
         if made.op_type == "Range":
-            start, limit, step = (self.number(v) for v in made.inputs)
-            is_counted = start == Linear() and step == Linear(1)
-            is_known = is_counted and limit is not None and is_nonnegative(limit)
-            return (limit,) if is_known and limit is not None else None
+            limit = self.counted_to(value)
+            return None if limit is None else (limit,)
         return self.of(made.inputs[0]) if made.op_type == "ConstantOfShape" else None
+
+    def counted_to(self, value: ir.Value) -> Linear | None:
+        """Return up to which number, 0 or more, a tensor counts from 0; None if it does not."""
+        made = value.producer()
+        if made is None or made.op_type != "Range" or not is_default_domain(made):
+            return None
+        start, limit, step = (self.number(v) for v in made.inputs)
+        is_counted = start == Linear() and step == Linear(1)
+        return limit if is_counted and limit is not None and is_nonnegative(limit) else None
 
     def _first_rows(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return how many rows a Slice of the first few of a tensor has, None if it is none."""

@@ -14,14 +14,13 @@ from passes.carried.pattern import (
     Term,
     added,
     dependent_values,
-    operator,
     path_through,
 )
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value
+from passes.graph.made import axes_of, made_by, operand, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
@@ -88,13 +87,11 @@ def same_dims_beside(
 def has_no_rows(initial: ir.Value, axis: int) -> bool:
     """Whether a tensor is made with no rows along an axis."""
     value = skip_identities(initial)
-    array, made = constant_value(value), value.producer()
+    array, made = constant_value(value), made_by(value, "ConstantOfShape")
     if array is not None:
-        return axis < array.ndim and array.shape[axis] == 0
-    if made is None or made.op_type != "ConstantOfShape" or not is_default_domain(made):
-        return False
-    shape = constant_value(made.inputs[0])
-    return shape is not None and axis < shape.size and not shape[axis]
+        return array.shape[axis : axis + 1] == (0,)
+    shape = None if made is None else constant_value(made.inputs[0])
+    return shape is not None and shape[axis : axis + 1].tolist() == [0]
 
 
 def like_initial(
@@ -122,18 +119,14 @@ def find_append(carried: Carried, iteration: Iteration) -> ConcatAppend | None:
     parts: list[ir.Value] = []
     axes = set()
     while value is not carried.inner:
-        node = operator(value, body)
-        if node is None or node.op_type != "Concat":
-            return None
-        path = path_through(node, dependent)
-        if path is None or path[0] != 0 or not path[1]:
+        node = made_by(value, "Concat", body=body)
+        path = None if node is None else path_through(node, dependent)
+        if node is None or path is None or path[0] != 0:
             return None
         axes.add(node.attributes.get_int("axis", 0))
         parts[:0] = path[1]
-        operand = node.inputs[0]
-        assert operand is not None
-        value = skip_identities(operand)
-    if len(axes) != 1:
+        value = skip_identities(operand(node, 0))
+    if len(axes) != 1 or not parts:
         return None
     (axis,) = axes
     nodes: tuple[ir.Node, ...] = ()
@@ -150,11 +143,5 @@ def unsqueezed(value: ir.Value, body: ir.Graph | Scope, axis: int) -> ir.Value |
 
     Rows of one shape are stacked, which a loop of any kind does without an If.
     """
-    node = operator(value, body)
-    if node is None or node.op_type != "Unsqueeze":
-        return None
-    axes = node.attributes.get_ints("axes")
-    if axes is None and len(node.inputs) > 1 and node.inputs[1] is not None:
-        given = constant_value(node.inputs[1])
-        axes = None if given is None else given.reshape(-1).tolist()
-    return node.inputs[0] if axes is not None and list(axes) == [axis] else None
+    node = made_by(value, "Unsqueeze", body=body)
+    return operand(node, 0) if node is not None and axes_of(node) == [axis] else None

@@ -21,7 +21,6 @@ from passes.carried.pattern import (
     Term,
     covers,
     dependent_values,
-    operator,
     same_dims,
 )
 from passes.carried.running import running, total_of
@@ -30,7 +29,7 @@ from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.graphs import subgraphs, with_subgraphs
-from passes.reading.facts import skip_identities
+from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
@@ -193,14 +192,14 @@ def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | 
     dependent = dependent_values(iteration.body, carried.inner)
     if selection.chosen in dependent or not _is_of(selection.chosen, iteration.body):
         return None
-    node = operator(skip_identities(selection.condition), iteration.body)
-    if node is None or node.op_type not in _BETTER or len(node.inputs) != 2:
+    node = made_by(selection.condition, *_BETTER, body=iteration.body)
+    if node is None:
         return None
-    one, other = (None if v is None else skip_identities(v) for v in node.inputs)
+    one, other = map(skip_identities, operands(node))
     op_type = node.op_type
     if one is carried.inner:
         one, other, op_type = other, one, _TURNED[op_type]
-    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    dtype = typing.dtype(carried.initial)
     if one is not selection.chosen or other is not carried.inner or dtype not in _TYPES:
         return None
     extreme, takes_first = _BETTER[op_type]

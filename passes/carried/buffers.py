@@ -26,7 +26,7 @@ from passes.carried.pattern import (
 )
 from passes.decisions import Code
 from passes.graph.graphs import constant_value
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing

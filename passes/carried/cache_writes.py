@@ -1,26 +1,31 @@
 """Caches that each iteration writes the next rows to by TensorScatter.
 
 The rows of all iterations stand one behind the other, so that one TensorScatter writes them all.
+Where they go around the end of the cache, the last ones that find room in it are what is left.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import like_initial, same_dims_beside
-from passes.carried.pattern import Joined, Pattern, Term, dependent_values, operator
+from passes.carried.pattern import Joined, Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import either_order, made_by, operands, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CacheWrite", "find_cache_write"]
+
+_END = np.iinfo(np.int64).max
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,7 @@ class CacheWrite(Pattern):
         axis: Along which axis they follow one another.
         first: The position of the first row.
         base: What is added to it for each sample of the batch, ``[B]``; None for nothing.
+        mode: Whether rows go around the end of the cache.
     """
 
     carried: Carried
@@ -40,6 +46,7 @@ class CacheWrite(Pattern):
     axis: int
     first: Linear
     base: ir.Value | None
+    mode: str = "linear"
     name = "carried cache"
     needs_sizes = False
 
@@ -56,11 +63,25 @@ class CacheWrite(Pattern):
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         if not joined.runs and not same_dims_beside(joined.typing, initial, dims, self.axis):
             rows = like_initial(builder, initial, rows, rank, self.axis)
-        inputs = [initial, rows, self._positions(builder)]
-        return builder.op("TensorScatter", inputs, {"axis": self.axis})
+        positions = self._positions(builder)
+        if self.mode == "circular":
+            over = self._rows_too_many(builder, rows)
+            rows = builder.op("Slice", [rows, over, builder.ints(_END), builder.ints(self.axis)])
+            positions = builder.op("Add", [positions, over])
+        attributes = {"axis": self.axis, "mode": self.mode}
+        return builder.op("TensorScatter", [initial, rows, positions], attributes)
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
+
+    def _rows_too_many(self, builder: Builder, rows: ir.Value) -> ir.Value:
+        """Record how many rows later ones replace, ``[1]``."""
+        numbers = []
+        for value in (rows, self.carried.initial):
+            shape = builder.op("Shape", [value])
+            numbers.append(builder.op("Gather", [shape, builder.ints(self.axis)], {"axis": 0}))
+        over = builder.op("Sub", numbers)
+        return builder.op("Max", [over, builder.ints(0)])
 
     def _positions(self, builder: Builder) -> ir.Value:
         first = write_number(builder, self.first)
@@ -74,15 +95,12 @@ class CacheWrite(Pattern):
 def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     """Return what each iteration writes to the next places of a cache, None if it is no such."""
     body = facts.scope
-    node = operator(skip_identities(carried.next), body)
-    if node is None or node.op_type != "TensorScatter" or len(node.inputs) < 3:
-        return None
-    data, rows, indices = node.inputs
+    node = made_by(carried.next, "TensorScatter", body=body)
     rank = facts.evaluator.rank(carried.initial)
-    if data is None or rows is None or indices is None or rank is None:
+    given = [] if node is None else operands(node)
+    if node is None or rank is None or len(given) < 3:
         return None
-    if node.attributes.get_string("mode", "linear") != "linear":
-        return None
+    data, rows, indices = given
     if skip_identities(data) is not carried.inner:
         return None
     if not dependent_values(body, carried.inner).isdisjoint({rows, indices}):
@@ -95,7 +113,8 @@ def find_cache_write(carried: Carried, facts: LoopFacts) -> CacheWrite | None:
     first = number.replace({TRIP: Linear(0)})
     if not dims[axis] or dims[axis] != number.coefficient(TRIP) or not is_writable(first):
         return None
-    return CacheWrite(carried, (Term(rows, "concatenated", axis),), axis, first, base)
+    mode = node.attributes.get_string("mode", "linear")
+    return CacheWrite(carried, (Term(rows, "concatenated", axis),), axis, first, base, mode)
 
 
 def _steps(indices: ir.Value, facts: LoopFacts) -> tuple[Linear, ir.Value | None] | None:
@@ -103,13 +122,11 @@ def _steps(indices: ir.Value, facts: LoopFacts) -> tuple[Linear, ir.Value | None
     number = one_number(indices, facts.evaluator)
     if number is not None:
         return number, None
-    node = operator(skip_identities(indices), facts.scope)
-    if node is None or node.op_type != "Add":
-        return None
-    operands = [skip_identities(v) for v in node.inputs if v is not None]
-    outer = [facts.evaluator.outside(v) for v in operands]
-    for value, other in ((outer[0], operands[1]), (outer[1], operands[0])):
+    node = made_by(indices, "Add", body=facts.scope)
+    for one, other in either_order(node):
         number = one_number(other, facts.evaluator)
-        if value not in facts.inside and facts.evaluator.rank(value) == 1 and number is not None:
+        value = facts.evaluator.outside(skip_identities(one))
+        is_base = value not in facts.inside and facts.evaluator.rank(value) == 1
+        if is_base and number is not None:
             return number, value
     return None

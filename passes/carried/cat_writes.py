@@ -12,19 +12,18 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.appends import like_initial, same_dims_beside, unsqueezed
-from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values, operator
+from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.slice_bounds import Bounds, bounds_of
 from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CatWrite", "find_cat_write"]
-
-_END = 2**31 - 1
-"""Exporters end a Slice that goes to the end here, or farther."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,21 +79,22 @@ class CatWrite(Pattern):
 
 def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
     """Return the rows of a carried tensor that each iteration replaces, None if it is more."""
-    node = operator(skip_identities(carried.next), facts.scope)
+    node = made_by(carried.next, "Concat", body=facts.scope)
     rank = facts.evaluator.rank(carried.initial)
-    if node is None or node.op_type != "Concat" or len(node.inputs) < 3 or not rank:
+    if node is None or len(node.inputs) < 3 or not rank:
         return None
-    front, *rows, back = (v for v in node.inputs if v is not None)
-    axis = (node.attributes.get_int("axis", 0) or 0) % rank
-    ends = [_cut(v, carried, facts, axis, rank) for v in (front, back)]
-    if None in ends or not dependent_values(facts.scope, carried.inner).isdisjoint(rows):
+    front, *rows, back = operands(node)
+    axis = node.attributes.get_int("axis", 0) % rank
+    before, behind = (_cut(v, carried, facts, axis, rank) for v in (front, back))
+    if before is None or behind is None:
         return None
-    (start, first), (last, end) = (one for one in ends if one is not None)
-    width = first.coefficient(TRIP)
-    begin = first.replace({TRIP: Linear(0)})
-    if start.number != 0 or end.number is None or end.number < _END:
+    if not dependent_values(facts.scope, carried.inner).isdisjoint(rows):
         return None
-    if width < 1 or (last - first).number != width:
+    width = before.end.coefficient(TRIP)
+    begin = before.end.replace({TRIP: Linear(0)})
+    if before.start.number != 0 or not behind.reaches_end:
+        return None
+    if width < 1 or (behind.start - before.end).number != width:
         return None
     if not is_writable(begin) or not is_nonnegative(begin):
         return None
@@ -109,33 +109,18 @@ def find_cat_write(carried: Carried, facts: LoopFacts) -> CatWrite | None:
 
 def _cut(
     value: ir.Value, carried: Carried, facts: LoopFacts, axis: int, rank: int
-) -> tuple[Linear, Linear] | None:
+) -> Bounds | None:
     """Return where a Slice of a carried tensor along one axis begins and ends, or None."""
-    bounds: tuple[Linear, Linear] | None = None
+    found: Bounds | None = None
     value = skip_identities(value)
     while value is not carried.inner:
-        node = operator(value, facts.scope)
-        found = None if node is None or node.op_type != "Slice" else _bounds(node, facts, rank)
-        if node is None or found is None or node.inputs[0] is None:
+        node = made_by(value, "Slice", body=facts.scope)
+        bounds = None if node is None else bounds_of(node, facts.evaluator)
+        if node is None or bounds is None:
             return None
-        if found[:2] != (Linear(0), None):
-            if bounds is not None or found[2] != axis:
+        if not bounds.is_whole:
+            if found is not None or bounds.axis % rank != axis:
                 return None
-            bounds = (found[0], found[1] or Linear(_END))
-        value = skip_identities(node.inputs[0])
-    return bounds
-
-
-def _bounds(
-    node: ir.Node, facts: LoopFacts, rank: int
-) -> tuple[Linear, Linear | None, int] | None:
-    """Return start, end and axis of a Slice of one axis in steps of 1; None for the last end."""
-    numbers = [facts.evaluator.number(v) for v in node.inputs[1:]]
-    if len(numbers) < 2 or None in numbers:
-        return None
-    start, end, *more = (n for n in numbers if n is not None)
-    axis = more[0].number if more else 0
-    if axis is None or any(step.number != 1 for step in more[1:]):
-        return None
-    is_last = end.number is not None and end.number >= _END
-    return start, None if is_last else end, axis % rank
+            found = bounds
+        value = skip_identities(operand(node, 0))
+    return found

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import operator
 from passes.graph.graphs import constant_value
+from passes.graph.made import axes_of, made_by, only_number, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import Least, Linear, is_nonnegative
+from passes.reading.slice_bounds import bounds_of
 
-__all__ = ["Column", "find_columns"]
+__all__ = ["Column", "find_columns", "is_last_axis"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,13 +50,13 @@ def find_columns(
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    node = operator(skip_identities(indices), body)
-    if node is None or node.op_type not in ("Concat", "Unsqueeze"):
+    node = made_by(indices, "Concat", "Unsqueeze", body=body)
+    if node is None:
         return None
     if node.op_type == "Unsqueeze":
         roots: Sequence[ir.Value | None] = [_grown(indices, body, evaluator)]
-    elif node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1):
-        roots = _grid(node.inputs, body, evaluator)
+    elif is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices)):
+        roots = _grid(operands(node), body, evaluator)
     else:
         return None
     columns = [None if root is None else _column(root, body, evaluator) for root in roots]
@@ -64,72 +64,70 @@ def find_columns(
     return known if known and len(known) == len(columns) else None
 
 
+def is_last_axis(axis: int, rank: int | None) -> bool:
+    """Whether an axis is the last one of a tensor."""
+    return axis == -1 or axis + 1 == rank
+
+
 def _grid(
-    parts: Sequence[ir.Value | None], body: ir.Graph | Scope, evaluator: Evaluator
+    parts: Sequence[ir.Value], body: ir.Graph | Scope, evaluator: Evaluator
 ) -> list[ir.Value | None]:
     """Return the vectors that the columns of a grid expand, each along its own axis.
 
     The grid has the shape of their sum, as PyTorch's exporter computes it.
     """
-    expands = [_made_by("Expand", _grown(part, body, evaluator), body) for part in parts]
-    values = [None if node is None else node.inputs[0] for node in expands]
-    leaves = [None if v is None else skip_identities(v) for v in values]
-    sums = [None if node is None else _summed(node.inputs[1], body) for node in expands]
+    grown = [made_by(_grown(part, body, evaluator), "Expand", body=body) for part in parts]
+    expands = [node for node in grown if node is not None]
+    leaves = [skip_identities(operand(node, 0)) for node in expands]
     keys = [_key(leaf) for leaf in leaves]
-    if None in leaves or any(one is None or [_key(v) for v in one] != keys for one in sums):
+    if len(leaves) < len(parts) or any(_summed(node, body) != keys for node in expands):
         return []
     return [_along(leaf, len(parts) - 1 - at, body) for at, leaf in enumerate(leaves)]
 
 
-def _key(value: ir.Value | None) -> ir.Value | int | None:
+def _key(value: ir.Value) -> ir.Value | int:
     """Return what tells a vector of positions from others; equal constants may stand apart."""
-    array = constant_value(value)
-    return int(array.item()) if array is not None and array.size == 1 else value
-
-
-def _made_by(op_type: str, value: ir.Value | None, body: ir.Graph | Scope) -> ir.Node | None:
-    node = None if value is None else operator(skip_identities(value), body)
-    return node if node is not None and node.op_type == op_type else None
+    number = only_number(value)
+    return value if number is None else int(number)
 
 
 def _grown(
     value: ir.Value | None, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> ir.Value | None:
     """Return what an Unsqueeze gives a last axis, if that is all that it does."""
-    node = _made_by("Unsqueeze", value, body)
-    if node is None:
+    node = made_by(value, "Unsqueeze", body=body)
+    if node is None or axes_of(node) not in ([-1], [evaluator.rank(node.inputs[0])]):
         return None
-    axes = node.attributes.get_ints("axes")
-    if axes is None and len(node.inputs) > 1:
-        given = constant_value(node.inputs[1])
-        axes = None if given is None else given.reshape(-1).tolist()
-    last = [[-1], [evaluator.rank(node.inputs[0])]]
-    return node.inputs[0] if axes is not None and list(axes) in last else None
+    return node.inputs[0]
 
 
-def _summed(shape: ir.Value | None, body: ir.Graph | Scope) -> list[ir.Value | None] | None:
-    """Return the values whose sum has a shape; what replaces a -1 in it replaces nothing."""
-    node = _made_by("Where", shape, body)
-    node = _made_by("Shape", shape if node is None else node.inputs[2], body)
-    if node is None or node.attributes:
+def _summed(expand: ir.Node, body: ir.Graph | Scope) -> list[ir.Value | int] | None:
+    """Return what tells the values whose sum has the shape that an Expand gives.
+
+    What replaces a -1 in it replaces nothing.
+    """
+    where = made_by(expand.inputs[1], "Where", body=body)
+    target = expand.inputs[1] if where is None else where.inputs[2]
+    shape = made_by(target, "Shape", body=body)
+    if shape is None or shape.attributes:
         return None
-    found: list[ir.Value | None] = []
-    value = node.inputs[0]
-    while (add := _made_by("Add", value, body)) is not None:
-        last = add.inputs[1]
-        found.insert(0, None if last is None else skip_identities(last))
-        value = add.inputs[0]
-    return [None if value is None else skip_identities(value), *found]
+    found: list[ir.Value | int] = []
+    value = operand(shape, 0)
+    while (add := made_by(value, "Add", body=body)) is not None:
+        value, last = operands(add)
+        found.insert(0, _key(skip_identities(last)))
+    return [_key(skip_identities(value)), *found]
 
 
-def _along(value: ir.Value | None, behind: int, body: ir.Graph | Scope) -> ir.Value | None:
+def _along(value: ir.Value, behind: int, body: ir.Graph | Scope) -> ir.Value | None:
     """Return the vector that is reshaped to ``[-1, 1, ..]``, with so many axes behind it."""
     if not behind or isinstance(_key(value), int):
         return value
-    node = _made_by("Reshape", value, body)
+    node = made_by(value, "Reshape", body=body)
     shape = None if node is None else constant_value(node.inputs[1])
-    is_column = shape is not None and shape.tolist() == [-1, *[1] * behind]
-    return node.inputs[0] if node is not None and is_column else None
+    if node is None or shape is None or shape.tolist() != [-1, *[1] * behind]:
+        return None
+    return node.inputs[0]
 
 
 def _column(root: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> Column | None:
@@ -151,24 +149,19 @@ def _scalar(value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator) -> ir
     """Return the number of rank 0 that a value is, or is made of by new axes of 1."""
     if evaluator.rank(value) == 0:
         return value
-    node = _made_by("Unsqueeze", value, body)
-    if node is None or node.inputs[0] is None:
-        return None
-    return _scalar(skip_identities(node.inputs[0]), body, evaluator)
+    node = made_by(value, "Unsqueeze", body=body)
+    return None if node is None else _scalar(skip_identities(operand(node, 0)), body, evaluator)
 
 
 def _span(
     value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Linear | None, int | None]:
     """Return where a Slice of the numbers from 0 begins, and how many there are at most."""
-    node = _made_by("Slice", value, body)
-    if node is None or not _counts(node.inputs[0], body):
+    node = made_by(value, "Slice", body=body)
+    bounds = None if node is None else bounds_of(node, evaluator)
+    if node is None or bounds is None or not _counts(node.inputs[0], body):
         return None, None
-    start, end = (evaluator.number(node.inputs[at]) for at in (1, 2))
-    steps = node.inputs[4] if len(node.inputs) > 4 else None
-    step = Linear(1) if steps is None else evaluator.number(steps)
-    if start is None or end is None or step is None or step.number != 1:
-        return None, None
+    start, end = bounds.start, bounds.end
     if not (is_nonnegative(start) and is_nonnegative(end)):
         return None, None
     return start, _most(end, start)
@@ -186,8 +179,5 @@ def _most(end: Linear, start: Linear) -> int | None:
 
 def _counts(value: ir.Value | None, body: ir.Graph | Scope) -> bool:
     """Whether a vector holds the numbers from 0 in steps of 1."""
-    node = _made_by("Range", value, body)
-    if node is None:
-        return False
-    ends = [constant_value(node.inputs[at]) for at in (0, 2)]
-    return [None if e is None else e.item() for e in ends] == [0, 1]
+    node = made_by(value, "Range", body=body)
+    return node is not None and [only_number(node.inputs[at]) for at in (0, 2)] == [0, 1]

@@ -9,9 +9,9 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.pattern import operator
 from passes.graph.graphs import subgraphs, with_subgraphs
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import made_by, operands, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear, is_nonnegative
 from passes.reading.iterations import Carried
 
@@ -50,15 +50,14 @@ def _count(place: ir.Value, facts: LoopFacts) -> tuple[Carried | None, int]:
 
 def _added(value: ir.Value, facts: LoopFacts) -> tuple[ir.Value, int] | None:
     """Return a number to which a constant is added, and that constant."""
-    node = operator(value, facts.scope)
-    if node is None or node.op_type not in ("Add", "Sub") or None in node.inputs:
+    node = made_by(value, "Add", "Sub", body=facts.scope)
+    if node is None:
         return None
-    one, other = (skip_identities(v) for v in node.inputs if v is not None)
-    numbers = [facts.evaluator.number(v) for v in (one, other)]
-    known = [None if n is None else n.number for n in numbers]
-    if known[1] is not None:
-        return one, known[1] if node.op_type == "Add" else -known[1]
-    return (other, known[0]) if known[0] is not None and node.op_type == "Add" else None
+    one, other = map(skip_identities, operands(node))
+    first, second = (facts.evaluator.integer(v) for v in (one, other))
+    if second is not None:
+        return one, second if node.op_type == "Add" else -second
+    return None if first is None or node.op_type == "Sub" else (other, first)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,9 +77,9 @@ class _Counts:
         value = skip_identities(value)
         if value is self._inner:
             return _Growth(0, 0)
-        node = value.producer()
-        if node is not None and node.op_type == "If" and value in self._facts.inside:
-            return self._of_branches(node, list(node.outputs).index(value))
+        branches, node = made_by(value, "If"), value.producer()
+        if branches is not None:
+            return self._of_branches(branches, list(branches.outputs).index(value))
         inside = self._facts if node is None else _looked_into(self._facts, node)
         found = _added(value, inside)
         before = None if found is None else self.growth(found[0])

@@ -25,21 +25,20 @@ from passes.carried.pattern import (
     Term,
     added,
     dependent_values,
-    operator,
     path_through,
     same_dims,
 )
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.decisions import Code
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.graph.scopes import Scope
 from passes.loops.escape import SPLITTABLE
 from passes.maps.tensor_source import reversed_along
-from passes.reading.facts import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
-__all__ = ["Filter", "find_filter"]
+__all__ = ["Filter", "find_filter", "row_behind"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,12 +102,12 @@ class Filter(Pattern):
 
     def _with_first_elements(self, joined: Joined, rows: ir.Value) -> ir.Value:
         """Record the rows and the elements that the sequence starts with."""
-        start = skip_identities(self.carried.initial).producer()
-        if start is None or start.op_type != "SequenceConstruct":
+        start = made_by(self.carried.initial, "SequenceConstruct")
+        if start is None:
             return rows
         builder, dims = joined.builder, joined.types[0].dims
         own = None if dims is None else dims[self.terms[0].kind == "concatenated" :]
-        first = [v for v in start.inputs if v is not None]
+        first = operands(start)
         if own is None or not all(same_dims(joined.typing, v, own) for v in first):
             detail = (
                 f"the elements of '{self.carried.inner.name}' are not proven to have one shape"
@@ -148,12 +147,35 @@ class _Added:
 def _added(carried: Carried, value: ir.Value, graphs: list[ir.Graph]) -> _Added | None:
     """Return what a value has more than the carried one, None if it is anything else."""
     dependent = {v for g in graphs for v in dependent_values(g, carried.inner)}
-    node = next((n for g in graphs if (n := operator(value, g)) is not None), None)
+    node = made_by(value, body=Scope(tuple(graphs)))
     path = None if node is None else path_through(node, dependent)
     if node is None or path is None:
         return None
     found = _inserted(node, carried) or _joined(node, path, carried, graphs)
     return None if found is None else _Added(*found, node.op_type == "SequenceInsert")
+
+
+def row_behind(
+    value: ir.Value, graphs: tuple[ir.Graph, ...], carried: Carried
+) -> tuple[ir.Value, ir.Value, bool] | None:
+    """Return what a value was before a row was added behind it, and the row; None if none was.
+
+    Args:
+        value: A tensor or a sequence.
+        graphs: The body, and branches in it.
+        carried: The value that it began as.
+
+    Returns:
+        What it was, the row, and whether it is a sequence.
+    """
+    node = made_by(value, body=Scope(graphs))
+    if node is None or not node.inputs:
+        return None
+    own = dataclasses.replace(carried, inner=skip_identities(operand(node, 0)))
+    found = _added(own, value, list(graphs))
+    if found is None or found.is_reversed or found.axis:
+        return None
+    return own.inner, found.row, found.is_sequence
 
 
 def _of_all(carried: Carried, value: ir.Value, body: ir.Graph) -> Filter | None:
@@ -214,17 +236,13 @@ def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list
 
     They are like those that the tensor, or the sequence, starts with.
     """
-    start = skip_identities(carried.initial).producer()
+    start = made_by(carried.initial, "SequenceConstruct")
     first = axes = _constant(np.array([axis], np.int64))
     whole = carried.initial
     if typing.is_sequence(carried.initial):
-        if start is None or start.op_type != "SequenceConstruct" or start.inputs[0] is None:
-            dims, dtype = typing.dims(row), typing.dtype(row)
-            sizes = [d for d in dims or () if isinstance(d, int)]
-            if dtype is None or dims is None or len(sizes) < len(dims):
-                return []
-            return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
-        first = added("Unsqueeze", [start.inputs[0], axes.outputs[0]])
+        if start is None:
+            return _no_known_rows(row, typing)
+        first = added("Unsqueeze", [operand(start, 0), axes.outputs[0]])
         whole = first.outputs[0]
     zero = _constant(np.array([0], np.int64))
     bounds = [zero.outputs[0], zero.outputs[0], axes.outputs[0]]
@@ -232,27 +250,33 @@ def _no_rows(carried: Carried, row: ir.Value, axis: int, typing: Typing) -> list
     return [*made, zero, added("Slice", [whole, *bounds])]
 
 
+def _no_known_rows(row: ir.Value, typing: Typing) -> list[ir.Node]:
+    dims, dtype = typing.dims(row), typing.dtype(row)
+    if dtype is None or dims is None:
+        return []
+    sizes = [d for d in dims if isinstance(d, int)]
+    if len(sizes) < len(dims):
+        return []
+    return [_constant(np.zeros([0, *sizes], dtype.numpy()))]
+
+
 def _constant(array: np.ndarray) -> ir.Node:
     return added("Constant", [], {"value": ir.tensor(array)})
 
 
-_STARTS = frozenset({"SequenceEmpty", "SequenceConstruct"})
+_STARTS = ("SequenceEmpty", "SequenceConstruct")
 
 
 def _inserted(node: ir.Node, carried: Carried) -> tuple[ir.Value, int, bool] | None:
     """Return what a node inserts into a sequence that is known, and whether in front."""
-    start = skip_identities(carried.initial).producer()
-    if node.op_type != "SequenceInsert" or start is None or start.op_type not in _STARTS:
+    if node.op_type != "SequenceInsert" or made_by(carried.initial, *_STARTS) is None:
         return None
-    sequence, element = node.inputs[:2]
-    if sequence is None or element is None or not is_default_domain(start):
-        return None
+    sequence, element, *position = operands(node)
     if skip_identities(sequence) is not carried.inner:
         return None
-    if len(node.inputs) < 3 or node.inputs[2] is None:
+    if not position:
         return element, 0, False
-    position = constant_value(node.inputs[2])
-    return None if position is None or position.item() != 0 else (element, 0, True)
+    return (element, 0, True) if only_number(position[0]) == 0 else None
 
 
 def _joined(
@@ -262,8 +286,7 @@ def _joined(
     at, others = path
     if node.op_type != "Concat" or len(others) != 1:
         return None
-    whole = node.inputs[at]
-    if whole is None or skip_identities(whole) is not carried.inner:
+    if skip_identities(operand(node, at)) is not carried.inner:
         return None
     axis = node.attributes.get_int("axis", 0)
     part = skip_identities(others[0])

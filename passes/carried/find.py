@@ -6,6 +6,7 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.carried.alternation import find_alternation
 from passes.carried.appends import find_append
 from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
@@ -23,6 +24,7 @@ from passes.carried.reductions import find_reduction
 from passes.carried.resets import find_resets
 from passes.carried.row_updates import find_row_update
 from passes.carried.selections import find_selection
+from passes.carried.several_rows import find_several_rows
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
@@ -72,7 +74,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
 
 def _is_open(state: State, typing: Typing) -> bool:
     """Whether a carried tensor depends on its own past, and nothing better is known of it."""
-    known = typing[state.carried.initial].type or typing[state.carried.inner].type
+    known = typing[state.carried.initial].type
     is_unknown = state.kind is Kind.OTHER and state.pattern is None
     return is_unknown and isinstance(known, ir.TensorType)
 
@@ -81,6 +83,7 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     carried = state.carried
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
+        pattern = pattern or find_several_rows(carried, facts.iteration, typing)
     elif not _is_open(state, typing):
         return state
     else:
@@ -98,8 +101,10 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_cat_write(carried, facts)
         or find_buffer(carried, iteration, typing)
         or find_filter(carried, iteration, typing)
+        or find_several_rows(carried, iteration, typing)
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
+        or find_alternation(carried, facts, typing)
     )
 
 

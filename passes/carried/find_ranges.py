@@ -9,13 +9,14 @@ import onnx_ir as ir
 
 from passes.carried.columns import Column, find_columns
 from passes.carried.own_rows import OwnRows
-from passes.carried.pattern import Term, dependent_values, operator
+from passes.carried.pattern import Term, dependent_values
 from passes.carried.range_marks import Marked
 from passes.carried.range_reads import Range, find_ranges
 from passes.carried.range_writes import One, RangeWrite
 from passes.carried.slice_writes import find_slice_write
 from passes.graph.graphs import constant_value
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities, through
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.reading.written_numbers import is_writable
@@ -77,14 +78,11 @@ def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _Reader | None:
     chain: list[ir.Node] = []
     value = skip_identities(carried.next)
     while value is not carried.inner:
-        node = operator(value, body)
-        if node is None or node.op_type != "ScatterND" or None in node.inputs:
-            return None
-        if node.attributes.get_string("reduction", "none") != "none":
+        node = made_by(value, "ScatterND", body=body)
+        if node is None or node.attributes.get_string("reduction", "none") != "none":
             return None
         chain.insert(0, node)
-        assert node.inputs[0] is not None
-        value = skip_identities(node.inputs[0])
+        value = skip_identities(operand(node, 0))
     reader = _Reader(carried, facts, rank, dtype, chain)
     return reader if chain and all(map(reader.read, chain)) else None
 
@@ -128,9 +126,7 @@ class _Reader:
     def read(self, node: ir.Node) -> bool:
         """Read one write; return whether it is one."""
         body, evaluator = self._facts.scope, self._facts.evaluator
-        _, indices, updates = node.inputs
-        assert indices is not None
-        assert updates is not None
+        _, indices, updates = operands(node)
         columns = find_columns(indices, body, evaluator)
         if columns is None or len(columns) > self._rank:
             return False
@@ -142,7 +138,7 @@ class _Reader:
         rest, axis = self._rank - len(columns), None
         given = self._given(updates, rest, is_point=all(c.is_point for c in columns))
         if given is None:
-            rows = find_slice_write(node, self._carried.inner, self._rank, body, evaluator)
+            rows = find_slice_write(node, self._carried, self._facts)
             if rows is None or rows.kind != "concatenated":
                 return False
             axis = next((at for at, r in enumerate(ranges) if r.end is not None), None)
@@ -153,7 +149,7 @@ class _Reader:
         bounds = [b for r in ranges for b in (r.start, r.end) if b is not None]
         numbers = (evaluator.number(b) for b in bounds)
         self.moves |= any(n is not None and bool(n.coefficient(TRIP)) for n in numbers)
-        read = {v for n in nodes for v in n.inputs if v is not None and n.op_type != "Shape"}
+        read = {v for n in nodes if n.op_type != "Shape" for v in operands(n)}
         if not self._dependent.isdisjoint({*bounds, *read, given}):
             return False
         number = None if axis is not None else self._fixed(given)
@@ -184,16 +180,12 @@ class _Reader:
     def _given(self, updates: ir.Value, rest: int, *, is_point: bool) -> ir.Value | None:
         """Return the one number, or the one row of all named places, that is written."""
         body = self._facts.scope
-        value = skip_identities(updates)
-        node = operator(value, body)
-        while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
-            value = skip_identities(node.inputs[0])
-            node = operator(value, body)
-        if is_point and not rest and self._facts.evaluator.rank(value) == 0:
+        value = through(updates, ["Reshape"], body)
+        if is_point and self._facts.evaluator.rank(value) == 0 == rest:
             return value
         given: ir.Value | None = None
-        while node is not None and node.op_type == "Expand" and node.inputs[0] is not None:
-            value = skip_identities(node.inputs[0])
-            rank, node = self._facts.evaluator.rank(value), operator(value, body)
+        while (node := made_by(value, "Expand", body=body)) is not None:
+            value = skip_identities(operand(node, 0))
+            rank = self._facts.evaluator.rank(value)
             given = value if rank is not None and rank <= rest else given
         return given

@@ -10,7 +10,8 @@ from passes.carried.find_conditional import Find, reread
 from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values, operator
 from passes.carried.steps import Steps, in_steps
 from passes.graph.graphs import reads_of, subgraphs
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 

@@ -7,37 +7,33 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from passes.carried.columns import Column, find_columns
-from passes.carried.pattern import FLOATS, Term, dependent_values, operator, path_through
+from passes.carried.joins import find_join
+from passes.carried.pattern import FLOATS, Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.tile_places import Side
 from passes.carried.tiles import TileWrite
-from passes.graph.graphs import is_default_domain
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
+from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["find_tiles"]
-
-_END = 2**31 - 1
-"""Exporters end a Slice that goes to the end here, or farther."""
-
-_REDUCTIONS = {"Add": "add", "Mul": "mul", "Max": "max", "Min": "min"}
-"""The reduction of a scatter that each operator is."""
 
 Bounds = dict[int, tuple[ir.Value, ir.Value]]
 
 
 def find_tiles(carried: Carried, facts: LoopFacts, typing: Typing) -> TileWrite | None:
     """Return the tiles that a carried tensor is written with, None if it is anything else."""
-    node = operator(skip_identities(carried.next), facts.scope)
+    node = made_by(carried.next, "ScatterND", body=facts.scope)
     dims, dtype = typing.dims(carried.initial), typing.dtype(carried.initial)
-    if node is None or node.op_type != "ScatterND" or None in node.inputs or dims is None:
+    if node is None or dims is None:
         return None
-    data, indices, updates = (v for v in node.inputs if v is not None)
+    data, indices, updates = operands(node)
     if skip_identities(data) is not carried.inner or dtype in (None, ir.DataType.STRING):
         return None
-    if (node.attributes.get_string("reduction", "none") or "none") != "none":
+    if node.attributes.get_string("reduction", "none") != "none":
         return None
     given = _given(updates, carried, facts, len(dims))
     columns = find_columns(indices, facts.scope, facts.evaluator)
@@ -76,32 +72,24 @@ def _given(
     updates: ir.Value, carried: Carried, facts: LoopFacts, rank: int
 ) -> tuple[ir.Value, Bounds, str] | None:
     """Return what is written, the box that it is expanded to, and how it is joined."""
-    node = operator(skip_identities(updates), facts.scope)
-    if node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
-        node = operator(skip_identities(node.inputs[0]), facts.scope)
-    if node is None or node.op_type != "Expand" or None in node.inputs:
+    node = made_by(through(updates, ["Reshape"], facts.scope), "Expand", body=facts.scope)
+    shape = None if node is None else made_by(node.inputs[1], "Shape", body=facts.scope)
+    if node is None or shape is None or shape.attributes:
         return None
-    value, target = (skip_identities(v) for v in node.inputs if v is not None)
-    shape = operator(target, facts.scope)
-    if shape is None or shape.op_type != "Shape" or shape.attributes or not shape.inputs[0]:
-        return None
-    box = _box(shape.inputs[0], carried, facts, rank)
+    box = _box(operand(shape, 0), carried, facts, rank)
     if box is None or len(box) < 2:
         return None
-    joins = operator(value, facts.scope)
-    path = None
-    if joins is not None and joins.op_type in _REDUCTIONS:
-        path = path_through(joins, dependent_values(facts.scope, carried.inner))
-    if joins is None or path is None or len(path[1]) != 1:
+    value = skip_identities(operand(node, 0))
+    joins = find_join(value, carried.inner, facts.scope)
+    if joins is None:
         return value, box, "none"
-    read = joins.inputs[path[0]]
-    old = None if read is None else _box(read, carried, facts, rank)
-    if old is None or old.keys() != box.keys():
+    old = _box(joins.read, carried, facts, rank)
+    if old is None or old.keys() != box.keys() or joins.signed()[1]:
         return None
     is_same = all(
         _is_one(v, w, facts) for at in box for v, w in zip(box[at], old[at], strict=True)
     )
-    return (path[1][0], box, _REDUCTIONS[joins.op_type]) if is_same else None
+    return (joins.delta, box, joins.reduction) if is_same else None
 
 
 def _box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> Bounds | None:
@@ -109,25 +97,18 @@ def _box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> Boun
     box: Bounds = {}
     value = skip_identities(value)
     while value is not carried.inner:
-        node = operator(value, facts.scope)
-        if node is None or node.op_type != "Slice" or None in node.inputs or len(node.inputs) < 4:
+        node = made_by(value, "Slice", body=facts.scope)
+        bounds = None if node is None else bounds_of(node, facts.evaluator)
+        if node is None or bounds is None:
             return None
-        numbers = [facts.evaluator.number(v) for v in node.inputs[1:]]
-        axis = None if numbers[2] is None else numbers[2].number
-        if axis is None or any(n is None or n.number != 1 for n in numbers[3:]):
-            return None
-        is_whole = numbers[0] == Linear(0) and _is_end(numbers[1])
-        data, start, end = (v for v in node.inputs[:3] if v is not None)
-        if not is_whole and axis % rank in box:
-            return None
-        if not is_whole:
-            box[axis % rank] = (start, end)
+        data, start, end, *_ = operands(node)
+        if not bounds.is_whole:
+            axis = bounds.axis % rank
+            if axis in box:
+                return None
+            box[axis] = (start, end)
         value = skip_identities(data)
     return dict(sorted(box.items()))
-
-
-def _is_end(number: Linear | None) -> bool:
-    return number is not None and number.number is not None and number.number >= _END
 
 
 def _are(columns: Sequence[Column], box: Bounds, carried: Carried, facts: LoopFacts) -> bool:
@@ -158,13 +139,7 @@ def _is_one(one: ir.Value, other: ir.Value, facts: LoopFacts) -> bool:
 
 def _root(value: ir.Value) -> ir.Value:
     """Return the number that is made a vector of one."""
-    value = skip_identities(value)
-    node = value.producer()
-    while node is not None and node.op_type == "Unsqueeze" and is_default_domain(node):
-        assert node.inputs[0] is not None
-        value = skip_identities(node.inputs[0])
-        node = value.producer()
-    return value
+    return through(value, ["Unsqueeze"])
 
 
 def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
@@ -172,15 +147,11 @@ def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
     numbers = [facts.evaluator.number(v) for v in (start, end)]
     if numbers[0] is not None and numbers[1] is not None:
         return (numbers[1] - numbers[0]).number
-    node = operator(_root(end), facts.scope)
-    if node is None or node.op_type != "Add" or None in node.inputs:
-        return None
-    operands = [v for v in node.inputs if v is not None]
-    for one, other in (operands, operands[::-1]):
-        number = facts.evaluator.number(other)
-        if _root(one) is _root(start) and number is not None:
-            return number.number
-    return None
+    node = made_by(_root(end), "Add", body=facts.scope)
+    return next(
+        (facts.evaluator.integer(o) for v, o in either_order(node) if _root(v) is _root(start)),
+        None,
+    )
 
 
 def _fits(

@@ -11,10 +11,10 @@ import onnx_ir as ir
 from passes.carried.best import Chosen
 from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
-from passes.carried.pattern import Term, added, dependent_values, operator
+from passes.carried.pattern import Term, added, dependent_values
 from passes.carried.selections import find_selection, hoist
-from passes.graph.graphs import constant_value
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -60,39 +60,37 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
 def _conjuncts(value: ir.Value, body: ir.Graph, typing: Typing) -> list[ir.Value]:
     """Return the booleans that a chain of And needs, all of them."""
     value = _boolean(value, body, typing)
-    node = operator(value, body)
-    if node is None or node.op_type != "And":
+    node = made_by(value, "And", body=body)
+    if node is None:
         return [value]
-    return [part for v in node.inputs if v is not None for part in _conjuncts(v, body, typing)]
+    return [part for v in operands(node) for part in _conjuncts(v, body, typing)]
 
 
 def _boolean(value: ir.Value, body: ir.Graph, typing: Typing) -> ir.Value:
     """Return the boolean that a boolean of one element was cast or reshaped from, or itself."""
     found = value = skip_identities(value)
-    while True:
-        node = operator(value, body)
-        if node is None or node.op_type not in _KEEPING or node.inputs[0] is None:
-            return found
-        value = skip_identities(node.inputs[0])
+    while (node := made_by(value, *_KEEPING, body=body)) is not None:
+        value = skip_identities(operand(node, 0))
         if typing.dtype(value) == ir.DataType.BOOL:
             found = value
+    return found
 
 
-_KEEPING = frozenset({"Cast", "Squeeze", "Reshape", "Unsqueeze"})
+_KEEPING = ("Cast", "Squeeze", "Reshape", "Unsqueeze")
 """Operators behind which a boolean is still what it was; numbers between two may have a part."""
 
 
 def _mark(value: ir.Value, inner: ir.Value, body: ir.Graph) -> tuple[str, int] | None:
     """Return what a carried number is compared with, and how, to tell that none was found."""
-    node = operator(value, body)
-    if node is None or node.op_type not in ("Equal", "Less", "Greater"):
+    node = made_by(value, "Equal", "Less", "Greater", body=body)
+    if node is None:
         return None
-    one, other = (None if v is None else skip_identities(v) for v in node.inputs)
+    one, other = map(skip_identities, operands(node))
     op_type = node.op_type
     if other is inner:
         one, other = other, one
         op_type = {"Less": "Greater", "Greater": "Less"}.get(op_type, op_type)
-    number = constant_value(other)
-    if one is not inner or op_type == "Greater" or number is None or number.size != 1:
+    number = only_number(other)
+    if one is not inner or op_type == "Greater" or number is None:
         return None
-    return op_type, int(number.item())
+    return op_type, int(number)

@@ -12,8 +12,8 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 
 __all__ = ["known_outside"]
 

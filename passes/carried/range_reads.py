@@ -12,18 +12,14 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.carried.columns import Column
-from passes.carried.pattern import added, operator
-from passes.graph.graphs import constant_value
+from passes.carried.pattern import added
+from passes.graph.made import made_by, only_number, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
-from passes.reading.integers import Linear
+from passes.reading.slice_bounds import bounds_of
 from passes.typing.corrections import counted_axis
 
 __all__ = ["Range", "find_ranges"]
-
-_END = 2**31 - 1
-"""Exporters end a Slice that goes to the end here, or farther."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,22 +78,18 @@ class _Reader:
             return Range(self._constant(column))
         if column.is_point:
             return Range(self._as_vector(column.root))
-        node = operator(skip_identities(column.root), self._body)
-        if node is None:
-            node = skip_identities(column.root).producer()
-        if node is None or node.op_type not in ("Slice", "Range"):
+        cut = made_by(column.root, "Slice")
+        whole = made_by(column.root if cut is None else cut.inputs[0], "Range")
+        if whole is None or not self._counts(whole, axis):
             return None
-        if node.op_type == "Range":
-            return Range() if self._counts(node, axis) else None
-        given = node.inputs[0]
-        whole = None if given is None else skip_identities(given).producer()
-        is_part = whole is not None and whole.op_type == "Range" and self._counts(whole, axis)
-        if not is_part or not self._steps_by_one(node):
-            return None
-        first, behind = (self._evaluator.number(node.inputs[at]) for at in (1, 2))
-        if first == Linear(0) and behind is not None and (behind.number or 0) >= _END:
+        if cut is None:
             return Range()
-        return Range(node.inputs[1], node.inputs[2])
+        if not self._steps_by_one(cut):
+            return None
+        bounds = bounds_of(cut, self._evaluator)
+        if bounds is not None and bounds.is_whole:
+            return Range()
+        return Range(cut.inputs[1], cut.inputs[2])
 
     def _constant(self, column: Column) -> ir.Value:
         assert column.start is not None
@@ -113,19 +105,15 @@ class _Reader:
 
     def _steps_by_one(self, cut: ir.Node) -> bool:
         """Whether a Slice of a vector takes all positions from its start to its end."""
-        if len(cut.inputs) < 3:
-            return False
-        steps = cut.inputs[4] if len(cut.inputs) > 4 else None
-        step = self._evaluator.number(steps)
-        return steps is None or (step is not None and step.number == 1)
+        has_steps = len(cut.inputs) > 4
+        return not has_steps or self._evaluator.integer(cut.inputs[4]) == 1
 
     def _counts(self, node: ir.Node, axis: int) -> bool:
         """Whether a Range holds the numbers from 0 to the size of an axis of what is carried."""
         counted = counted_axis(node)
         if counted is not None and skip_identities(counted[0]) in self._tensors:
             return counted[1] == axis
-        ends = [constant_value(node.inputs[at]) for at in (0, 2)]
-        if [None if e is None else e.item() for e in ends] != [0, 1]:
+        if [only_number(node.inputs[at]) for at in (0, 2)] != [0, 1]:
             return False
         number = self._evaluator.number(node.inputs[1])
         return number is not None and number == self._evaluator.dimension(self._initial, axis)

@@ -9,19 +9,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import added, dependent_values, operator, path_through
-from passes.graph.graphs import constant_value
+from passes.carried.joins import Join, find_join
+from passes.carried.pattern import added
+from passes.graph.made import axes_of, made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
+from passes.reading.slice_bounds import bounds_of
+from passes.typing.corrections import counted_axis
 
 __all__ = ["ReadBack", "find_read_back"]
-
-_REDUCTIONS = {"Add": "add", "Sum": "add", "Sub": "add", "Mul": "mul", "Max": "max", "Min": "min"}
-"""The reduction of a ScatterND that each operator is."""
 
 _FORMS = frozenset({"Expand", "Reshape", "Identity"})
 """Operators that give updates the shape that a ScatterND wants."""
@@ -53,36 +51,26 @@ def find_read_back(
         body: The body.
         evaluator: Knows the numbers of the body.
     """
-    indices, updates = scatter.inputs[1:3]
-    assert indices is not None and updates is not None
+    indices, updates = operand(scatter, 1), operand(scatter, 2)
     forms: list[ir.Node] = []
-    joins = operator(updates, body)
-    while joins is not None and joins.op_type in _FORMS:
-        forms.insert(0, joins)
-        first = joins.inputs[0]
-        joins = None if first is None else operator(first, body)
-    if joins is None or joins.op_type not in _REDUCTIONS:
+    value = updates
+    while (form := made_by(value, *_FORMS, body=body)) is not None:
+        forms.insert(0, form)
+        value = operand(form, 0)
+    joins = find_join(value, inner, body)
+    if joins is None or not _reads_places(joins.read, indices, inner, body, evaluator):
         return None
-    path = path_through(joins, dependent_values(body, inner))
-    if path is None or len(path[1]) != 1 or (joins.op_type == "Sub" and path[0]):
-        return None
-    read, (delta,) = joins.inputs[path[0]], path[1]
-    if read is None or not _reads_places(skip_identities(read), indices, inner, body, evaluator):
-        return None
-    nodes = _reshaped(delta, read, forms, is_negative=joins.op_type == "Sub")
-    return ReadBack(nodes[-1].outputs[0], _REDUCTIONS[joins.op_type], tuple(nodes))
+    nodes = _reshaped(joins, forms)
+    return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
 
 
-def _reshaped(
-    delta: ir.Value, read: ir.Value, forms: Sequence[ir.Node], *, is_negative: bool
-) -> list[ir.Node]:
+def _reshaped(joins: Join, forms: Sequence[ir.Node]) -> list[ir.Node]:
     """Return what gives a value the shape of updates: that of what was read, and then the same."""
-    nodes = [added("Neg", [delta])] if is_negative else []
-    given = nodes[-1].outputs[0] if nodes else delta
-    shape = added("Shape", [read])
+    given, nodes = joins.signed()
+    shape = added("Shape", [joins.read])
     nodes += [shape, added("Expand", [given, shape.outputs[0]])]
     for form in forms:
-        inputs = [nodes[-1].outputs[0], *(v for v in form.inputs[1:] if v is not None)]
+        inputs = [nodes[-1].outputs[0], *operands(form)[1:]]
         nodes.append(added(form.op_type, inputs, dict(form.attributes)))
     return nodes
 
@@ -95,77 +83,38 @@ def _reads_places(
     evaluator: Evaluator,
 ) -> bool:
     """Whether a value is what stands at the places of a ScatterND, each of them once."""
-    node = operator(read, body)
-    if node is None or node.inputs[0] is None or skip_identities(node.inputs[0]) is not inner:
+    node = made_by(read, "Gather", "Slice", body=body)
+    if node is None or skip_identities(operand(node, 0)) is not inner:
         return False
-    if node.op_type == "Gather":
-        places, at = _with_axis(indices, 0, body), node.inputs[1]
-        if places is None or at is None or node.attributes.get_int("axis", 0) != 0:
-            return False
-        is_same = skip_identities(at) is skip_identities(places)
-        return is_same and evaluator.rank(places) == 0
-    places = _with_axis(indices, 1, body)
-    if places is None or node.op_type != "Slice":
+    if node.op_type == "Slice":
+        return _is_range(node, _with_axis(indices, 1, body), inner, body, evaluator)
+    places = _with_axis(indices, 0, body)
+    if places is None or evaluator.rank(places) != 0:
         return False
-    return _is_range(node, places, inner, body, evaluator)
+    is_same = skip_identities(operand(node, 1)) is skip_identities(places)
+    return is_same and node.attributes.get_int("axis", 0) == 0
 
 
 def _with_axis(indices: ir.Value, rank: int, body: ir.Graph | Scope) -> ir.Value | None:
     """Return places of a rank that gain an axis of 1 at the end, None if they are not made so."""
-    node = operator(skip_identities(indices), body)
-    if node is None or node.op_type != "Unsqueeze" or node.inputs[0] is None:
+    node = made_by(indices, "Unsqueeze", body=body)
+    if node is None or axes_of(node) not in ([-1], [rank]):
         return None
-    axes = node.attributes.get_ints("axes")
-    if axes is None:
-        given = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
-        axes = None if given is None else given.reshape(-1).tolist()
-    return node.inputs[0] if axes is not None and list(axes) in ([-1], [rank]) else None
+    return operand(node, 0)
 
 
 def _is_range(
-    read: ir.Node, places: ir.Value, inner: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
+    read: ir.Node,
+    places: ir.Value | None,
+    inner: ir.Value,
+    body: ir.Graph | Scope,
+    evaluator: Evaluator,
 ) -> bool:
     """Whether places are the numbers of the rows that a Slice of a tensor reads."""
-    cut = operator(skip_identities(places), body)
-    if cut is None or cut.op_type != "Slice":
+    cut = made_by(places, "Slice", body=body)
+    bounds = None if cut is None else bounds_of(cut, evaluator)
+    if cut is None or bounds is None or bounds != bounds_of(read, evaluator) or bounds.axis != 0:
         return False
-    for one in (read, cut):
-        if _constants(one, 3, evaluator) not in (None, (0,)) or len(one.inputs) < 4:
-            return False
-        if _constants(one, 4, evaluator) != (1,):
-            return False
-    for at in (1, 2):
-        pair = [evaluator.number(node.inputs[at]) for node in (read, cut)]
-        if pair[0] is None or pair[0] != pair[1]:
-            return False
-    assert cut.inputs[0] is not None
-    numbers = operator(skip_identities(cut.inputs[0]), body)
-    if numbers is None or numbers.op_type != "Range":
-        return False
-    return _counts_rows(numbers, inner, body)
-
-
-def _constants(node: ir.Node, at: int, evaluator: Evaluator) -> tuple[int, ...] | None:
-    """Return the constants that an operand consists of, None for axes that are not given."""
-    if len(node.inputs) <= at or node.inputs[at] is None:
-        return (1,) if at == 4 else None
-    numbers = evaluator.of(node.inputs[at])
-    known = [n.number for n in numbers or ()]
-    return tuple(n if n is not None else np.iinfo(np.int64).max for n in known)
-
-
-def _counts_rows(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> bool:
-    """Whether a Range counts from 0 in steps of 1 up to the rows of a tensor."""
-    start, limit, step = node.inputs
-    ends = [constant_value(start), constant_value(step)]
-    if limit is None or [None if e is None else e.item() for e in ends] != [0, 1]:
-        return False
-    gather = operator(skip_identities(limit), body)
-    if gather is not None and gather.op_type == "Cast" and gather.inputs[0] is not None:
-        gather = operator(gather.inputs[0], body)
-    if gather is None or gather.op_type != "Gather" or gather.inputs[0] is None:
-        return False
-    at, shape = constant_value(gather.inputs[1]), operator(gather.inputs[0], body)
-    if at is None or at.size != 1 or at.any() or shape is None:
-        return False
-    return shape.op_type == "Shape" and not shape.attributes and shape.inputs[0] is inner
+    numbers = made_by(operand(cut, 0), "Range", body=body)
+    counted = None if numbers is None else counted_axis(numbers)
+    return counted is not None and (skip_identities(counted[0]), counted[1]) == (inner, 0)

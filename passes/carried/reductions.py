@@ -21,7 +21,7 @@ from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection
 from passes.carried.totals import reduce_rows, rounds_in_order, truth_of
 from passes.carried.weighed import weigh_totals
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -162,7 +162,7 @@ class Reduction(Pattern):
 
 def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
     """Return what a carried value reduces, None if it is no reduction."""
-    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    dtype = typing.dtype(carried.initial)
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
     mask = find_selection(value, iteration.body, weighed=True)

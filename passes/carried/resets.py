@@ -25,7 +25,7 @@ from passes.carried.pattern import (
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -90,7 +90,7 @@ class Resets(Pattern):
 
 def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Resets | None:
     """Return where a carried value begins anew, None if it does not, or is more than that."""
-    dtype = typing.dtype(carried.initial) or typing.dtype(carried.inner)
+    dtype = typing.dtype(carried.initial)
     if dtype is None:
         return None
     reader = _Reader(carried.inner, iteration.body, dtype)

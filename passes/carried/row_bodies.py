@@ -8,15 +8,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.columns import find_columns
+from passes.carried.columns import find_columns, is_last_axis
 from passes.carried.masks import choice
-from passes.carried.pattern import added, operator
+from passes.carried.pattern import added
 from passes.carried.uniform import one_number
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, reads_of, subgraphs
+from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.node_copies import copy_node
 from passes.graph.scopes import Scope
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
@@ -149,7 +150,7 @@ class RowBody:
 
     def _is_own(self, node: ir.Node, index: ir.Value) -> bool:
         """Whether a Gather reads the row of the iteration."""
-        is_first = (node.attributes.get_int("axis", 0) or 0) == 0
+        is_first = node.attributes.get_int("axis", 0) == 0
         evaluator = self._facts.evaluator
         return is_first and evaluator.rank(index) == 0 and evaluator.number(index) == self._index
 
@@ -168,7 +169,7 @@ class RowBody:
             rest = added("Slice", [known.of(places), *bounds])
             attributes = dict(node.attributes)
             return [*ends, rest, added("ScatterND", [row, rest.outputs[0], new], attributes)]
-        if (node.attributes.get_string("reduction", "none") or "none") != "none":
+        if node.attributes.get_string("reduction", "none") != "none":
             raise NotOwnRowError
         return [added("Reshape", [new, self._row_shape], {"allowzero": 1})]
 
@@ -178,19 +179,19 @@ class RowBody:
         columns = find_columns(places, scope, evaluator)
         if columns is not None:
             return columns[0].start if columns[0].is_point else None, len(columns)
-        node, dims = operator(skip_identities(places), scope), evaluator.dims(places)
-        if node is None or node.op_type != "Concat" or not dims or not node.inputs[0]:
+        node, dims = made_by(places, "Concat", body=scope), evaluator.dims(places)
+        first = None if node is None else evaluator.dims(node.inputs[0])
+        if node is None or not dims or not first:
             raise NotOwnRowError
-        first = evaluator.dims(node.inputs[0])
-        is_last = node.attributes.get_int("axis", 0) in (-1, len(dims) - 1)
-        if not is_last or not first or first[-1] != 1 or not isinstance(dims[-1], int):
+        is_last = is_last_axis(node.attributes.get_int("axis", 0), len(dims))
+        if not is_last or first[-1] != 1 or not isinstance(dims[-1], int):
             raise NotOwnRowError
-        return one_number(node.inputs[0], evaluator), dims[-1]
+        return one_number(operand(node, 0), evaluator), dims[-1]
 
     def _branches(self, node: ir.Node, known: _Known, graphs: tuple[ir.Graph, ...]) -> ir.Node:
         """Return an If of which each branch yields a row in the place of a tensor."""
-        condition = node.inputs[0]
-        if condition is None or self._meets([condition], known):
+        condition = operand(node, 0)
+        if self._meets([condition], known):
             raise NotOwnRowError
         kept = [at for at, value in enumerate(node.outputs) if self._is_read(value, node)]
         made, rows = {}, []
@@ -216,7 +217,7 @@ class RowBody:
 
     def _is_read(self, value: ir.Value, node: ir.Node) -> bool:
         """Whether a result of an If is more than what becomes of another carried value."""
-        if skip_identities(self._carried.next) is value or value is self._carried.next:
+        if skip_identities(self._carried.next) is value:
             return True
         return any(True for _ in value.uses())
 

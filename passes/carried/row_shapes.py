@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.pattern import added
 from passes.graph.graphs import is_default_domain
-from passes.reading.facts import skip_identities
+from passes.graph.made import operands, skip_identities
 from passes.typing.value_types import Typing
 
 __all__ = ["rows_for_shape"]
@@ -56,10 +56,10 @@ def _depths(branches: Sequence[ir.Graph], inner: ir.Value, typing: Typing) -> di
     """Return the rows that are read of a tensor, and how many axes each has less than it."""
     found = {inner: 0}
     for node in (node for graph in branches for node in graph):
-        if node.op_type != "Gather" or not is_default_domain(node) or None in node.inputs:
+        if node.op_type != "Gather" or not is_default_domain(node):
             continue
-        whole, index = (skip_identities(v) for v in node.inputs if v is not None)
-        is_first = (node.attributes.get_int("axis", 0) or 0) == 0
+        whole, index = map(skip_identities, operands(node))
+        is_first = node.attributes.get_int("axis", 0) == 0
         if is_first and whole in found and typing.rank(index) == 0:
             found[node.outputs[0]] = found[whole] + 1
     del found[inner]

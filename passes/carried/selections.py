@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import onnx_ir as ir
 
-from passes.carried.pattern import added, operator
+from passes.carried.pattern import added
 from passes.graph.graphs import reads_of
+from passes.graph.made import either_order, made_by, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node
 from passes.graph.scopes import Scope
-from passes.reading.facts import skip_identities
 
 __all__ = ["Selection", "find_selection", "hoist"]
 
@@ -50,17 +51,15 @@ def find_selection(
         weighed: Whether a choice that weighs what is not taken is welcome.
     """
     value = skip_identities(value)
-    node = operator(value, body)
-    if node is not None and node.op_type == "Add":
+    node = made_by(value, "Add", "Where", "If", body=body)
+    if node is None:
+        return None
+    if node.op_type == "Add":
         found = _find_weighed(node, body)
         return found if found is not None and (weighed or not found.weighs) else None
-    if node is None or any(v is None for v in node.inputs):
-        return None
-    inputs = [v for v in node.inputs if v is not None]
+    inputs = operands(node)
     if node.op_type == "Where":
         return Selection(inputs[0], skip_identities(inputs[1]), skip_identities(inputs[2]))
-    if node.op_type != "If":
-        return None
     at = list(node.outputs).index(value)
     branches = tuple(node.attributes[n].as_graph() for n in ("then_branch", "else_branch"))
     chosen, other = (skip_identities(branch.outputs[at]) for branch in branches)
@@ -69,9 +68,7 @@ def find_selection(
 
 def _find_weighed(node: ir.Node, body: ir.Graph | Scope) -> Selection | None:
     """Return the choice that ``Cast(c) * a + Cast(Not(c)) * b`` makes, as tf2onnx writes it."""
-    products = [_products(v, body) for v in node.inputs if v is not None]
-    if len(products) != 2:
-        return None
+    products = [_products(v, body) for v in operands(node)]
     for one, other in (products, products[::-1]):
         for (flag, chosen, dtype), (turned, left, _) in itertools.product(one, other):
             if _negated(turned, body) is flag:
@@ -82,14 +79,12 @@ def _find_weighed(node: ir.Node, body: ir.Graph | Scope) -> Selection | None:
 
 def _products(value: ir.Value, body: ir.Graph | Scope) -> list[tuple[ir.Value, ir.Value, int]]:
     """Return what is cast, what it is multiplied by, and its type then, in either order."""
-    node = operator(skip_identities(value), body)
-    if node is None or node.op_type != "Mul":
-        return []
+    node = made_by(value, "Mul", body=body)
     found = []
-    for weight, other in itertools.permutations(v for v in node.inputs if v is not None):
-        cast = operator(weight, body)
-        if cast is not None and cast.op_type == "Cast" and cast.inputs[0] is not None:
-            flag = skip_identities(cast.inputs[0])
+    for weight, other in either_order(node):
+        cast = made_by(weight, "Cast", body=body)
+        if cast is not None:
+            flag = skip_identities(operand(cast, 0))
             dtype = cast.attributes.get_int("to", 0)
             found.append((flag, skip_identities(other), dtype))
     return found
@@ -97,16 +92,14 @@ def _products(value: ir.Value, body: ir.Graph | Scope) -> list[tuple[ir.Value, i
 
 def _negated(value: ir.Value, body: ir.Graph | Scope) -> ir.Value | None:
     """Return the boolean whose opposite a value is."""
-    node = operator(value, body)
-    if node is None or node.op_type != "Not" or node.inputs[0] is None:
-        return None
-    return skip_identities(node.inputs[0])
+    node = made_by(value, "Not", body=body)
+    return None if node is None else skip_identities(operand(node, 0))
 
 
 def hoist(
     values: Sequence[ir.Value],
     branches: Sequence[ir.Graph],
-    instead: Mapping[ir.Value, ir.Value] | None = None,
+    instead: Mapping[ir.Value, ir.Value] = MappingProxyType({}),
 ) -> tuple[list[ir.Value], list[ir.Node], list[tuple[ir.Node, ir.Node]]]:
     """Copy what computes some values inside of branches.
 
@@ -120,7 +113,7 @@ def hoist(
         node that it is made of, which ran under a condition.
     """
     needed: set[ir.Node] = set()
-    known = dict(instead or {})
+    known = dict(instead)
     pending = list(values)
     while pending:
         value = pending.pop()
@@ -134,8 +127,14 @@ def hoist(
     pairs = [
         (copy_node(node, copies), node) for graph in branches for node in graph if node in needed
     ]
-    made = [copies.get(value) or value for value in values]
+    made = [given(copies, value) for value in values]
     return made, [*constants, *(copy for copy, _ in pairs)], pairs
+
+
+def given(copies: Mapping[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
+    """Return the copy of a value, or the value where there is none."""
+    copy = copies.get(value)
+    return value if copy is None else copy
 
 
 def _constants(

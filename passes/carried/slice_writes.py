@@ -15,12 +15,14 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.columns import Column, find_columns
-from passes.carried.pattern import added, dependent_values, operator
+from passes.carried.pattern import added, dependent_values
 from passes.carried.read_place import find_joined, formed
+from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
+from passes.reading.iterations import Carried
 
 __all__ = ["SliceWrite", "find_slice_write"]
 
@@ -53,27 +55,19 @@ class SliceWrite:
     points: tuple[ir.Value, ...] = ()
 
 
-def find_slice_write(
-    scatter: ir.Node,
-    inner: ir.Value,
-    rank: int | None,
-    body: ir.Graph | Scope,
-    evaluator: Evaluator,
-) -> SliceWrite | None:
+def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> SliceWrite | None:
     """Return what a ScatterND without a reduction writes to a grid of places, or None.
 
     Args:
         scatter: The node.
-        inner: The carried tensor that it writes to.
-        rank: Its rank.
-        body: The body of the Loop.
-        evaluator: Knows the numbers of the body.
+        carried: The tensor that it writes to.
+        facts: What is known of the Loop.
     """
-    indices, updates = scatter.inputs[1:3]
-    if indices is None or updates is None or rank is None:
-        return None
+    _, indices, updates = operands(scatter)
+    body, evaluator, inner = facts.scope, facts.evaluator, carried.inner
+    rank = evaluator.rank(carried.initial)
     columns = find_columns(indices, body, evaluator)
-    if columns is None or len(columns) > rank or any(c.is_constant for c in columns):
+    if rank is None or columns is None or any(c.is_constant for c in columns):
         return None
     index, width = _own_place(columns)
     wide = [column for column in columns if not column.is_point]
@@ -100,7 +94,7 @@ def find_slice_write(
         value = _unshaped(updates, body)
     made = rest.cell(value, broadcasts=reduction != "none")
     kind: Literal["stacked"] = "stacked"
-    points = tuple(column.root for column in columns if not column.is_constant)
+    points = tuple(column.root for column in columns)
     how = (kind, (*nodes, *made), index, width, reduction, len(columns), points)
     return SliceWrite(places, made[-1].outputs[0], *how)
 
@@ -216,10 +210,10 @@ def _spread(
     value: ir.Value, rank: int, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> ir.Value | None:
     """Return what is expanded to rows of as many axes, None if nothing is."""
-    node = operator(value, body)
-    if node is None or node.op_type != "Expand" or node.inputs[0] is None:
+    node = made_by(value, "Expand", body=body)
+    if node is None:
         return None
-    given = skip_identities(node.inputs[0])
+    given = skip_identities(operand(node, 0))
     own = evaluator.rank(given)
     return given if own is not None and own <= rank == evaluator.rank(value) else None
 
@@ -245,9 +239,4 @@ def _scalar(value: int) -> ir.Node:
 
 def _unshaped(value: ir.Value, body: ir.Graph | Scope) -> ir.Value:
     """Return what was reshaped to a value."""
-    value = skip_identities(value)
-    node = operator(value, body)
-    while node is not None and node.op_type == "Reshape" and node.inputs[0] is not None:
-        value = skip_identities(node.inputs[0])
-        node = operator(value, body)
-    return value
+    return through(value, ["Reshape"], body)

@@ -8,17 +8,19 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.carried.columns import is_last_axis
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values, operator
+from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
 from passes.carried.read_back import find_read_back
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
-from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.graphs import constant_value, subgraphs
+from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -108,14 +110,11 @@ def is_distinct(index: Linear, width: int, joined: Joined) -> bool:
 def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) -> Write | None:
     """Return what a carried tensor is written with, None if that is not all that changes it."""
     body = facts.scope
-    node = operator(skip_identities(carried.next), body)
-    added = None if node is None else _added_scatter(node, carried.inner, body)
-    node = added or node
-    if node is None or node.op_type not in _SCATTERS or len(node.inputs) != 3:
+    added = _added_scatter(carried, body)
+    node = added or made_by(carried.next, *_SCATTERS, body=body)
+    if node is None:
         return None
-    data, indices, updates = node.inputs
-    if data is None or indices is None or updates is None:
-        return None
+    data, indices, updates = operands(node)
     if added is None and skip_identities(data) is not carried.inner:
         return None
     dependent = dependent_values(body, carried.inner)
@@ -123,8 +122,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     if added is not None:
         reduction = "add"
     elif node.op_type == "ScatterND" and reduction == "none":
-        rank = facts.evaluator.rank(carried.initial)
-        placed = find_slice_write(node, carried.inner, rank, body, facts.evaluator)
+        placed = find_slice_write(node, carried, facts)
         if placed is not None and _is_apart(placed, node, facts):
             return _placed(carried, node, placed, dependent, dtype)
     nodes: tuple[ir.Node, ...] = ()
@@ -181,58 +179,47 @@ def _placed(
     return Write(carried, terms, node, index, *how)
 
 
-def _added_scatter(node: ir.Node, inner: ir.Value, body: ir.Graph | Scope) -> ir.Node | None:
+def _added_scatter(carried: Carried, body: ir.Graph | Scope) -> ir.Node | None:
     """Return what scatters onto zeros of the shape of a carried value, and is added to it.
 
     TorchScript's exporter writes index_add so. No two updates of one iteration may go to one
     place, as ScatterElements has no order; so to add them is the same.
     """
-    if node.op_type != "Add":
+    add = made_by(carried.next, "Add", body=body)
+    given = [] if add is None else [skip_identities(v) for v in operands(add)]
+    others = [v for v in given if v is not carried.inner]
+    scatter = made_by(others[0], *_SCATTERS, body=body) if len(others) == 1 else None
+    if scatter is None or scatter.attributes.get_string("reduction", "none") != "none":
         return None
-    operands = [skip_identities(v) for v in node.inputs if v is not None]
-    others = [v for v in operands if v is not inner]
-    if len(others) != 1 or len(operands) != 2:
+    zeros = made_by(scatter.inputs[0], "ConstantOfShape", body=body)
+    shape = None if zeros is None else made_by(zeros.inputs[0], "Shape", body=body)
+    if zeros is None or shape is None or shape.attributes:
         return None
-    scatter = operator(others[0], body)
-    if scatter is None or scatter.op_type not in _SCATTERS or scatter.inputs[0] is None:
-        return None
-    if scatter.attributes.get_string("reduction", "none") != "none":
-        return None
-    zeros = operator(skip_identities(scatter.inputs[0]), body)
-    if zeros is None or zeros.op_type != "ConstantOfShape" or zeros.inputs[0] is None:
-        return None
-    shape = operator(skip_identities(zeros.inputs[0]), body)
     filled = zeros.attributes.get("value")
     is_zero = filled is None or not filled.as_tensor().numpy().any()
-    if not is_zero or shape is None or shape.op_type != "Shape" or shape.attributes:
-        return None
-    return scatter if shape.inputs[0] is inner else None
+    return scatter if is_zero and shape.inputs[0] is carried.inner else None
 
 
 def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
     """Return a coordinate that all places have in common and that grows with the iterations."""
-    node = _all_rows(indices).producer()
-    if node is None or not is_default_domain(node) or node.op_type not in ("Concat", "If"):
+    node = made_by(_all_rows(indices), "Concat", "If")
+    if node is None:
         return _column_of(indices, evaluator)
     if node.op_type == "If":
         return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
-    is_last = node.attributes.get_int("axis", 0) in (-1, (evaluator.rank(indices) or 0) - 1)
-    parts = node.inputs if is_last else ()
-    numbers = [None if part is None else one_number(part, evaluator) for part in parts]
+    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices))
+    numbers = [one_number(part, evaluator) for part in operands(node)] if is_last else []
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
 
 
 def _all_rows(places: ir.Value) -> ir.Value:
     """Return the places of which some are kept."""
-    node = skip_identities(places).producer()
-    while node is not None and is_default_domain(node) and node.op_type == "Compress":
-        given = node.inputs[0]
-        if node.attributes.get_int("axis", -1) != 0 or given is None:
+    while (node := made_by(places, "Compress")) is not None:
+        if node.attributes.get_int("axis", -1) != 0:
             break
-        places = skip_identities(given)
-        node = places.producer()
-    return places
+        places = operand(node, 0)
+    return skip_identities(places)
 
 
 def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:

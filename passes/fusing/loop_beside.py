@@ -98,8 +98,9 @@ class FewIterations:
         if not self.few:
             return
         plan.decision.few = self.few
-        if self.limits:
-            plan.decision.notes.remove(few_note(plan.few))
+        known = few_note(plan.few, is_copied=plan.is_copied)
+        if self.limits and known in plan.decision.notes:
+            plan.decision.notes.remove(known)
         plan.decision.notes.append(
             f"up to {self.few} iterations run in the Loop as given, which is faster"
         )

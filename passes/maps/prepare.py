@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import onnx_ir as ir
@@ -41,15 +42,30 @@ def prepare(model: ir.Model, *, opens: bool = False) -> bool:
 
 
 def move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:
-    """Move the initializers of a graph and of the graphs inside it; return whether any were."""
+    """Move the initializers of a graph and of the graphs inside it; return whether any were.
+
+    What a copy of the graph has had before is read there.
+    """
     moved = list(graph.initializers.values())
     for value in moved:
         assert value.name is not None
         _let_go(graph, value)
         del graph.initializers[value.name]
-        target.register_initializer(value)
+        known = target.initializers.get(value.name)
+        if known is None:
+            target.register_initializer(value)
+        elif known.const_value is value.const_value:
+            value.replace_all_uses_with(known)
+        else:
+            value.name = _free_name(target, value.name)
+            target.register_initializer(value)
     inner = [move_initializers(g, target) for node in graph for _, g in subgraphs(node)]
     return any(inner) or bool(moved)
+
+
+def _free_name(graph: ir.Graph, name: str) -> str:
+    """Return a name that no initializer of a graph has."""
+    return next(n for i in itertools.count(1) if (n := f"{name}_{i}") not in graph.initializers)
 
 
 def read_moved(nodes: Iterable[ir.Node], target: ir.Graph) -> None:

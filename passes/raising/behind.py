@@ -10,8 +10,8 @@ from passes.carried.pattern import Joined, Pattern
 from passes.decisions import Code
 from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
+from passes.graph.made import skip_identities
 from passes.reading.body import LoopReading
-from passes.reading.facts import skip_identities
 from passes.reading.not_a_map import NotAMapError
 from passes.site import MapSite
 from passes.typing import Typing, Typings

@@ -23,6 +23,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
 from passes.maps.sequence_map import find_sequence_maps
+from passes.raising.behind import describe_patterns, write_behind
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps
 from passes.raising.readings import Reading, other_readings
@@ -272,12 +273,17 @@ class Raiser:
         site = read.site
         builder = Builder(site.path)
         pairs = [(old, write(builder)) for old, write in read.finals.items()]
+        try:
+            pairs += write_behind(builder, read, {}, self.typings, self._opset, self._options)
+        except NotAMapError as error:
+            self._keep(site.node, error.reason(self.paths))
+            return
         to_opset_form(builder.nodes, self._opset)
         misfit = find_misfit(builder.nodes, self._opset)
         if misfit is not None:
             self._keep(site.node, Reason(Code.OPSET, detail=misfit))
             return
-        notes = [f"read as a map: {read.dialect}"]
+        notes = [f"read as a map: {read.dialect}", *describe_patterns(read)]
         kind = site.node.op_type
         self.finals.append(
             Decision(site.path, kind, Verdict.FUSED, "", [], list(read.assumptions), notes)

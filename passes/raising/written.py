@@ -60,10 +60,12 @@ class Written:
             NotAMapError: Something that a pattern relies on is not proven, or it rounds.
         """
         site = _moved(read.site, self.values)
-        self.typings.copy(own_initializers(site.body, original))
-        made = write_map(self.builder, site)
-        self.loops.append(made)
-        yielded = dict(zip((r.value for r in site.results), made.outputs, strict=True))
+        yielded: dict[ir.Value, ir.Value] = {}
+        if site.results:
+            self.typings.copy(own_initializers(site.body, original))
+            made = write_map(self.builder, site)
+            self.loops.append(made)
+            yielded = dict(zip((r.value for r in site.results), made.outputs, strict=True))
         behind = write_behind(self.builder, read, yielded, self.typings, self.opset, self.options)
         computed = {old: self._computed(new) for old, new in behind}
         type_results(site, yielded | computed, self.typings)

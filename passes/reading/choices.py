@@ -7,8 +7,8 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.graphs import captured_values, is_default_domain
+from passes.graph.made import skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import skip_identities
 from passes.reading.integers import Linear
 from passes.reading.sources import Reads
 

@@ -8,8 +8,9 @@ import onnx_ir as ir
 
 from passes.decisions import Code
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import skip_identities
 from passes.reading.evaluate import Evaluator
-from passes.reading.facts import LoopFacts, skip_identities
+from passes.reading.facts import LoopFacts
 from passes.reading.integers import (
     TRIP,
     Linear,

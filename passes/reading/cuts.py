@@ -9,8 +9,8 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain
+from passes.graph.made import skip_identities
 from passes.reading.choices import find_choice
-from passes.reading.facts import skip_identities
 from passes.reading.integer_reads import INTEGERS, size_along
 from passes.reading.integers import Linear
 from passes.reading.sources import Reads

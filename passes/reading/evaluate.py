@@ -59,6 +59,11 @@ class Evaluator:
         numbers = self.of(value)
         return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
+    def integer(self, value: ir.Value | None) -> int | None:
+        """Return the only number of a tensor if it is a constant, or None."""
+        number = self.number(value)
+        return None if number is None else number.number
+
     def of(self, value: ir.Value | None) -> Numbers | None:
         """Return the numbers of a tensor, or None where they are not known."""
         if value is None:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code
 from passes.graph.graphs import is_default_domain, subgraphs, walk_nodes, with_subgraphs
+from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, StateSymbol
@@ -21,7 +22,7 @@ from passes.typing.value_types import Typing
 if TYPE_CHECKING:
     from passes.carried.pattern import Pattern
 
-__all__ = ["Kind", "LoopFacts", "State", "find_facts", "skip_identities"]
+__all__ = ["Kind", "LoopFacts", "State", "find_facts"]
 
 
 class Kind(enum.Enum):
@@ -149,33 +150,6 @@ def _classify(
     return State(carried, Kind.OTHER)
 
 
-def skip_identities(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity and a Cast to the type that it has."""
-    while (node := value.producer()) is not None and is_default_domain(node):
-        given = node.inputs[0] if node.inputs else None
-        if given is None or not (node.op_type == "Identity" or _casts_nothing(node, given)):
-            break
-        value = given
-    return value
-
-
-def _casts_nothing(node: ir.Node, given: ir.Value) -> bool:
-    """Whether a node is a Cast to the element type that its operand has."""
-    return node.op_type == "Cast" and _element_type(given) == node.attributes.get_int("to", 0)
-
-
-def _element_type(value: ir.Value) -> int | None:
-    """Return the declared element type, or that which the operator gives its results."""
-    if isinstance(value.type, ir.TensorType):
-        return int(value.type.dtype)
-    node = value.producer()
-    if node is None or not is_default_domain(node):
-        return None
-    if node.op_type in _OF_FLAGS:
-        return int(ir.DataType.BOOL)
-    return node.attributes.get_int("to") if node.op_type == "Cast" else None
-
-
 def _appended(carried: Carried, iteration: Iteration, probe: Evaluator) -> ir.Value | None:
     """Return what is appended, in every iteration, to a sequence that starts empty."""
     node = skip_identities(carried.next).producer()
@@ -233,12 +207,6 @@ def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
     operands = node.inputs[:1] if node.op_type == "Sub" else node.inputs
     return any(v is not None and skip_identities(v) is carried.inner for v in operands)
 
-
-_OF_FLAGS = frozenset(
-    {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"}
-    | {"Not", "Or", "Xor"}
-)
-"""Operators whose results are booleans."""
 
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
 

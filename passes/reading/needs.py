@@ -6,9 +6,10 @@ import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
 from passes.graph.graphs import captured_values, is_default_domain, subgraphs
+from passes.graph.made import skip_identities
 from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
-from passes.reading.facts import Kind, LoopFacts, State, skip_identities, why_carried
+from passes.reading.facts import Kind, LoopFacts, State, why_carried
 from passes.reading.iterations import Collected
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.reading.stages import CarriedResult, Stage

@@ -1,4 +1,4 @@
-"""What runtimes get wrong where an operand, or a constant, has no elements."""
+"""Operators that onnxruntime gets wrong where an operand has no elements."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, operand, operands
 from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
@@ -14,33 +15,27 @@ __all__ = [
     "by_a_matrix",
     "computed_shape",
     "cut_after",
+    "cut_to_nothing",
     "from_the_front",
     "has_negative_axes",
     "is_by_a_vector",
+    "is_expanded_to_nothing",
     "is_left_short",
     "is_normalization_of_nothing",
-    "is_nothing",
     "is_shape_replaced",
     "left_as_long",
-    "made_nothing",
-    "nothing_by_a_node",
-    "yields_nothing",
 ]
 
 
 def has_negative_axes(node: ir.Node, types: Types) -> bool:
     """Whether a reduction is along an axis that counts from the back."""
-    data = node.inputs[0]
     axes = _axes(node)
-    if data is None or axes is None or not (axes < 0).any():
-        return False
-    return types.may_be_empty(data)
+    return axes is not None and bool((axes < 0).any()) and types.may_be_empty(operand(node, 0))
 
 
 def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The axes as they count from the front."""
-    data, axes = node.inputs[0], _axes(node)
-    rank = None if data is None else types.rank(data)
+    rank, axes = types.rank(operand(node, 0)), _axes(node)
     front = None if axes is None or rank is None else from_front(axes, rank)
     if front is None:
         return None
@@ -67,40 +62,39 @@ def _axes(node: ir.Node) -> np.ndarray | None:
 
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether a product has a vector on its right, and rows that there may be none of."""
-    left, right = node.inputs
-    if left is None or right is None or types.rank(right) != 1:
-        return False
-    return (types.rank(left) or 0) > 1 and types.may_be_empty(left)
+    left, right = operands(node)
+    rank = types.rank(left)
+    is_matrix = rank is not None and rank > 1
+    return is_matrix and types.rank(right) == 1 and types.may_be_empty(left)
 
 
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The vector as a matrix of one column."""
-    left, right = node.inputs
+    left, right = operands(node)
     known = constant_value(right)
     if known is not None:
         column = builder.constant(known[:, np.newaxis])
     else:
         column = builder.op("Unsqueeze", [right, builder.ints(1)])
-    if right is not None and right.type is not None and right.shape is not None:
+    if right.type is not None and right.shape is not None:
         column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
     product = builder.op("MatMul", [left, column])
-    rank = None if left is None else types.rank(left)
+    rank = types.rank(left)
     return [builder.op("Squeeze", [product, builder.ints(-1 if rank is None else rank - 1)])]
 
 
 def is_left_short(node: ir.Node, types: Types) -> bool:
     """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
-    left, right = node.inputs
-    rank = None if right is None else types.rank(right)
-    if left is None or right is None or rank is None or rank < 3:
+    left, right = operands(node)
+    rank, own = types.rank(right), types.rank(left)
+    if rank is None or own is None or own >= rank or rank < 3:
         return False
-    return (types.rank(left) or rank) < rank and types.may_be_empty(right, slice(-2))
+    return types.may_be_empty(right, slice(-2))
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The left side with as many axes, each of which has size 0 where the right's has."""
-    left, right = node.inputs
-    assert left is not None and right is not None
+    left, right = operands(node)
     rank, own = types.rank(right), types.rank(left)
     assert rank is not None and own is not None
     if own == 1:
@@ -119,46 +113,36 @@ def is_shape_replaced(node: ir.Node, types: Types) -> bool:
 
     A -1 cannot be resolved where the tensor has no elements.
     """
-    data, target = node.inputs
-    if data is None or target is None or node.attributes.get_int("allowzero"):
+    data, target = operands(node)
+    joined = made_by(target, "Concat")
+    if joined is None or node.attributes.get_int("allowzero"):
         return False
-    producer = target.producer()
-    while producer is not None and producer.op_type == "Identity":
-        source = producer.inputs[0]
-        producer = None if source is None else source.producer()
-    if producer is None or producer.op_type != "Concat":
-        return False
-    if all(constant_value(part) is not None for part in producer.inputs):
+    if all(constant_value(part) is not None for part in joined.inputs):
         return False
     return types.may_be_empty(data)
 
 
 def computed_shape(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The target behind nodes that change nothing."""
-    data, target = node.inputs
-    assert target is not None
+    data, target = operands(node)
     return [builder.op("Reshape", [data, kept_apart(builder, target)], node.attributes)]
 
 
 def is_normalization_of_nothing(node: ir.Node, types: Types) -> bool:
     """Whether there may be no pixels to normalize, which ends the process."""
-    data = node.inputs[0]
-    if data is None or types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
+    data = operand(node, 0)
+    if types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
         return False
-    padded = data.producer()
-    amounts = None if padded is None or padded.op_type != "Pad" else padded.inputs[1]
-    joined = None if amounts is None else amounts.producer()
-    if joined is None or joined.op_type != "Concat" or joined.inputs[-1] is None:
-        return True
-    last = joined.inputs[-1].producer()
-    return last is None or last.op_type != "Cast"
+    padded = made_by(data, "Pad")
+    amounts = None if padded is None else made_by(operand(padded, 1), "Concat")
+    return amounts is None or made_by(amounts.inputs[-1], "Cast") is None
 
 
 def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """A pixel along each axis that has none, and the result without it."""
-    data = node.inputs[0]
-    rank = None if data is None else types.rank(data)
-    if rank is None or rank < 3:
+    data = operand(node, 0)
+    rank = types.rank(data)
+    if rank is None:
         return None
     shape = builder.op("Shape", [data])
     sizes = builder.op("Slice", [shape, builder.ints(2), builder.ints(rank)])
@@ -171,25 +155,22 @@ def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] |
     return [builder.op("Slice", [result, builder.ints(*[0] * rank), shape])]
 
 
-def is_nothing(value: ir.Value | None) -> bool:
-    """Whether a value is a constant of numbers without elements."""
-    known = constant_value(value)
-    return known is not None and not known.size and known.dtype.kind in "biuf"
+def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether the shape is known and has a dimension of 0.
+
+    onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
+    """
+    known = types.known(operand(node, 1))
+    return known is not None and bool((known == 0).any())
 
 
-def made_nothing(builder: Builder, value: ir.Value) -> ir.Value:
-    """Return what a node makes in the place of a constant without elements."""
-    known = constant_value(value)
-    assert known is not None
-    zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
-    return builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
-
-
-def yields_nothing(node: ir.Node, types: Types) -> bool:
-    """Whether a Constant has no elements; OpenVINO forgets its shape, which an If then tells."""
-    return is_nothing(node.outputs[0])
-
-
-def nothing_by_a_node(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The same by a ConstantOfShape."""
-    return [made_nothing(builder, node.outputs[0])]
+def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """One element along each axis for which the shape has a 0, and the result without it."""
+    data, target = operands(node)
+    known = types.known(target)
+    if known is None:
+        return None
+    axes = np.flatnonzero(known == 0)
+    wide = builder.op("Expand", [data, builder.ints(*np.where(known == 0, 1, known))])
+    nothing = builder.ints(*[0] * axes.size)
+    return [builder.op("Slice", [wide, nothing, nothing, builder.ints(*axes - known.size)])]

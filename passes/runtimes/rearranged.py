@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
+from passes.graph.made import only_number, operand, operands
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
@@ -30,8 +31,8 @@ __all__ = [
 
 def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
     """Whether a Gather copies rows of strings: onnxruntime copies the first of each row only."""
-    data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
-    if data is None or types.dtype(data) != ir.DataType.STRING:
+    data, axis = operand(node, 0), node.attributes.get_int("axis", 0)
+    if types.dtype(data) != ir.DataType.STRING:
         return False
     rank = types.rank(data)
     if rank is None:
@@ -42,9 +43,8 @@ def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
 
 def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """GatherND of the axis, which is brought to the front and back."""
-    data, places = node.inputs
-    rank = None if data is None else types.rank(data)
-    count = None if places is None else types.rank(places)
+    data, places = operands(node)
+    rank, count = types.rank(data), types.rank(places)
     axis = node.attributes.get_int("axis", 0)
     if count is None or (rank is None and axis):
         return None
@@ -67,16 +67,14 @@ def is_of_some_axes(node: ir.Node, types: Types) -> bool:
 
     onnxruntime moves a Transpose through it as if its numbers were those of all axes.
     """
-    data, graph = node.inputs[0], node.graph
-    if data is None or graph is None or _named_axes(node) is None:
-        return False
-    return any(n.op_type == "Transpose" for n in graph)
+    graph = node.graph
+    assert graph is not None
+    return _named_axes(node) is not None and any(n.op_type == "Transpose" for n in graph)
 
 
 def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The numbers of all axes in the place of those of a few."""
-    data, axes = node.inputs[0], _named_axes(node)
-    rank = None if data is None else types.rank(data)
+    rank, axes = types.rank(operand(node, 0)), _named_axes(node)
     front = axes if rank is None or axes is None else from_front(axes, rank)
     if front is None:
         return None
@@ -150,8 +148,8 @@ def is_scaled_from_the_left(node: ir.Node, types: Types) -> bool:
     onnxruntime makes one operator of the normalization, and takes for its scale, or its bias, the
     last operand that is a vector.
     """
-    left, right = node.inputs
-    if left is None or right is None or types.rank(right) not in (1, None):
+    left, right = operands(node)
+    if types.rank(right) not in (1, None):
         return False
     return _is_normalized(right) and not _is_normalized(left)
 
@@ -170,8 +168,8 @@ def is_normalized_behind_a_cast(node: ir.Node, types: Types) -> bool:
 
     onnxruntime makes one operator of the normalization, which reads what was not cast yet.
     """
-    data = node.inputs[0]
-    if data is None or not any(maker.op_type == "Cast" for maker in makers(data, TAKEN_AWAY)):
+    data = operand(node, 0)
+    if not any(maker.op_type == "Cast" for maker in makers(data, TAKEN_AWAY)):
         return False
     means = {use.node for value in node.outputs for use in value.uses()}
     return any(one.op_type == "Sub" and data in one.inputs for one in means)
@@ -179,8 +177,8 @@ def is_normalized_behind_a_cast(node: ir.Node, types: Types) -> bool:
 
 def is_clipped_behind_a_relu(node: ir.Node, types: Types) -> bool:
     """Whether a Clip follows a Relu, of a type that onnxruntime has no fused operator for."""
-    data = node.inputs[0]
-    if data is None or types.dtype(data) in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+    data = operand(node, 0)
+    if types.dtype(data) in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return False
     return any(maker.op_type == "Relu" for maker in makers(data, TAKEN_AWAY))
 
@@ -196,12 +194,11 @@ def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:
 
     onnxruntime makes ``w / t`` of ``w * (1 / t)``, which are other bits.
     """
-    one, other = node.inputs
-    known = constant_value(one)
-    if known is None or other is None or known.dtype.kind != "f" or not (known == 1).all():
+    one, other = operands(node)
+    known, rank = constant_value(one), types.rank(other)
+    if known is None or rank is None or known.ndim > rank or known.dtype.kind != "f":
         return False
-    rank = types.rank(other)
-    return known.size == 1 and rank is not None and known.ndim <= rank
+    return only_number(one) == 1
 
 
 def reciprocal(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

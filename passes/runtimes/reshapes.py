@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import makers
+from passes.graph.made import operand, operands
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -20,7 +21,7 @@ __all__ = [
 ]
 
 
-_MERGED = ("Reshape", "Squeeze", "Unsqueeze")
+_MERGED = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 _FOLLOWED = (
     *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape"),
     *("Size", "Slice", "Squeeze", "Sub", "Unsqueeze"),
@@ -32,21 +33,13 @@ def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
 
     onnxruntime makes one node of both, as if the first yielded what the second reshapes.
     """
-    if len(node.inputs) < 2 or node.inputs[1] is None:
-        return False
-    producer = node.inputs[1].producer()
-    while producer is not None and producer.op_type in (*_MERGED, "Identity"):
-        if producer.op_type == "Reshape":
-            return True
-        source = producer.inputs[0]
-        producer = None if source is None else source.producer()
-    return False
+    given = operands(node)[1:]
+    return any(maker.op_type == "Reshape" for value in given for maker in makers(value, _MERGED))
 
 
 def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same by a target that no Reshape yields."""
-    data, target = node.inputs
-    assert target is not None
+    data, target = operands(node)
     return [builder.op(node.op_type, [data, kept_apart(builder, target)], node.attributes)]
 
 
@@ -55,16 +48,15 @@ def is_of_a_shape(node: ir.Node, types: Types) -> bool:
 
     Where onnxruntime knows the numbers it takes their product for how many they are.
     """
-    numbers = node.inputs[0]
-    if numbers is None or types.rank(numbers) == 0:
+    numbers = operand(node, 0)
+    if types.rank(numbers) == 0:
         return False
     return any(maker.op_type == "Shape" for maker in makers(numbers, _FOLLOWED))
 
 
 def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The size of the only axis, or the product of the sizes of all."""
-    numbers = node.inputs[0]
-    assert numbers is not None
+    numbers = operand(node, 0)
     shape = builder.op("Shape", [numbers])
     if types.rank(numbers) == 1:
         return [builder.op("Squeeze", [shape, builder.ints(0)])]

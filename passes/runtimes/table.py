@@ -198,6 +198,12 @@ DEFECTS: tuple[Defect, ...] = (
         empties.computed_shape,
     ),
     _onnxruntime(
+        "expand-to-nothing",
+        ("Expand",),
+        empties.is_expanded_to_nothing,
+        empties.cut_to_nothing,
+    ),
+    _onnxruntime(
         "instance-normalization-of-nothing",
         ("InstanceNormalization",),
         empties.is_normalization_of_nothing,
@@ -339,12 +345,22 @@ DEFECTS: tuple[Defect, ...] = (
         stays=True,
     ),
     Defect(
+        "openvino-nothing-as-a-number",
+        "openvino",
+        "2026.4.1",
+        ("Concat", "Expand", "Gather", "Shape", "Slice", "Where"),
+        loops.reads_nothing,
+        loops.with_made_constants,
+        _pin("openvino-nothing-as-a-number"),
+        stays=True,
+    ),
+    Defect(
         "openvino-constant-of-nothing",
         "openvino",
         "2026.4.1",
         ("Constant",),
-        empties.yields_nothing,
-        empties.nothing_by_a_node,
+        loops.yields_nothing,
+        loops.made_constant,
         _pin("openvino-constant-of-nothing"),
     ),
     Defect(

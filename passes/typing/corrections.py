@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import made_by, only_number, operand
 
 __all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
 
@@ -65,7 +66,7 @@ def _has_element_shape(type_: onnx.TypeProto) -> bool:
 
 
 _END = np.iinfo(np.int32).max
-_AROUND = frozenset({"Identity", "Unsqueeze", "Squeeze", "Reshape"})
+_AROUND = ("Unsqueeze", "Squeeze", "Reshape")
 """Operators that change nothing about one number."""
 
 
@@ -76,21 +77,16 @@ def is_whole(node: ir.Node) -> bool:
     starts, ends = _constant(node.inputs[1]), _constant(node.inputs[2])
     if starts is None or ends is None or starts.any() or not (ends >= _END).all():
         return False
-    if len(node.inputs) < 5 or node.inputs[4] is None:
-        return True
-    steps = _constant(node.inputs[4])
+    given = [*node.inputs, None, None][4]
+    steps = np.ones(1) if given is None else _constant(given)
     return steps is not None and bool((steps == 1).all())
 
 
 def _constant(value: ir.Value | None) -> np.ndarray | None:
     """Return a constant, or one number that only gains or loses axes."""
-    if value is None:
-        return None
-    found, node = constant_value(value), value.producer()
-    if found is not None or node is None or node.op_type not in _AROUND:
+    found, node = constant_value(value), made_by(value, *_AROUND)
+    if found is not None or node is None:
         return found
-    if not is_default_domain(node):
-        return None
     inner = _constant(node.inputs[0])
     return inner if inner is not None and inner.size == 1 else None
 
@@ -116,36 +112,32 @@ def counted_axis(node: ir.Node) -> tuple[ir.Value, int] | None:
     """
     if node.op_type != "Range" or not is_default_domain(node) or len(node.inputs) != 3:
         return None
-    ends = [constant_value(node.inputs[at]) for at in (0, 2)]
-    if [None if end is None else end.tolist() for end in ends] != [0, 1]:
+    if [only_number(node.inputs[at]) for at in (0, 2)] != [0, 1]:
         return None
-    return _asked_dimension(node.inputs[1])
+    return asked_dimension(node.inputs[1])
 
 
 _WHOLE_TYPES = frozenset({int(ir.DataType.INT32), int(ir.DataType.INT64)})
 
 
-def _asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
+def asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
     """Return the dimension that one number is, as its tensor and its axis."""
-    node = None if value is None else value.producer()
-    while node is not None and is_default_domain(node) and node.op_type in (*_AROUND, "Cast"):
-        if node.op_type == "Cast" and node.attributes.get_int("to", 0) not in _WHOLE_TYPES:
+    while (around := made_by(value, *_AROUND, "Cast")) is not None:
+        if around.op_type == "Cast" and around.attributes.get_int("to", 0) not in _WHOLE_TYPES:
             return None
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
-    if node is None or not is_default_domain(node):
+        value = operand(around, 0)
+    node = made_by(value, "Shape", "Gather")
+    if node is None:
         return None
     if node.op_type == "Shape":
         start = node.attributes.get_int("start", 0)
         end = node.attributes.get_int("end")
         is_one = start == -1 if end is None else start == end - 1 != -1
-        return (node.inputs[0], start) if is_one and node.inputs[0] is not None else None
-    at = constant_value(node.inputs[1]) if node.op_type == "Gather" else None
-    shape = None if at is None or node.inputs[0] is None else node.inputs[0].producer()
-    if at is None or at.size != 1 or shape is None or shape.op_type != "Shape":
+        return (operand(node, 0), start) if is_one else None
+    at, shape = only_number(operand(node, 1)), made_by(node.inputs[0], "Shape")
+    if at is None or shape is None or shape.attributes:
         return None
-    if shape.attributes or not is_default_domain(shape) or shape.inputs[0] is None:
-        return None
-    return shape.inputs[0], int(at.item())
+    return operand(shape, 0), int(at)
 
 
 def pass_whole(proto: onnx.NodeProto) -> None:

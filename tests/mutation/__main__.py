@@ -1,11 +1,15 @@
 """Mutants of ``passes/`` and what kills them: ``python -m tests.mutation --mutants 200 --seed 0``.
 
-Each mutant runs, in a copy of the project, against the tests that call its function.
+Each mutant runs, in a copy of the project, against the tests that call its function. With
+``--undecided FOLDER`` none runs: the conditions of the folder that no test decides are listed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -13,9 +17,11 @@ from pathlib import Path
 
 from tests.mutation.mutants import drawn
 from tests.mutation.runs import Cases, Copy
+from tests.mutation.undecided import FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ("tests/passes",)
+_DECIDING = (*TESTS, "tests/fusions", "tests/programs", "tests/property")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +33,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--copy", type=Path, help="folder of the copy; what was learnt there of the tests is used"
     )
+    parser.add_argument(
+        "--undecided",
+        nargs="?",
+        const="passes",
+        metavar="FOLDER",
+        help="list the conditions of this folder, passes by default, that no test decides",
+    )
     given = parser.parse_args(arguments)
+    if given.undecided:
+        print(*_undecided(given.undecided), sep="\n")
+        return 0
     mutants = drawn(ROOT, "passes", given.mutants, given.seed)
     chosen = given.only if given.only is not None else range(len(mutants))
     with tempfile.TemporaryDirectory() as scratch:
@@ -42,6 +58,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(chosen) - survivors} of {len(chosen)} killed", end=", ")
     print(", ".join(f"{counted[cases]} {cases.value}" for cases in Cases))
     return int(survivors * 20 > len(chosen))
+
+
+def _undecided(folder: str) -> list[str]:
+    """Return the conditions of a folder that no test decides, whichever process ran it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        run = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.mutation.undecided"]
+        variables = {**os.environ, FILE: f"{scratch}/"}
+        subprocess.run([*run, *_DECIDING], cwd=ROOT, env=variables, stdout=sys.stderr, check=False)
+        written = [set(file.read_text().splitlines()) for file in Path(scratch).glob("gw*")]
+    return sorted(line for line in set.intersection(*written) if line.startswith(folder))
 
 
 if __name__ == "__main__":

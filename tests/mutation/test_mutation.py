@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutation.mutants import drawn, mutants_of
 from tests.mutation.runs import Cases, Copy
+from tests.mutation.undecided import NAMES, undecided, watched
 
 SOURCES = {
     "condition negated": ("x = 1 if a else b", "x = 1 if not a else b"),
@@ -121,3 +123,26 @@ def test_tests_that_reach_a_function_kill_its_mutants(tmp_path: Path) -> None:
     killed = {m.function: project.killed_by(m) for m in mutants if m.kind == "bound moved"}
     assert killed == {"bounded": Cases.DEFAULT, "partly": Cases.LEFT_OUT, "unread": None}
     assert project.root.joinpath("passes/small.py").read_text() == FILES["passes/small.py"]
+
+
+UNDECIDED = {
+    "either alone": ("a and b", [(1, 0), (0, 1)], ""),
+    "the second never": ("a and b", [(0, 1), (1, 1)], "1"),
+    "the first never": ("a or b", [(0, 0), (0, 1), (1, 1)], "0"),
+    "both together": ("a or b", [(1, 1)], "01"),
+    "a bound and what is beside it": ("a < 2", [(1, 0), (2, 0)], ""),
+    "the bound only": ("a >= 2", [(2, 0)], "+"),
+    "never the bound": ("a > b", [(1, 0)], "="),
+}
+
+
+@pytest.mark.parametrize(("condition", "feeds", "left"), UNDECIDED.values(), ids=UNDECIDED)
+def test_what_nothing_decides(condition: str, feeds: list[tuple[int, int]], left: str) -> None:
+    known = len(undecided())
+    names = dict(NAMES)
+    exec(watched("a.py", f"def f(a, b):\n    return {condition}"), names)
+    function: Any = names["f"]
+    assert [function(a, b) for a, b in feeds] == [
+        eval(condition, {"a": a, "b": b}) for a, b in feeds
+    ]
+    assert undecided()[known:] == [f"a.py:2: {condition} [{what}]" for what in left]

@@ -235,7 +235,7 @@ def _beside(rng: random.Random, miss: str | None) -> Program:
     ]
     after = "xs"
     if miss == "changes":
-        after = body.add("Neg (xs)")
+        after = body.add("Tanh (xs)")
     elif miss == "recurrence":
         after = body.add(f"Add (xs, {value})")
     body.lines += [f"xs2 = Identity ({after})", f"y = Identity ({value})"]

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.layouts import Batched
+from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 
-__all__ = ["equally_long", "failing_where"]
+__all__ = ["common_lengths", "equally_long", "failing_where"]
 
 
 def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Batched | None]:
@@ -19,15 +20,24 @@ def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Bat
     It is an error at run time if they are not.
     """
     found = [x.lengths for x in operands if x is not None and x.lengths is not None]
-    others = [other for other in found[1:] if not found[0].equal(other)]
-    if not others:
+    if not found:
         return list(operands)
-    flags = [ops.op("Not", [ops.op("Equal", [found[0].value, x.value])]) for x in others]
-    checked = found[0].checked(ops.builder, failing_where(ops, found[0].value, flags))
+    checked = common_lengths(ops, found)
+    if all(checked.equal(other) for other in found):
+        return list(operands)
     return [
         x if x is None or x.lengths is None else dataclasses.replace(x, lengths=checked)
         for x in operands
     ]
+
+
+def common_lengths(ops: Operators, found: Sequence[Lengths]) -> Lengths:
+    """Return the lengths that samples have in common; an error at run time if they differ."""
+    first, others = found[0], [other for other in found[1:] if not found[0].equal(other)]
+    if not others:
+        return first
+    flags = [ops.op("Not", [ops.op("Equal", [first.value, x.value])]) for x in others]
+    return first.checked(ops.builder, failing_where(ops, first.value, flags))
 
 
 def failing_where(ops: Operators, value: ir.Value, flags: Sequence[ir.Value]) -> ir.Value:

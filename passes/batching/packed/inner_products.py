@@ -14,8 +14,10 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.padding import padded, width_of
+from passes.batching.packed.prefixes import product_with_first_rows
 from passes.batching.packed.segments import segment, spread, with_lengths_in_front
 
 __all__ = ["inner_products"]
@@ -36,7 +38,7 @@ def inner_products(otherwise: Rule) -> Rule:
         ctx: Context, node: ir.Node, operands: Sequence[Operand]
     ) -> Sequence[Output | None]:
         a, b = ctx.operand(operands, 0, "A"), ctx.operand(operands, 1, "B")
-        product = _inner_product(ctx, a, b)
+        product = product_with_first_rows(ctx, node, a, b) or _inner_product(ctx, a, b)
         return otherwise(ctx, node, operands) if product is None else [product]
 
     return multiply
@@ -58,12 +60,10 @@ def _inner_product(ctx: Context, a: Batched, b: Batched) -> Output | None:
 
 def _over_rows(ctx: Context, a: Batched, b: Batched) -> Output | None:
     """Return ``[Q, n] @ [n, V]`` of each sample; either may be a vector ``[n]``."""
-    lengths, dtype = a.lengths, a.dtype
-    if max(a.rank, b.rank) > 2 or a.axis != a.rank - 1 or b.axis or lengths is None:
+    dtype = a.dtype
+    if max(a.rank, b.rank) > 2 or a.axis != a.rank - 1 or b.axis or dtype not in _FLOATS:
         return None
-    if dtype not in _FLOATS or not lengths.equal(b.lengths):
-        return None
-    assert dtype is not None
+    lengths = common_lengths(ctx, [_lengths(a), _lengths(b)])
     left, right = with_lengths_in_front(ctx, a).value, b.value
     sizes = [x.dims[1 - x.axis] for x in (a, b) if x.rank == 2]
     if len(sizes) == 2 and not _is_small(sizes[0], sizes[1]):

@@ -48,7 +48,10 @@ def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     inputs = [data.value, positions.value]
     if data.is_shared:
         place = axis + positions.axis
-        return same_rows(ctx, node, inputs, lengths_of(operands), axis=place)
+        made = same_rows(ctx, node, inputs, lengths_of(operands), axis=place)
+        if _are_first_places(ctx, node.inputs[0], axis, positions):
+            ctx.wholes[made[0].value] = data.value
+        return made
     if data.is_packed and axis != data.axis:
         _, lengths = packed_data(ctx, operands)
         place = data.axis if data.axis < axis else data.axis - 1 + positions.rank
@@ -61,6 +64,15 @@ def gather_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
         perm = [*range(positions.rank, behind), *range(positions.rank), *range(behind, end)]
         found = ctx.op("Transpose", [found], {"perm": [*range(shift), *(a + shift for a in perm)]})
     return [_like_positions(ctx, found, positions, axis)]
+
+
+def _are_first_places(ctx: Context, data: ir.Value | None, axis: int, positions: Batched) -> bool:
+    """Whether each sample has the first of all places along an axis, one by one, by proof."""
+    places = ctx.wholes.get(positions.value)
+    if data is None or places is None or positions.rank != 1:
+        return False
+    count = ctx.numbers.counted_to(places)
+    return count is not None and count == ctx.numbers.dimension(data, axis)
 
 
 def _axis_first(ctx: Context, data: Batched, axis: int) -> Batched:

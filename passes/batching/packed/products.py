@@ -16,10 +16,18 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.padding import padded, unpadded, width_of
 from passes.decisions import Code, Decline
 
-__all__ = ["beside_lengths", "product_of_lengths", "softmax_beside", "top_k_beside"]
+__all__ = [
+    "beside_lengths",
+    "own_or",
+    "padded_product",
+    "product_of_lengths",
+    "softmax_beside",
+    "top_k_beside",
+]
 
 
 def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
@@ -31,17 +39,31 @@ def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
     if not (a.is_packed and b.is_packed and a.rank == b.rank > 1 and a.axis == a.rank - 2):
         return None
     is_of_rows = a.beside is None and b.axis == b.rank - 1
-    is_of_columns = a.beside is not None and b.axis == b.rank - 2 and a.beside.equal(b.lengths)
+    is_of_columns = a.beside is not None and b.axis == b.rank - 2
     if b.beside is not None or not (is_of_rows or is_of_columns):
         return None
     if a.dtype is None or a.dims[:-2] != b.dims[:-2]:
         return None
-    left = a
-    if a.beside is not None:
-        left = dataclasses.replace(a, value=_with(ctx, a, a.beside, 0))
-    product = ctx.op("MatMul", [_side_by_side(ctx, left), _side_by_side(ctx, b)])
     ctx.limit_padding(a, b)
-    return _rows_again(ctx, product, a, b.lengths if is_of_rows else None)
+    if a.beside is not None:
+        inner = common_lengths(ctx, [a.beside, _lengths(b)])
+        a = dataclasses.replace(a, value=own_or(ctx, a, inner, 0))
+        b = dataclasses.replace(b, lengths=inner)
+    return padded_product(ctx, a, _side_by_side(ctx, b), b.lengths if is_of_rows else None)
+
+
+def padded_product(
+    ctx: Context, a: Batched, right: ir.Value, beside: Lengths | None = None
+) -> Output:
+    """Return the product of packed rows of one sample and what was padded to the longest.
+
+    Args:
+        ctx: The context.
+        a: Rows of samples; 0 where a row has no numbers of its own.
+        right: Columns of samples side by side, or the rows that the numbers of a row belong to.
+        beside: How many numbers the rows of the product have, if samples differ in that.
+    """
+    return _rows_again(ctx, ctx.op("MatMul", [_side_by_side(ctx, a), right]), a, beside)
 
 
 def _lengths(x: Batched) -> Lengths:
@@ -80,7 +102,7 @@ def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
     return ctx.op("Less", [places, ctx.unsqueeze(sizes, [1])])
 
 
-def _with(ctx: Context, x: Batched, beside: Lengths, number: float) -> ir.Value:
+def own_or(ctx: Context, x: Batched, beside: Lengths, number: float) -> ir.Value:
     """Return rows with a number in the place of what means nothing."""
     assert x.dtype is not None
     fill = ctx.builder.constant(np.array(number, x.dtype.numpy()))
@@ -96,7 +118,7 @@ def softmax_beside(ctx: Context, node: ir.Node, x: Batched) -> Output:
     assert x.beside is not None
     if node.op_type != "Softmax" or int(ctx.attribute(node, "axis", -1)) not in (-1, x.rank - 1):
         raise Decline(Code.RAGGED, "it works along one of two axes that differ in length")
-    (made,) = ctx.same(node, [_with(ctx, x, x.beside, -np.inf)])
+    (made,) = ctx.same(node, [own_or(ctx, x, x.beside, -np.inf)])
     assert x.lengths is not None
     return ctx.packed(made.value, x.lengths, x.axis, x.beside)
 
@@ -116,7 +138,7 @@ def top_k_beside(
     most = ctx.op("Reshape", [count, ctx.ints(1)])
     has_rows = ctx.op("Greater", [lengths.value, ctx.builder.scalar(0)])
     short = ctx.op("And", [has_rows, ctx.op("Less", [x.beside.value, most])])
-    own = _with(ctx, x, x.beside, -np.inf if is_largest else np.inf)
+    own = own_or(ctx, x, x.beside, -np.inf if is_largest else np.inf)
     missing = ctx.op("Sub", [most, width_of(ctx, x.beside)])
     before = ctx.shape(own, 0, x.rank - 1)
     added = ctx.op("Concat", [before, ctx.op("Max", [missing, ctx.ints(0)])], {"axis": 0})

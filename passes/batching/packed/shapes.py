@@ -34,7 +34,11 @@ def transpose_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     """The axis of different lengths goes where the operator puts it."""
     data, lengths = packed_data(ctx, operands)
     order = ctx.attribute(node, "perm") or range(data.rank)[::-1]
-    return same_rows(ctx, node, [data.value], lengths, axis=list(order).index(data.axis))
+    made = same_rows(ctx, node, [data.value], lengths, axis=list(order).index(data.axis))
+    if data.value in ctx.wholes:
+        (whole,) = ctx.same(node, [ctx.wholes[data.value]])
+        ctx.wholes[made[0].value] = whole.value
+    return made
 
 
 def _given(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[int]:

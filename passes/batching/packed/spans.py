@@ -50,10 +50,18 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         return [_windows(ctx, data, bounds[0], least, axis)]
     key = _key(ctx, node, axis) if step == 1 else None
     if data.is_shared:
-        return [cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)]
+        made = cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
+        if step == 1 and _is_zero(ctx, bounds[0]):
+            ctx.wholes[made.value] = data.value
+        return [made]
     starts = sample_numbers(ctx, size, 0)
     value = ctx.merged(data.value, data.dims)
     return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
+
+
+def _is_zero(ctx: Context, bound: Batched) -> bool:
+    known = ctx.constant(bound)
+    return known is not None and not known.any()
 
 
 def _behind_the_first(
@@ -230,6 +238,8 @@ def _from_front(ctx: Context, bound: Batched, size: ir.Value) -> ir.Value:
         number = ctx.squeeze(number, [1])
     else:
         number = ctx.op("Expand", [number, ctx.batch])
+    if known is not None and not (known < 0).any():
+        return number
     if known is None and bound.dtype != ir.DataType.INT64:
         number = ctx.op("Cast", [number], {"to": ir.DataType.INT64})
     wrapped = ctx.op("Add", [number, size])

@@ -1313,7 +1313,7 @@ def test_elements_that_some_iterations_insert(name: str, behind: str) -> None:
     ("then", "code"),
     [
         ("v = SequenceInsert (s, e, i)", "conditional-append"),
-        ("a = SequenceInsert (s, e)  v = SequenceInsert (a, e)", "conditional-append"),
+        ("a = SequenceInsert (s, e)  v = SequenceInsert (a, e, i)", "conditional-append"),
         ("v = SequenceInsert (s, d)", "ragged"),
         (
             "m = Neg (e)  a = Compress <axis = 0> (m, pe)  v = SequenceInsert (s, a)",

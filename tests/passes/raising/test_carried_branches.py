@@ -155,8 +155,8 @@ APART = {
     "of two shapes": either(
         "v = SequenceInsert (s, first)", "w = SequenceInsert (s, score)", "seq(float[?])"
     ),
-    "two in one branch": either(
-        "u = SequenceInsert (s, first)  v = SequenceInsert (u, first)",
+    "two in one branch, one in front": either(
+        "u = SequenceInsert (s, first)  v = SequenceInsert (u, first, zero)",
         "w = SequenceInsert (s, first)",
         "seq(float[?])",
     ),

@@ -33,12 +33,18 @@ def loop(indices: str, rows: str = "u = Unsqueeze (e, one1)", mode: str = "") ->
 
 
 TWICE = "e1 = Unsqueeze (e, one1)  e2 = Neg (e1)  u = Concat <axis = 1> (e1, e2)"
+CIRCULAR = ', mode = "circular"'
 CACHES = {
     "next_row": loop("i1 = Unsqueeze (i, zero1)  w = Expand (i1, whole)"),
     "from_the_third": loop("k = Add (i, two)  i1 = Unsqueeze (k, zero1)  w = Expand (i1, whole)"),
     "behind_the_past": loop("w = Add (past, i)"),
     "past_in_either_order": loop("i1 = Unsqueeze (i, zero1)  w = Add (i1, past)"),
     "two_rows": loop("k = Mul (i, two)  w = Add (past, k)", TWICE),
+    "around_the_end": loop("w = Add (past, i)", mode=CIRCULAR),
+    "around_the_end_from_the_first": loop(
+        "i1 = Unsqueeze (i, zero1)  w = Expand (i1, whole)", mode=CIRCULAR
+    ),
+    "two_rows_around_the_end": loop("k = Mul (i, two)  w = Add (past, k)", TWICE, CIRCULAR),
 }
 
 
@@ -73,7 +79,7 @@ MISSES = {
         "w = Add (past, i)",
         "p = Slice (s, zero1, one1, one1)  q = Unsqueeze (e, one1)  u = Add (p, q)",
     ),
-    "around_the_end": loop("w = Add (past, i)", mode=', mode = "circular"'),
+    "rows_around_the_end_that_overlap": loop("w = Add (past, i)", TWICE, CIRCULAR),
 }
 
 
@@ -83,3 +89,18 @@ def test_a_near_miss_stays_a_loop(name: str) -> None:
     found = read(before)
     assert found.loops == 1
     assert same(before, found.model, *FEEDS) == len(FEEDS)
+
+
+def small(length: int) -> Mapping[str, np.ndarray]:
+    """Make the inputs for a cache of three rows, which more iterations write around."""
+    given = feeds(length)
+    return {**given, "cache": given["cache"][:, :3].copy()}
+
+
+SMALL = [small(length) for length in (0, 1, 2, 3, 4, 7, 64)]
+
+
+@pytest.mark.parametrize("name", [name for name in CACHES if "around" in name])
+def test_later_rows_replace_earlier_ones(name: str) -> None:
+    before = model(CACHES[name], 24)
+    assert same(before, read(before).model, *SMALL) == len(SMALL)

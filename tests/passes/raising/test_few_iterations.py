@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -190,3 +191,40 @@ def test_what_an_iteration_of_the_loop_as_given_costs() -> None:
     cost = cost_of_given(loop)
     assert cost.of(3) - cost.of(2) == pytest.approx(ITERATION + KERNEL * nodes)
     assert cost.of(0) == 0.0
+
+
+MEDIANS = """g (float[N] x) => (float[N] r) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    zero1 = Constant <value = int64[1] {0}> ()
+    two = Constant <value = int64 {2}> ()
+    three = Constant <value = int64 {3}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    none = ConstantOfShape (shape)
+    r = Loop (n, t, none) <body = step (int64 i, bool cond, float[N] s)
+        => (bool go, float[N] s2) {
+        less = Sub (i, two)  from = Max (less, zero)
+        more = Add (i, three)  to = Min (more, n)
+        from1 = Unsqueeze (from, zero1)  to1 = Unsqueeze (to, zero1)
+        e = Slice (x, from1, to1, zero1)
+        size = Shape (e)
+        ordered, places = TopK <axis = -1, largest = 0> (e, size)
+        width = Sub (to, from)
+        half = Div (width, two)
+        v = Gather <axis = 0> (ordered, half)
+        place = Unsqueeze (i, zero1)
+        places1 = Unsqueeze (place, zero1)
+        v1 = Unsqueeze (v, zero1)
+        s2 = ScatterND (s, places1, v1)
+        go = Identity (cond)
+    }>
+}"""
+
+
+def test_both_questions_of_what_a_plan_tells_no_number_of_samples_for() -> None:
+    before = model(MEDIANS)
+    found = read(before, auto=True)
+    assert found.operators["If"], found.details
+    many = [{"x": np.random.default_rng(n).random(n).astype(np.float32)} for n in (0, 1, 2, 7, 64)]
+    assert same(before, found.model, *many) == len(many)

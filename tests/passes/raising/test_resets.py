@@ -189,3 +189,34 @@ def test_what_is_close_to_it_stays_a_loop(name: str) -> None:
     assert found.loops == 1
     assert set(found.codes) == {"recurrence"}, found.details
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+LONGEST = """g (float[N] x, float[4] b) => (float r, float[4] q) {
+    t = Constant <value = bool {1}> ()
+    zero = Constant <value = int64 {0}> ()
+    none = Constant <value = float {0}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    last, r, q = Loop (n, t, none, none, b) <body = step
+        (int64 i, bool cond, float s, float most, float[4] w)
+        => (bool go, float s2, float most2, float[4] w2)
+        <float level = {0.3}, float one = {1}> {
+        e = Gather <axis = 0> (x, i)
+        over = Greater (e, level)
+        more = Add (s, one)
+        s2 = Where (over, more, level)
+        most2 = Max (most, s2)
+        w2 = Mul (w, level)
+        go = Identity (cond)
+    }>
+}"""
+
+
+def test_two_maps_read_one_initializer_of_the_body() -> None:
+    rng = np.random.default_rng(5)
+    many = [
+        {"x": rng.random(n).astype(np.float32), "b": rng.random(4).astype(np.float32)}
+        for n in LENGTHS
+    ]
+    before = model(LONGEST)
+    assert same(before, read(before).model, *many) == len(many)

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.reading.facts import skip_identities
+from passes.graph.made import skip_identities
 
 MADE = {
     "a copy of a copy": ("a = Identity (x)  b = Identity (a)", "x"),

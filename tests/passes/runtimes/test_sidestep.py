@@ -25,6 +25,7 @@ def operators(model: ir.Model) -> list[str]:
 
 
 STAYS = {
+    "an Expand to something": "k = Constant <value_ints = [2, 1, 1]> () y = Expand(x, k) r = Shape(y)",
     "counts": "n = Shape(x) m = Size(x) r = Max(n, m)",
     "a bound beyond 32 bits": """n = Shape(x) z = Constant <value = int64 {4611686018427387904}> ()
         r = Min(n, z)""",
@@ -147,6 +148,12 @@ FORMS = {
         "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",
         {"x": [1, 2], "y": np.zeros((0, 2, 3), np.int64)},
         np.zeros((0, 3), np.int64),
+    ),
+    "two axes that are expanded to nothing": (
+        """g (int64[N, 1] x) => (int64[?, ?, ?] r) { k = Constant <value_ints = [0, 1, 0]> ()
+            y = Neg(x) z = Expand(y, k) r = Neg(z) }""",
+        {"x": [[1], [2]]},
+        np.zeros((0, 2, 0), np.int64),
     ),
     "a vector times matrices": (
         "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",

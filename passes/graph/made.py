@@ -1,0 +1,127 @@
+"""How a value was made: the node of ONNX's own behind it, and what that node reads.
+
+ONNX's checker has seen the model: the operands that an operator requires are there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.scopes import Scope, stands_in
+
+__all__ = [
+    "axes_of",
+    "either_order",
+    "made_by",
+    "only_number",
+    "operand",
+    "operands",
+    "skip_identities",
+    "through",
+]
+
+
+def made_by(
+    value: ir.Value | None, *op_types: str, body: ir.Graph | Scope | None = None
+) -> ir.Node | None:
+    """Return the node of ONNX's own that makes a value, through what changes nothing.
+
+    Args:
+        value: The value; nothing makes one that is left out.
+        op_types: The operators that are asked for; any by default.
+        body: The node has to stand in this graph itself.
+    """
+    node = None if value is None else skip_identities(value).producer()
+    if node is None or not is_default_domain(node):
+        return None
+    is_asked = not op_types or node.op_type in op_types
+    return node if is_asked and (body is None or stands_in(body, node)) else None
+
+
+def through(
+    value: ir.Value, op_types: Collection[str], body: ir.Graph | Scope | None = None
+) -> ir.Value:
+    """Return what some operators, one behind the other, made a value of: their first operand.
+
+    Args:
+        value: The value.
+        op_types: The operators of ONNX's own.
+        body: The nodes have to stand in this graph itself.
+    """
+    while (node := made_by(value, *op_types, body=body)) is not None:
+        value = operand(node, 0)
+    return skip_identities(value)
+
+
+def operand(node: ir.Node, at: int) -> ir.Value:
+    """Return an operand that the operator requires."""
+    value = node.inputs[at]
+    assert value is not None
+    return value
+
+
+def operands(node: ir.Node) -> list[ir.Value]:
+    """Return the operands of a node in order, less those that are left out."""
+    return [value for value in node.inputs if value is not None]
+
+
+def either_order(node: ir.Node | None) -> list[tuple[ir.Value, ir.Value]]:
+    """Return the two operands of a node in both orders; none of no node."""
+    return [] if node is None else list(itertools.permutations(operands(node), 2))
+
+
+def only_number(value: ir.Value | None) -> int | float | None:
+    """Return the number that a constant of one element holds; None for all else."""
+    array = constant_value(value)
+    return None if array is None or array.size != 1 else array.item()
+
+
+def axes_of(node: ir.Node) -> list[int] | None:
+    """Return the axes of a Squeeze, an Unsqueeze or a reduction, by attribute or by operand.
+
+    None where they are not known, or not given.
+    """
+    if len(node.inputs) < 2:
+        given = node.attributes.get_ints("axes")
+        return None if given is None else list(given)
+    array = constant_value(node.inputs[1])
+    return None if array is None else array.reshape(-1).tolist()
+
+
+def skip_identities(value: ir.Value) -> ir.Value:
+    """Return what a value is, through Identity and a Cast to the type that it has."""
+    while (node := value.producer()) is not None and is_default_domain(node):
+        if not (node.op_type == "Identity" or _casts_nothing(node)):
+            break
+        value = operand(node, 0)
+    return value
+
+
+def _casts_nothing(node: ir.Node) -> bool:
+    """Whether a node is a Cast to the element type that its operand has."""
+    if node.op_type != "Cast":
+        return False
+    return _element_type(operand(node, 0)) == node.attributes.get_int("to", 0)
+
+
+def _element_type(value: ir.Value) -> int | None:
+    """Return the declared element type, or that which the operator gives its results."""
+    if isinstance(value.type, ir.TensorType):
+        return int(value.type.dtype)
+    node = value.producer()
+    if node is None or not is_default_domain(node):
+        return None
+    if node.op_type in _OF_FLAGS:
+        return int(ir.DataType.BOOL)
+    return node.attributes.get_int("to") if node.op_type == "Cast" else None
+
+
+_OF_FLAGS = frozenset(
+    {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"}
+    | {"Not", "Or", "Xor"}
+)
+"""Operators whose results are booleans."""

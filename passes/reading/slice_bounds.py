@@ -1,0 +1,56 @@
+"""Where a Slice along one axis begins and ends."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx_ir as ir
+
+from passes.reading.evaluate import Evaluator
+from passes.reading.integers import Linear
+
+__all__ = ["Bounds", "bounds_of"]
+
+_END = 2**31 - 1
+"""Exporters end a Slice that goes to the end here, or farther."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """The positions that a Slice takes, all of them in order.
+
+    Attributes:
+        start: The first of them.
+        end: The first behind them.
+        axis: Along which axis, as the node names it.
+    """
+
+    start: Linear
+    end: Linear
+    axis: int
+
+    @property
+    def reaches_end(self) -> bool:
+        """Whether the end is behind that of any tensor."""
+        return self.end.number is not None and self.end.number >= _END
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is cut away."""
+        return self.start == Linear(0) and self.reaches_end
+
+
+def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
+    """Return the bounds of a Slice of one axis in steps of 1; None for another.
+
+    Args:
+        node: A Slice; before opset 10 its bounds are attributes, which are not read.
+        evaluator: Knows numbers.
+    """
+    starts, ends, axes, steps = [*node.inputs[1:], None, None, None, None][:4]
+    start, end = evaluator.number(starts), evaluator.number(ends)
+    axis = 0 if axes is None else evaluator.integer(axes)
+    step = 1 if steps is None else evaluator.integer(steps)
+    if start is None or end is None or axis is None or step != 1:
+        return None
+    return Bounds(start, end, axis)

@@ -106,7 +106,9 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
 def _is_left(node: ir.Node) -> bool:
     """Whether a node is still in the model; the inner nodes of one that is not read nothing."""
-    return node.graph is not None and any(value is not None for value in node.inputs)
+    return node.graph is not None and (
+        not node.inputs or any(value is not None for value in node.inputs)
+    )
 
 
 def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:

@@ -23,10 +23,12 @@ __all__ = [
     "is_cast_back_and_captured",
     "is_read_early",
     "lacks_condition",
+    "made_constant",
     "reads_nothing",
     "with_condition",
     "with_made_beginnings",
     "with_made_constants",
+    "yields_nothing",
 ]
 
 
@@ -141,12 +143,26 @@ def _data_of(node: ir.Node) -> range:
 def _with_made(node: ir.Node, builder: Builder, places: range) -> list[ir.Value]:
     for at in places:
         value = node.inputs[at]
-        known = constant_value(value) if _is_nothing(value) else None
-        if known is not None:
-            zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
-            made = builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
-            node.replace_input_with(at, made)
+        if value is not None and _is_nothing(value):
+            node.replace_input_with(at, _made(builder, value))
     return list(node.outputs)
+
+
+def _made(builder: Builder, nothing: ir.Value) -> ir.Value:
+    known = constant_value(nothing)
+    assert known is not None
+    zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
+    return builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)
+
+
+def yields_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether a graph yields a constant without elements."""
+    return node.outputs[0].is_graph_output() and _is_nothing(node.outputs[0])
+
+
+def made_constant(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same, made by a node."""
+    return [_made(builder, node.outputs[0])]
 
 
 _WAITS = ("Expand", "Shape")

@@ -17,8 +17,10 @@ __all__ = [
     "is_dequantized_and_moved",
     "is_dequantized_by_row",
     "is_quantized_again",
+    "is_quantized_by_computed_rows",
     "is_quantized_by_row",
     "kept",
+    "quantized_by_steps",
 ]
 
 MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
@@ -104,3 +106,44 @@ def kept(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None
     """The result behind a node that changes nothing, and that no quantization passes."""
     made = builder.op(node.op_type, node.inputs, node.attributes)
     return [builder.op("Max", [made])]
+
+
+def is_quantized_by_computed_rows(node: ir.Node, types: Types) -> bool:
+    """Whether numbers of 8 bits are made by several scales that are computed.
+
+    OpenVINO prepares the node for the scales that it met first.
+    """
+    numbers, scale, zero = (*node.inputs, None)[:3]
+    if numbers is None or scale is None or constant_value(scale) is not None:
+        return False
+    is_narrow = zero is None or types.dtype(zero) in _NARROW
+    is_named = "output_dtype" in node.attributes or "precision" in node.attributes
+    return (
+        is_narrow and not is_named and types.rank(scale) == 1 and types.rank(numbers) is not None
+    )
+
+
+_NARROW = {ir.DataType.UINT8: (0, 255), ir.DataType.INT8: (-128, 127)}
+
+
+def quantized_by_steps(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same by a division, rounded and moved by the zero point."""
+    numbers, scale, zero = (*node.inputs, None)[:3]
+    assert numbers is not None and scale is not None
+    rank, dtype = types.rank(numbers), types.dtype(scale)
+    assert rank is not None
+    if dtype is None or types.dtype(numbers) != dtype:
+        return None
+    behind = builder.ints(*range(1, rank - node.attributes.get_int("axis", 1) % rank))
+
+    def aligned(value: ir.Value) -> ir.Value:
+        return builder.op("Unsqueeze", [value, behind])
+
+    made = builder.op("Round", [builder.op("Div", [numbers, aligned(scale)])])
+    narrow = ir.DataType.UINT8
+    if zero is not None:
+        narrow = types.dtype(zero) or narrow
+        moved = builder.op("Cast", [zero], {"to": int(dtype)})
+        made = builder.op("Add", [made, aligned(moved)])
+    ends = [builder.constant(np.array(n, dtype.numpy())) for n in _NARROW[narrow]]
+    return [builder.op("Cast", [builder.op("Clip", [made, *ends])], {"to": int(narrow)})]

@@ -72,7 +72,11 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
                     if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
-            pending = self._known(node for node in made if node.graph is not None)
+            made = [node for node in made if node.graph is not None]
+            # A branch that took the place of its If is read by the author's nodes from now on.
+            others += made
+            beside = self._beside(model, set(others)) if made else {}
+            pending = self._known([*made, *beside])
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
@@ -96,7 +100,9 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
 def _is_left(node: ir.Node) -> bool:
     """Whether a node is still in the model; the inner nodes of one that is not read nothing."""
-    return node.graph is not None and any(value is not None for value in node.inputs)
+    return node.graph is not None and (
+        not node.inputs or any(value is not None for value in node.inputs)
+    )
 
 
 def _graphs_in_loops(model: ir.Model) -> set[ir.Graph]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from onnx import TensorProto
 
+from tests.fusions import composed
+from tests.fusions.composed import Move
 from tests.fusions.drawing import SAMPLES, Drawing
+from tests.fusions.single import SINGLE
 
 __all__ = ["AROUND", "INSIDE", "Move"]
-
-Move = Callable[[Drawing, str], str | None]
-"""Adds nodes that read a value, and returns what they yield; None where they do not fit."""
 
 
 def _one(op_type: str) -> Move:
@@ -295,10 +293,11 @@ _ANYWHERE: tuple[Move, ...] = (
     *(_by_matrix, _matrix_by, _transpose, _attention, _normalised, _gelu, _swish, _softmax),
     *(_slice, _halves, _gathered, _unsqueeze, _squeeze, _whole_product, _where, _clip),
 )
-INSIDE = _ANYWHERE
+INSIDE = (*_ANYWHERE, *composed.ANYWHERE, *SINGLE)
 """For the body of a map."""
 AROUND = (
-    *_ANYWHERE,
+    *INSIDE,
+    *composed.ON_IMAGES,
     *(_by_vector, _vector_by, _gemm, _transpose, _transpose, _inverse, _pad, _doubled, _reduced),
     *(_flat, _cast_back, _quantized, _to_own_shape, _convolved),
 )

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.graph.graphs import all_graphs
+from passes.graph.node_copies import copy_body
 from passes.runtimes import Authored, SidestepDefectsPass
 from rewriter.model_files.checking import check
 from rewriter.options import Strategy
@@ -394,6 +395,28 @@ def test_an_authors_node_that_is_taken_together_with_a_new_one(name: str) -> Non
     assert "Scan" not in operators(ir.from_proto(after))
     feeds = {k: np.asarray(v, getattr(v, "dtype", np.float32)) for k, v in given.items()}
     np.testing.assert_array_equal(run(after, feeds), expected)
+
+
+def test_an_authors_node_behind_the_branch_that_is_left_of_a_new_if() -> None:
+    """The branch takes the place of its If while defects are sidestepped."""
+    model = ir.from_proto(
+        parse("""g (float[N] x) => (float[N] r)
+        <float k = {0.125}, uint8 z = {100}, uint8 w = {0}, bool c = {1}> {
+            i = If (c) <then_branch = t () => (float[N] d) {
+                q = QuantizeLinear(x, k, z) d = DequantizeLinear(q, k, z) },
+                else_branch = e () => (float[N] n) { n = Neg(x) }>
+            p = QuantizeLinear(i, k, w) r = DequantizeLinear(p, k, w) }""")
+    )
+    authored = Authored(model)
+    old = model.graph.node(0)
+    (new,) = copy_body([old], {})
+    model.graph.insert_before(old, new)
+    ir.convenience.replace_all_uses_with(old.outputs[0], new.outputs[0])
+    model.graph.remove(old)
+    assert SidestepDefectsPass(authored=authored)(model).modified
+    assert "If" not in operators(model)
+    x = np.float32([0.125, 1.25, 15.125])
+    np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x}), x)
 
 
 BEHIND = {

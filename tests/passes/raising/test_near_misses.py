@@ -52,7 +52,7 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
         found[f"cells-{name}"] = (model(text, 18), slices)
     for name, (state, begin, body, *count) in test_carried_ranges.RANGES.items():
         text = test_carried_ranges.loop(state, begin, body, count=count[0] if count else "first")
-        found[f"ranges-{name}"] = (model(text, 18), test_carried_ranges.FEEDS[1:4])
+        found[f"ranges-{name}"] = (model(text, 18), test_carried_ranges.FEEDS[2:5])
     for name, (state, begin, body) in test_cat_writes.WRITES.items():
         text = carried.loop("counted", state, body, begin, prepare=test_cat_writes.PREPARE)
         found[f"cat-{name}"] = (model(text), plain)

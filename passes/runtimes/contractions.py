@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import makers
-from passes.graph.made import operands
+from passes.graph.made import either_order, operands
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.types import Types
 
@@ -29,12 +29,10 @@ def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
     That operator fails where the left side has no samples and the right has fewer axes.
     """
     left, right = operands(node)
-    if not _is_transposed(left):
+    rank, other = types.rank(left), types.rank(right)
+    if rank is None or other is None or rank <= max(other, 2):
         return False
-    ranks = types.rank(left), types.rank(right)
-    if ranks[0] is None or ranks[1] is None or ranks[0] <= max(ranks[1], 2):
-        return False
-    return types.may_be_empty(left)
+    return _is_transposed(left) and types.may_be_empty(left)
 
 
 def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
@@ -44,9 +42,7 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     before, where another one asks for that.
     """
     left, right = operands(node)
-    if types.rank(right) != 1:
-        return False
-    return any(maker.op_type == "Transpose" for maker in makers(left))
+    return types.rank(right) == 1 and any(m.op_type == "Transpose" for m in makers(left))
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:
@@ -54,12 +50,11 @@ def is_of_halves(node: ir.Node, types: Types) -> bool:
 
     Of float16, or of what was cast, onnxruntime ends the process on such a product.
     """
-    one, other = operands(node)
-    return _ends_the_process(one, other, types) or _ends_the_process(other, one, types)
+    return any(_ends_the_process(*pair, types) for pair in either_order(node))
 
 
-def _ends_the_process(moved: ir.Value | None, other: ir.Value | None, types: Types) -> bool:
-    if moved is None or other is None or types.rank(other) not in (None, 1, 2):
+def _ends_the_process(moved: ir.Value, other: ir.Value, types: Types) -> bool:
+    if types.rank(other) not in (None, 1, 2):
         return False
     found = list(makers(moved, TAKEN_AWAY))
     if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
@@ -77,8 +72,7 @@ def _moves_the_first(node: ir.Node, types: Types) -> bool:
 
 def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """What a Transpose moved behind a node that changes nothing."""
-    one, other = operands(node)
-    pairs = ((one, other), (other, one))
+    pairs = either_order(node)
     given = [builder.op("Max", [a]) if _ends_the_process(a, b, types) else a for a, b in pairs]
     return [builder.op("MatMul", given)]
 
@@ -100,8 +94,7 @@ def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value
 
 def is_sum_of_products(node: ir.Node, types: Types) -> bool:
     """Whether an Einsum multiplies operands of which one may be empty: that ends the process."""
-    operands = [value for value in node.inputs if value is not None]
-    return len(operands) > 1 and any(types.may_be_empty(value) for value in operands)
+    return len(node.inputs) > 1 and any(map(types.may_be_empty, operands(node)))
 
 
 def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -111,13 +104,13 @@ def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir
     or one that is summed may be spread from size 1.
     """
     terms, result = _terms(node)
-    operands = [value for value in node.inputs if value is not None]
-    if not all(_is_plain(v, t, result, types) for v, t in zip(operands, terms, strict=True)):
+    first, *rest = values = operands(node)
+    if not all(_is_plain(v, t, result, types) for v, t in zip(values, terms, strict=True)):
         return None
-    product = _Term(operands[0], terms[0]).kept(builder, "".join([result, *terms[1:]]))
-    for i, (operand, letters) in enumerate(zip(operands[1:], terms[1:], strict=True), 1):
+    product = _Term(first, terms[0]).kept(builder, "".join([result, *terms[1:]]))
+    for i, (value, letters) in enumerate(zip(rest, terms[1:], strict=True), 1):
         later = "".join([result, *terms[i + 1 :]])
-        right = _Term(operand, letters).kept(builder, later + product.letters)
+        right = _Term(value, letters).kept(builder, later + product.letters)
         product = product.times(builder, right, later)
     return [product.spread(builder, result).value]
 

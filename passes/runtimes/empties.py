@@ -29,17 +29,13 @@ __all__ = [
 
 def has_negative_axes(node: ir.Node, types: Types) -> bool:
     """Whether a reduction is along an axis that counts from the back."""
-    data = operand(node, 0)
     axes = _axes(node)
-    if axes is None or not (axes < 0).any():
-        return False
-    return types.may_be_empty(data)
+    return axes is not None and bool((axes < 0).any()) and types.may_be_empty(operand(node, 0))
 
 
 def from_the_front(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The axes as they count from the front."""
-    data, axes = operand(node, 0), _axes(node)
-    rank = types.rank(data)
+    rank, axes = types.rank(operand(node, 0)), _axes(node)
     front = None if axes is None or rank is None else from_front(axes, rank)
     if front is None:
         return None
@@ -67,9 +63,9 @@ def _axes(node: ir.Node) -> np.ndarray | None:
 def is_by_a_vector(node: ir.Node, types: Types) -> bool:
     """Whether a product has a vector on its right, and rows that there may be none of."""
     left, right = operands(node)
-    if types.rank(right) != 1:
-        return False
-    return (types.rank(left) or 0) > 1 and types.may_be_empty(left)
+    rank = types.rank(left)
+    is_matrix = rank is not None and rank > 1
+    return is_matrix and types.rank(right) == 1 and types.may_be_empty(left)
 
 
 def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -90,10 +86,10 @@ def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value]
 def is_left_short(node: ir.Node, types: Types) -> bool:
     """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
     left, right = operands(node)
-    rank = types.rank(right)
-    if rank is None or rank < 3:
+    rank, own = types.rank(right), types.rank(left)
+    if rank is None or own is None or own >= rank or rank < 3:
         return False
-    return (types.rank(left) or rank) < rank and types.may_be_empty(right, slice(-2))
+    return types.may_be_empty(right, slice(-2))
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -118,12 +114,10 @@ def is_shape_replaced(node: ir.Node, types: Types) -> bool:
     A -1 cannot be resolved where the tensor has no elements.
     """
     data, target = operands(node)
-    if node.attributes.get_int("allowzero"):
+    joined = made_by(target, "Concat")
+    if joined is None or node.attributes.get_int("allowzero"):
         return False
-    producer = made_by(target, "Concat")
-    if producer is None:
-        return False
-    if all(constant_value(part) is not None for part in producer.inputs):
+    if all(constant_value(part) is not None for part in joined.inputs):
         return False
     return types.may_be_empty(data)
 
@@ -140,15 +134,15 @@ def is_normalization_of_nothing(node: ir.Node, types: Types) -> bool:
     if types.rank(data) is None or not types.may_be_empty(data, slice(2, None)):
         return False
     padded = made_by(data, "Pad")
-    joined = None if padded is None else made_by(padded.inputs[1], "Concat")
-    return joined is None or made_by(joined.inputs[-1], "Cast") is None
+    amounts = None if padded is None else made_by(operand(padded, 1), "Concat")
+    return amounts is None or made_by(amounts.inputs[-1], "Cast") is None
 
 
 def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """A pixel along each axis that has none, and the result without it."""
     data = operand(node, 0)
     rank = types.rank(data)
-    if rank is None or rank < 3:
+    if rank is None:
         return None
     shape = builder.op("Shape", [data])
     sizes = builder.op("Slice", [shape, builder.ints(2), builder.ints(rank)])
@@ -166,15 +160,14 @@ def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
 
     onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
     """
-    target = node.inputs[1]
-    known = None if target is None else types.known(target)
+    known = types.known(operand(node, 1))
     return known is not None and bool((known == 0).any())
 
 
 def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """One element along each axis for which the shape has a 0, and the result without it."""
-    data, target = node.inputs
-    known = None if target is None else types.known(target)
+    data, target = operands(node)
+    known = types.known(target)
     if known is None:
         return None
     axes = np.flatnonzero(known == 0)

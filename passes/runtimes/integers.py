@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import operand, operands
+from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import made_by, operand, operands
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -44,6 +44,7 @@ _NUMBERS_READ = {
 }
 """Operators whose results are counts where the inputs at these positions are."""
 
+_INTEGERS = frozenset(dtype for dtype in ir.DataType if dtype.is_integer())
 _NARROW = frozenset(
     {
         *(ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT16),
@@ -59,9 +60,7 @@ def is_at_risk(node: ir.Node, types: Types) -> bool:
     Before opset 12 there is no Max and Min of integers at all.
     """
     if node.op_type in ("Max", "Min") and types.opset < _INTEGERS_COMPARED:
-        first = operand(node, 0)
-        dtype = None if first is None else types.dtype(first)
-        return dtype is not None and dtype.is_integer()
+        return types.dtype(operand(node, 0)) in _INTEGERS
     values = node.inputs if node.op_type in ("Max", "Min", "Clip") else node.inputs[:1]
     far = 0
     for value in values:
@@ -98,11 +97,10 @@ def _is_small(value: ir.Value, types: Types) -> bool:
         elif not is_default_domain(node):
             return False
         elif node.op_type == "Cast":
-            source = node.inputs[0]
-            if source is None or types.dtype(source) not in _NARROW:
+            if types.dtype(operand(node, 0)) not in _NARROW:
                 return False
         elif node.op_type in _NUMBERS_READ and one is node.outputs[0]:
-            pending += [v for v in node.inputs[_NUMBERS_READ[node.op_type]] if v is not None]
+            pending += operands(node)[_NUMBERS_READ[node.op_type]]
         elif node.op_type == "ConstantOfShape":
             fill = node.attributes.get_tensor("value")
             if fill is not None and not _fits(fill.numpy()):
@@ -120,7 +118,7 @@ def _fits(numbers: np.ndarray) -> bool:
 
 def compared(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """Max or Min as a choice by Less."""
-    first, *rest = (value for value in node.inputs if value is not None)
+    first, *rest = operands(node)
     result = first
     for other in rest:
         result = _larger(builder, result, other, is_max=node.op_type == "Max")
@@ -129,8 +127,7 @@ def compared(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
 
 def clipped(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """Clip as two choices by Less; the upper bound wins where they cross."""
-    result = node.inputs[0]
-    assert result is not None
+    result = operand(node, 0)
     for bound, is_max in zip(node.inputs[1:3], (True, False), strict=False):
         if bound is not None:
             result = _larger(builder, result, bound, is_max=is_max)
@@ -155,9 +152,8 @@ def signs(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | Non
 def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """ReduceMax or ReduceMin of what TopK leaves: at most one number along each axis."""
     data = operand(node, 0)
-    rank = types.rank(data)
-    axes = _axes(node, rank)
-    if not axes or _is_single(data):
+    axes = _axes(node, types.rank(data))
+    if not axes or made_by(data, "TopK") is not None:
         return None
     for axis in axes:
         size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])
@@ -178,16 +174,11 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
     return from_front(axes, rank)
 
 
-def _is_single(value: ir.Value) -> bool:
-    node = value.producer()
-    return is_operator(node, "TopK")
-
-
 def divides_nothing(node: ir.Node, types: Types) -> bool:
     """Whether integers, of which there may be none, are divided by what may hold a 0."""
     data, divisor = operands(node)
-    dtype, dims = types.dtype(data), types.dims(data)
-    if dtype is None or not dtype.is_integer() or not types.may_be_empty(data):
+    dims = types.dims(data)
+    if types.dtype(data) not in _INTEGERS or not types.may_be_empty(data):
         return False
     if _has_no_zero(divisor) or _is_as_large(divisor, data):
         return False
@@ -196,19 +187,17 @@ def divides_nothing(node: ir.Node, types: Types) -> bool:
 
 def _is_as_large(value: ir.Value, other: ir.Value) -> bool:
     """Whether a value is expanded to the shape of another one."""
-    made = value.producer()
-    if made is None or made.op_type != "Expand" or made.inputs[1] is None:
-        return False
-    shape = made.inputs[1].producer()
-    return shape is not None and shape.op_type == "Shape" and shape.inputs[0] is other
+    made = made_by(value, "Expand")
+    shape = None if made is None else made_by(made.inputs[1], "Shape")
+    return shape is not None and shape.inputs[0] is other
 
 
 def _has_no_zero(divisor: ir.Value) -> bool:
     """Whether no number of a constant, or of a greatest of it and others, is 0 or less."""
-    known, made = constant_value(divisor), divisor.producer()
+    known, made = constant_value(divisor), made_by(divisor, "Max")
     if known is not None:
         return bool((known != 0).all())
-    parts = made.inputs if is_operator(made, "Max") else ()
+    parts = () if made is None else made.inputs
     found = [constant_value(part) for part in parts]
     return any(array is not None and bool((array > 0).all()) for array in found)
 

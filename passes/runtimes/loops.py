@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import operand, skip_identities
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
 from passes.runtimes.reshapes import from_front
@@ -22,8 +23,10 @@ __all__ = [
     "is_cast_back_and_captured",
     "is_read_early",
     "lacks_condition",
+    "reads_nothing",
     "with_condition",
     "with_made_beginnings",
+    "with_made_constants",
 ]
 
 
@@ -59,8 +62,7 @@ def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each input that is sliced along a later axis."""
     first = len(node.inputs) - _scanned(node)
     for i, axis in enumerate(node.attributes.get_ints("scan_input_axes", ())):
-        value = node.inputs[first + i]
-        yield from _later_axis(first + i, value, axis, types)
+        yield from _later_axis(first + i, operand(node, first + i), axis, types)
 
 
 def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
@@ -71,9 +73,9 @@ def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
 
 
 def _later_axis(
-    place: int, value: ir.Value | None, axis: int, types: Types
+    place: int, value: ir.Value, axis: int, types: Types
 ) -> Iterator[tuple[int, int, int]]:
-    rank = None if value is None else types.rank(value)
+    rank = types.rank(value)
     front = None if rank is None else from_front([axis], rank)
     if rank is not None and front is not None and front[0]:
         yield place, front[0], rank
@@ -97,12 +99,7 @@ def lacks_condition(node: ir.Node, types: Types) -> bool:
         return False
     body = node.attributes["body"].as_graph()
     condition = body.outputs[0]
-    while (producer := condition.producer()) is not None and producer.op_type == "Identity":
-        source = producer.inputs[0]
-        if source is None:
-            return False
-        condition = source
-    return condition is body.inputs[1] and types.is_in_branch(node)
+    return skip_identities(condition) is body.inputs[1] and types.is_in_branch(node)
 
 
 def with_condition(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
@@ -123,8 +120,28 @@ def _is_nothing(value: ir.Value | None) -> bool:
 
 def with_made_beginnings(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The same Loop, where a node makes what has no elements."""
-    for at, value in enumerate(node.inputs):
-        known = constant_value(value) if at > 1 and _is_nothing(value) else None
+    return _with_made(node, builder, range(2, len(node.inputs)))
+
+
+def reads_nothing(node: ir.Node, types: Types) -> bool:
+    """Whether a node reads a constant without elements as data."""
+    return any(_is_nothing(node.inputs[at]) for at in _data_of(node))
+
+
+def with_made_constants(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same node, where another one makes what has no elements."""
+    return _with_made(node, builder, _data_of(node))
+
+
+def _data_of(node: ir.Node) -> range:
+    """Return which operands are no shapes, axes or positions."""
+    return range(len(node.inputs) if node.op_type in ("Concat", "Where") else 1)
+
+
+def _with_made(node: ir.Node, builder: Builder, places: range) -> list[ir.Value]:
+    for at in places:
+        value = node.inputs[at]
+        known = constant_value(value) if _is_nothing(value) else None
         if known is not None:
             zero = {"value": ir.tensor(np.zeros(1, known.dtype))}
             made = builder.op("ConstantOfShape", [builder.ints(*known.shape)], zero)

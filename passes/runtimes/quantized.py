@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import operand, operands
+from passes.graph.made import made_by, operand, operands, through
 from passes.runtimes.beside import TAKEN_AWAY, is_captured
 from passes.runtimes.types import Types
 
@@ -23,6 +23,7 @@ __all__ = [
 
 MOVING = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 """Operators through which onnxruntime moves a quantization."""
+_MOVED = frozenset({*MOVING, *TAKEN_AWAY})
 _WITH_OUTPUT_TYPE = 21
 """The opset from which on QuantizeLinear names the type of its output."""
 
@@ -37,13 +38,7 @@ def is_dequantized_and_captured(node: ir.Node, types: Types) -> bool:
 
 def _dequantized(value: ir.Value | None) -> ir.Node | None:
     """Return the DequantizeLinear that a value comes from, through nodes that move it at most."""
-    while value is not None and (producer := value.producer()) is not None:
-        if is_operator(producer, "DequantizeLinear"):
-            return producer
-        if not is_operator(producer, (*MOVING, *TAKEN_AWAY)):
-            return None
-        value = producer.inputs[0]
-    return None
+    return None if value is None else made_by(through(value, _MOVED), "DequantizeLinear")
 
 
 def is_dequantized_and_moved(node: ir.Node, types: Types) -> bool:
@@ -55,9 +50,8 @@ def is_dequantized_and_moved(node: ir.Node, types: Types) -> bool:
     if types.opset < _WITH_OUTPUT_TYPE:
         return False
     made = _dequantized(node.inputs[0])
-    if made is None or len(made.inputs) < 3 or made.inputs[0] is None or made.inputs[2] is None:
-        return False
-    return types.dtype(made.inputs[2]) == ir.DataType.INT8
+    zero = [] if made is None else operands(made)[2:]
+    return any(types.dtype(value) == ir.DataType.INT8 for value in zero)
 
 
 def is_quantized_again(node: ir.Node, types: Types) -> bool:
@@ -91,17 +85,15 @@ def is_dequantized_by_row(node: ir.Node, types: Types) -> bool:
 
 def is_quantized_by_row(node: ir.Node, types: Types) -> bool:
     """Whether computed numbers are quantized by several scales, which is fused likewise."""
-    numbers = operand(node, 0)
-    producer = numbers.producer()
+    producer = operand(node, 0).producer()
     return _has_several_scales(node, types) and not (producer and _changes_nothing(producer))
 
 
 def _has_several_scales(node: ir.Node, types: Types) -> bool:
     numbers, scale = operands(node)[:2]
-    if constant_value(numbers) is not None:
-        return False
     dims = types.dims(scale)
-    return dims is None or any(dim != 1 for dim in dims)
+    is_one = dims is not None and all(dim == 1 for dim in dims)
+    return not is_one and constant_value(numbers) is None
 
 
 def _changes_nothing(node: ir.Node) -> bool:

@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
-from passes.graph.made import operand, operands
+from passes.graph.made import only_number, operand, operands
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
@@ -44,8 +44,7 @@ def reads_rows_of_text(node: ir.Node, types: Types) -> bool:
 def gathered_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """GatherND of the axis, which is brought to the front and back."""
     data, places = operands(node)
-    rank = types.rank(data)
-    count = types.rank(places)
+    rank, count = types.rank(data), types.rank(places)
     axis = node.attributes.get_int("axis", 0)
     if count is None or (rank is None and axis):
         return None
@@ -69,15 +68,13 @@ def is_of_some_axes(node: ir.Node, types: Types) -> bool:
     onnxruntime moves a Transpose through it as if its numbers were those of all axes.
     """
     graph = node.graph
-    if graph is None or _named_axes(node) is None:
-        return False
-    return any(n.op_type == "Transpose" for n in graph)
+    assert graph is not None
+    return _named_axes(node) is not None and any(n.op_type == "Transpose" for n in graph)
 
 
 def of_all_axes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """The numbers of all axes in the place of those of a few."""
-    data, axes = operand(node, 0), _named_axes(node)
-    rank = types.rank(data)
+    rank, axes = types.rank(operand(node, 0)), _named_axes(node)
     front = axes if rank is None or axes is None else from_front(axes, rank)
     if front is None:
         return None
@@ -198,11 +195,10 @@ def is_inverse_of_a_constant(node: ir.Node, types: Types) -> bool:
     onnxruntime makes ``w / t`` of ``w * (1 / t)``, which are other bits.
     """
     one, other = operands(node)
-    known = constant_value(one)
-    if known is None or known.dtype.kind != "f" or not (known == 1).all():
+    known, rank = constant_value(one), types.rank(other)
+    if known is None or rank is None or known.ndim > rank or known.dtype.kind != "f":
         return False
-    rank = types.rank(other)
-    return known.size == 1 and rank is not None and known.ndim <= rank
+    return only_number(one) == 1
 
 
 def reciprocal(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

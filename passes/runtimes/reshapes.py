@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-_MERGED = ("Reshape", "Squeeze", "Unsqueeze")
+_MERGED = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 _FOLLOWED = (
     *("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape"),
     *("Size", "Slice", "Squeeze", "Sub", "Unsqueeze"),
@@ -33,15 +33,8 @@ def is_by_a_reshape(node: ir.Node, types: Types) -> bool:
 
     onnxruntime makes one node of both, as if the first yielded what the second reshapes.
     """
-    if len(node.inputs) < 2 or node.inputs[1] is None:
-        return False
-    producer = node.inputs[1].producer()
-    while producer is not None and producer.op_type in (*_MERGED, "Identity"):
-        if producer.op_type == "Reshape":
-            return True
-        source = producer.inputs[0]
-        producer = None if source is None else source.producer()
-    return False
+    given = operands(node)[1:]
+    return any(maker.op_type == "Reshape" for value in given for maker in makers(value, _MERGED))
 
 
 def behind_a_negation(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -345,6 +345,16 @@ DEFECTS: tuple[Defect, ...] = (
         stays=True,
     ),
     Defect(
+        "openvino-nothing-as-a-number",
+        "openvino",
+        "2026.4.1",
+        ("Concat", "Expand", "Gather", "Shape", "Slice", "Where"),
+        loops.reads_nothing,
+        loops.with_made_constants,
+        _pin("openvino-nothing-as-a-number"),
+        stays=True,
+    ),
+    Defect(
         "iree-bytes-from-floats",
         "iree",
         "3.13.0",

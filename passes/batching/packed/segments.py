@@ -34,6 +34,9 @@ _FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
 _SUMMED = _FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
 """Element types for which onnxruntime adds in ScatterElements and reduces."""
 
+_NO_PLACE = 1 << 30
+"""A place that no row has. OpenVINO computes integers in 32 bits, and some of them as floats."""
+
 _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}
 
 
@@ -52,6 +55,7 @@ def segment(
     reduction: str,
     dtype: ir.DataType,
     rank: int,
+    empty: np.ndarray | None = None,
 ) -> ir.Value:
     """Reduce the rows ``[T, *rest]`` of each sample: ``[B, *rest]``.
 
@@ -67,13 +71,14 @@ def segment(
         reduction: ``add``, ``mul``, ``max`` or ``min``.
         dtype: Element type, which gives the result of a sample without rows.
         rank: Rank of a sample.
+        empty: The result of a sample without rows, if the rows hold nothing beyond it.
     """
+    empty = _neutral(reduction, dtype) if empty is None else empty
     if ctx.opset < (18 if reduction in ("max", "min") else 16):
-        empty = _neutral(reduction, dtype)
         return reduced_side_by_side(ctx, value, lengths, reduction, empty, rank)
     row = ctx.shape(value, 1)
     shape = ctx.op("Concat", [lengths.count, row], {"axis": 0})
-    fill = ir.tensor(_neutral(reduction, dtype).reshape(1))
+    fill = ir.tensor(empty.reshape(1))
     start = ctx.op("ConstantOfShape", [shape], {"value": fill})
     where = lengths.samples
     if rank > 1:
@@ -220,12 +225,14 @@ def arg_extremum_rows(
     best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.rank), lengths)
     last = bool(ctx.attribute(node, "select_last_index", 0))
     column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
-    miss = ctx.builder.scalar(-1 if last else np.iinfo(np.int64).max)
+    none = np.array(-_NO_PLACE if last else _NO_PLACE, np.int64)
+    miss = ctx.builder.constant(none)
     is_best = ctx.op("Equal", [data.value, best])
     if dtype in _FLOATS:
         is_best = ctx.op("Or", [is_best, ctx.op("IsNaN", [data.value])])
     places = ctx.op("Where", [is_best, column, miss])
-    found = segment(ctx, places, lengths, "max" if last else "min", ir.DataType.INT64, data.rank)
+    kind, dtype = ("max" if last else "min"), ir.DataType.INT64
+    found = segment(ctx, places, lengths, kind, dtype, data.rank, none)
     kept = ctx.attribute(node, "keepdims", 1)
     return [ctx.stacked(ctx.unsqueeze(found, [1]) if kept else found)]
 

@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
+from passes.graph.graphs import all_nodes, constant_value
 from tests.passes.batching.harness import BATCHES, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged
+from tests.passes.batching.ragged import RaggedCase, fused, prove_ragged, ragged, wanted
 
 X = ragged(4)
 POSITIVE = ragged(4, low=0.1)
@@ -253,3 +254,22 @@ def test_reductions_before_their_opset(
     case: RaggedCase, lacks: tuple[str, ...], batch: int
 ) -> None:
     prove_ragged(case, batch, lacks=lacks)
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin<select_last_index=1>"])
+def test_no_place_is_a_number_that_32_bits_hold(op: str, opset: int) -> None:
+    """OpenVINO computes integers in 32 bits, and chooses between them as floats."""
+    case = RaggedCase("best", f"y = {op}(x)", {"x": FULL}, opset=opset)
+    model, _ = fused(case, wanted(case, 3))
+    own = [node for node in all_nodes(model) if (node.name or "").startswith("Arg")]
+    chosen = [v for node in own if node.op_type == "Where" for v in node.inputs]
+    fills = [
+        node.attributes["value"].as_tensor().numpy()
+        for node in own
+        if node.op_type == "ConstantOfShape" and "value" in node.attributes
+    ]
+    arrays = [*(constant_value(value) for value in chosen), *fills]
+    numbers = [a for a in arrays if a is not None and a.dtype == np.int64]
+    assert numbers
+    assert all(abs(int(n)) <= 1 << 30 for a in numbers for n in a.reshape(-1))

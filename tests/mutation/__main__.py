@@ -64,9 +64,9 @@ def _undecided(folder: str) -> list[str]:
     """Return the conditions of a folder that no test decides, whichever process ran it."""
     with tempfile.TemporaryDirectory() as scratch:
         run = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "tests.mutation.undecided"]
-        variables = {**os.environ, FILE: f"{scratch}/"}
+        variables = {**os.environ, FILE: f"{scratch}/of"}
         subprocess.run([*run, *_DECIDING], cwd=ROOT, env=variables, stdout=sys.stderr, check=False)
-        written = [set(file.read_text().splitlines()) for file in Path(scratch).glob("gw*")]
+        written = [set(file.read_text().splitlines()) for file in Path(scratch).glob("ofgw*")]
     return sorted(line for line in set.intersection(*written) if line.startswith(folder))
 
 

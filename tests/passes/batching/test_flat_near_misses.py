@@ -58,7 +58,8 @@ def test_a_near_miss_computes_what_it_did(name: str) -> None:
     """A model that does not reach the target is left as it was, with a reason."""
     case = CASES[name]
     images = {"xs": drawn(case, _COUNT)}
-    found = ((edit, near, _computed(near, images)) for edit, near in near_misses(case.model, name))
+    drawn_near = near_misses(_undeclared(case.model), name)
+    found = ((edit, near, _computed(near, images)) for edit, near in drawn_near)
     ran = (one for one in found if one[2] is not None)
     for edit, near, wanted in itertools.islice(ran, _EACH):
         try:
@@ -70,6 +71,18 @@ def test_a_near_miss_computes_what_it_did(name: str) -> None:
         difference = compare(wanted, given)
         judged = difference.equal or not _agrees(near, images, wanted)
         assert judged, f"{edit}: {difference.message}\n{onnx.printer.to_text(near)}"
+
+
+def _undeclared(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model that says nothing of the shapes of what it yields: they may be others."""
+    (mapped,) = (node for node in model.graph.node if node.op_type == "SequenceMap")
+    for value in mapped.attribute[0].g.output:
+        value.type.tensor_type.ClearField("shape")
+    for value in model.graph.output:
+        kind = value.type
+        tensor = kind.sequence_type.elem_type if kind.HasField("sequence_type") else kind
+        tensor.tensor_type.ClearField("shape")
+    return model
 
 
 def _computed(near: onnx.ModelProto, images: Mapping[str, list[np.ndarray]]) -> Any:

@@ -27,6 +27,7 @@ from tests.passes.raising import (
     test_counted_places,
     test_resets,
     test_row_updates,
+    test_several_rows,
     test_tiles,
 )
 
@@ -52,7 +53,7 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
         found[f"cells-{name}"] = (model(text, 18), slices)
     for name, (state, begin, body, *count) in test_carried_ranges.RANGES.items():
         text = test_carried_ranges.loop(state, begin, body, count=count[0] if count else "first")
-        found[f"ranges-{name}"] = (model(text, 18), test_carried_ranges.FEEDS[1:4])
+        found[f"ranges-{name}"] = (model(text, 18), test_carried_ranges.FEEDS[2:5])
     for name, (state, begin, body) in test_cat_writes.WRITES.items():
         text = carried.loop("counted", state, body, begin, prepare=test_cat_writes.PREPARE)
         found[f"cat-{name}"] = (model(text), plain)
@@ -60,6 +61,9 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
         prepare, state = test_row_updates.PREPARE, test_row_updates.STATE
         text = carried.loop("counted", state, body, "Identity (w)", prepare=prepare)
         found[f"rows-{name}"] = (model(text), plain)
+    for name, body in test_several_rows.TENSORS.items():
+        text = carried.loop("counted", test_several_rows.ROWS, body, "start", result="float[Q,4]")
+        found[f"several-{name}"] = (model(text), plain)
     caches = [test_carried_caches.feeds(length) for length in (1, 3)]
     for name, text in test_carried_caches.CACHES.items():
         found[f"caches-{name}"] = (model(text, 24), caches)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from passes.batching.walk import Walk
-from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.boundary_values import boundary_values
+from passes.decisions import BoundaryValue, Code, Decision, Reason, Verdict
 from passes.fusing.flat_cost import flat_note
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite, Rest
+from passes.typing import Typing, ValueType
 
 __all__ = ["joined_decision", "kept_form", "plan_decision"]
 
@@ -65,7 +65,7 @@ def plan_decision(
     notes.extend(dict.fromkeys([*walk.limits.values(), *walk.padded]))
     count = sum(map(len, walk.loops))
     walks = [one.walk for one in [*fused.values(), *([rest] if rest else [])]]
-    boundary = boundary_values(site, walks, facts.typings.declared)
+    boundary = _boundary_values(site, walks, facts.typings.declared)
     return Decision(
         site.path, site.op_type, verdict, form, reasons, assumptions, notes, count, boundary
     )
@@ -122,3 +122,38 @@ _ROUNDS = (
     "what it reads or collects rounds otherwise than in the Loop as given, so that a choice in it "
     "may flip at a tie; --exact keeps the Loop"
 )
+
+
+def _boundary_values(
+    site: MapSite, walks: Iterable[Walk], declared: Typing
+) -> list[BoundaryValue]:
+    """Return each input of the body and each result, and its layout in every form.
+
+    Args:
+        site: The map.
+        walks: Its batched forms, and what a guard takes where none of them fits.
+        declared: The types that the model declares, for the shape of one sample.
+    """
+    inputs = [(inner, inner.name) for inner, _ in [*site.elements, *site.shared]]
+    results = [(site.body.outputs[one.output], one.value.name) for one in site.results]
+    forms = list(walks)
+    return [
+        BoundaryValue(name or "", kind, _sample(declared[value]), _layouts(value, forms))
+        for kind, values in (("reads", inputs), ("yields", results))
+        for value, name in values
+    ]
+
+
+def _layouts(value: ir.Value, forms: list[Walk]) -> tuple[str, ...]:
+    held = (walk.held(value) for walk in forms)
+    return tuple(dict.fromkeys(one.layout.value for one in held if one is not None))
+
+
+def _sample(known: ValueType) -> str:
+    if not isinstance(known.type, ir.TensorType):
+        return "?"
+    name = known.type.dtype.name.lower()
+    if known.dims is None:
+        return f"{name}[...]"
+    dims = ",".join("?" if dim is None else str(dim) for dim in known.dims)
+    return f"{name}[{dims}]" if dims else name

@@ -50,8 +50,8 @@ REFUSED = {
         "recurrence",
         "SequenceInsert",
     ),
-    "append_twice": (
-        carried(LIST, "y = Tanh (e)  u = SequenceInsert (s, y)  s2 = SequenceInsert (u, y)"),
+    "append_at_both_ends": (
+        carried(LIST, "y = Tanh (e)  u = SequenceInsert (s, y, zero)  s2 = SequenceInsert (u, y)"),
         "recurrence",
         "SequenceInsert",
     ),
@@ -69,7 +69,7 @@ REFUSED = {
             a = ReduceMax <axes = [0], keepdims = 0> (e)
             p = Greater (a, a0)
             s2 = If (p) <then_branch = h () => (seq(float[4]) u)
-                             { w = SequenceInsert (s, y)  u = SequenceInsert (w, y) },
+                             { w = SequenceInsert (s, y, zero)  u = SequenceInsert (w, y) },
                          else_branch = k () => (seq(float[4]) v) { v = Identity (s) }>""",
         ).replace("r, ys", "a0 = Constant <value = float {0.5}> ()\n r, ys", 1),
         "conditional-append",

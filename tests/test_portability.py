@@ -52,6 +52,7 @@ def test_what_is_refused() -> None:
     assert verdict("onnxruntime", model, FEEDS, [RIGHT])[0] == "refused"
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_costs_one_cell() -> None:
     data = RELU.SerializeToString()
     worker = Worker("reference")

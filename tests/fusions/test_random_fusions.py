@@ -12,6 +12,7 @@ MANY = range(16, 4016)
 CHUNK = 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", SOME[::8])
 def test_random_nodes_around_maps(first: int) -> None:
     assert list(faults_apart(range(first, first + 8))) == []

@@ -75,6 +75,7 @@ def test_more_random_bodies_come_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)
 
 
+@pytest.mark.long
 def test_bodies_that_came_out_wrong_at_first() -> None:
     _judge(WRONG_AT_FIRST)
 

@@ -53,6 +53,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_a_near_miss_computes_what_it_did(name: str) -> None:
     """A model that does not reach the target is left as it was, with a reason."""

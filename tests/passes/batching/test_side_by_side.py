@@ -163,6 +163,7 @@ VECTORS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["auto", "fuse"])
 @pytest.mark.parametrize(("name", "path"), VECTORS, ids=lambda one: getattr(one, "stem", ""))
 def test_whole_models_of_old_opsets_are_batched(name: str, path: Path, strategy: Any) -> None:

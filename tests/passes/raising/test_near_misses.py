@@ -83,6 +83,7 @@ UNDEFINED = {("carried-index_add_onto_zeros", "Constant zero1: value is [1]")}
 """A ScatterElements without a reduction writes several numbers to one place."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BASES)
 def test_a_near_miss_computes_what_it_did(name: str) -> None:
     base, feeds = BASES[name]

@@ -31,6 +31,7 @@ def run(watch: RunWatch | None = None) -> list[float]:
     return list(isolated.run(RUNTIME, MODEL, None, "cpu", feeds, watch, again=True)["y"])
 
 
+@pytest.mark.long
 def test_a_child_is_kept_and_started_again_when_it_has_ended(child: isolated._Child) -> None:
     assert run() == [-1, 2]
     first = child._process

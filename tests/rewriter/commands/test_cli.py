@@ -256,6 +256,7 @@ class TestBugs:
         assert capsys.readouterr().err == "seqmap: error: interrupted\n"
 
 
+@pytest.mark.long
 def test_as_a_process(rows: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     ran = subprocess.run(

@@ -43,6 +43,7 @@ def process(*words: str | Path, **streams: object) -> subprocess.CompletedProces
 
 
 class TestInvalidModels:
+    @pytest.mark.long
     @pytest.mark.parametrize("command", ["optimize", "bench"])
     def test_no_pass_is_to_blame(self, tmp_path: Path, command: str) -> None:
         source, out = write(tmp_path / "in.onnx", WRONG_RANK), tmp_path / "out.onnx"
@@ -172,6 +173,7 @@ class TestOutput:
         assert (running.returncode, shown) == (0, "")
         assert out.exists()
 
+    @pytest.mark.long
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
     @pytest.mark.parametrize("words", ["ops", "explain in.onnx --json"])
     def test_a_full_disk(self, tmp_path: Path, words: str) -> None:

@@ -108,6 +108,7 @@ def test_the_images_have_different_sizes_and_are_the_same_each_time() -> None:
     assert all(np.array_equal(a, b) for a, b in zip(images, again, strict=True))
 
 
+@pytest.mark.long
 def test_the_command_tells_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["demo", "--json"]) == 0
     models = json.loads(capsys.readouterr().out)["models"]

@@ -326,6 +326,7 @@ g (seq(float[N,3]) xs) => (seq(float[N,3]) ys)
 )
 
 
+@pytest.mark.long
 def test_negative_dimensions_are_unknown() -> None:
     proto = negative(SOFTMAX)
     declared = [*proto.graph.input, *proto.graph.output]

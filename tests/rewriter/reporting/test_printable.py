@@ -93,6 +93,7 @@ def test_reports_hold_text(tmp_path, suffix):
         assert text.count("<script") == report_of(tmp_path, suffix, "plain").count("<script")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("encoding", "more"),
     [

@@ -12,6 +12,8 @@ from rewriter import cli
 from rewriter.model_files import models
 from rewriter.model_files.model_facts import count_operators
 
+pytestmark = pytest.mark.long
+
 MODELS = pathlib.Path(__file__).parents[1] / "models"
 PATHS = {
     path.stem: path

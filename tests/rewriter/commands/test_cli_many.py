@@ -20,6 +20,8 @@ from rewriter.commands.many import aligned, find_models
 from rewriter.commands.shadowing import warn_of_shadows
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
+pytestmark = pytest.mark.long
+
 Capture = pytest.CaptureFixture[str]
 
 

@@ -136,6 +136,7 @@ def verdicts_of(result: rewriter.Result) -> dict[str, str]:
     return {decision.path: decision.verdict.value for decision in result.report.decisions}
 
 
+@pytest.mark.long
 class TestSearch:
     def test_nothing_is_repaired_where_nothing_is_wrong(self) -> None:
         result = rewriter.rewrite(parsed(independent("Relu", "Abs")), verify=True)
@@ -295,6 +296,7 @@ class TestCommand:
         assert not out.exists()
 
 
+@pytest.mark.long
 class TestCeilings:
     def test_forms_of_every_map(self) -> None:
         model = ir.from_proto(parsed(RAGGED))

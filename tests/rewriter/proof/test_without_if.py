@@ -17,6 +17,8 @@ from rewriter.proof.compare import compare
 from rewriter.targets import TargetError
 from tests.passes.raising.carried import COUNT, INPUTS, LENGTHS, SCALARS, feeds
 
+pytestmark = pytest.mark.long
+
 RUNNING = """r, ys = Loop (n, t, b) <body = step (int64 i, bool cond, float[4] s)
         => (bool go, float[4] s2, float[4] y) {
         e = Gather <axis = 0> (x, i)  s2 = Max (s, e)  y = Identity (s2)  go = Identity (cond)

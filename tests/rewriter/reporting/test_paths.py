@@ -13,6 +13,8 @@ import rewriter
 from passes.decisions import Verdict
 from passes.graph.graphs import PATH_KEY, all_graphs, local_name, node_paths
 
+pytestmark = pytest.mark.long
+
 MODELS = pathlib.Path(__file__).parents[3] / "models"
 ZOO = sorted(MODELS.glob("*/*.onnx*"))
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
-from passes.graph.made import made_by, operand, operands
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import either_order, made_by, only_number, operand, operands
 from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
@@ -156,21 +156,56 @@ def cut_after(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] |
 
 
 def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
-    """Whether the shape is known and has a dimension of 0.
+    """Whether a shape that a runtime may compute ahead has, or could have, a dimension of 0.
 
     onnxruntime takes an Expand from 1 to a constant 0 for one that changes nothing.
     """
-    known = types.known(operand(node, 1))
-    return known is not None and bool((known == 0).any())
+    target = operand(node, 1)
+    known = types.known(target)
+    if known is not None:
+        return bool((known == 0).any())
+    return _is_settled(target, types) and not _is_without_zero(target)
 
 
 def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """One element along each axis for which the shape has a 0, and the result without it."""
     data, target = operands(node)
-    known = types.known(target)
-    if known is None:
+    dims = types.dims(target)
+    if dims is None or not isinstance(length := dims[0], int):
         return None
-    axes = np.flatnonzero(known == 0)
-    wide = builder.op("Expand", [data, builder.ints(*np.where(known == 0, 1, known))])
-    nothing = builder.ints(*[0] * axes.size)
-    return [builder.op("Slice", [wide, nothing, nothing, builder.ints(*axes - known.size)])]
+    zero, one, largest = (builder.scalar(n) for n in (0, 1, np.iinfo(np.int64).max))
+    is_zero = builder.op("Equal", [target, zero])
+    wide = builder.op("Expand", [data, builder.op("Where", [is_zero, one, target])])
+    ends = builder.op("Where", [is_zero, zero, largest])
+    starts, axes = builder.ints(*[0] * length), builder.ints(*range(-length, 0))
+    return [builder.op("Slice", [wide, starts, ends, axes])]
+
+
+def _is_without_zero(target: ir.Value) -> bool:
+    """Whether another number stands for each 0 of a value, as `cut_to_nothing` writes it."""
+    where = made_by(target, "Where")
+    if where is None or not only_number(where.inputs[1]):
+        return False
+    whole = operand(where, 2)
+    asked = either_order(made_by(where.inputs[0], "Equal"))
+    return any(value is whole and only_number(other) == 0 for value, other in asked)
+
+
+def _is_settled(value: ir.Value, types: Types) -> bool:
+    """Whether a value hangs on constants and on known dimensions only."""
+    pending = [value]
+    seen: set[ir.Node] = set()
+    while pending:
+        one = pending.pop()
+        node = one.producer()
+        if node is None:
+            if constant_value(one) is None:
+                return False
+        elif node not in seen and not _asks_static_shape(node, types):
+            seen.add(node)
+            pending += operands(node)
+    return True
+
+
+def _asks_static_shape(node: ir.Node, types: Types) -> bool:
+    return is_operator(node, ("Shape", "Size")) and types.has_static_shape(node)

@@ -13,7 +13,7 @@ __all__ = ["ANYWHERE", "ON_IMAGES", "Move"]
 Move = Callable[[Drawing, str], str | None]
 """Adds nodes that read a value, and returns what they yield; None where they do not fit."""
 _STEP, _WIDER_STEP = 0.0531416, 0.1037193
-"""Scales of which no multiple lies halfway between two of another: that would round either way."""
+"""Scales that never give a number halfway between two steps of another: it would round either way."""
 
 
 def _last(d: Drawing, x: str) -> int | None:

@@ -176,7 +176,7 @@ def _is_even(ctx: Context, number: Linear) -> bool:
 
 
 def _members(number: Linear) -> list[Linear]:
-    """Return the two numbers the least of which a number is, none if it is not that of two."""
+    """Return the two operands of the Min that makes a number, none if no Min of two makes it."""
     for atom, count in number.terms:
         if isinstance(atom, Least) and count == 1 and len(atom.members) == 2:
             return [member + number.without(atom) for member in atom.members]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,33 +20,14 @@ from rewriter.model_files import models
 from rewriter.proof.compare import compare
 from rewriter.proof.engines import plain_expansion
 from tests.near_misses import near_misses
-from tests.passes.batching import (
-    test_flat,
-    test_flat_at_once,
-    test_flat_branches,
-    test_flat_entries,
-    test_flat_grid_sample,
-    test_flat_joined,
-    test_flat_one_axis,
-    test_flat_padded,
-    test_flat_resize,
-    test_flat_shapes,
-)
 from tests.passes.batching.images import FlatCase, drawn
 
 _EACH, _COUNT = 2, 3
-_ROOMS: Sequence[Any] = (
-    test_flat,
-    test_flat_at_once,
-    test_flat_branches,
-    test_flat_entries,
-    test_flat_grid_sample,
-    test_flat_joined,
-    test_flat_one_axis,
-    test_flat_padded,
-    test_flat_resize,
-    test_flat_shapes,
-)
+_ROOMS = [
+    importlib.import_module(f"tests.passes.batching.{path.stem}")
+    for path in sorted(Path(__file__).parent.glob("test_flat*.py"))
+    if path != Path(__file__)
+]
 CASES = {
     f"{room.__name__.rpartition('.')[2]}-{case}": case
     for room in _ROOMS

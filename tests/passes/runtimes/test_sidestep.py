@@ -155,6 +155,26 @@ FORMS = {
         {"x": [[1], [2]]},
         np.zeros((0, 2, 0), np.int64),
     ),
+    "an axis that is expanded to a rounded number": (
+        """g (int64[N, 1] x) => (int64[?, ?] r) {
+            k = Constant <value_floats = [2.4, 0.4]> () f = Floor(k) s = Cast <to = 7> (f)
+            y = Neg(x) z = Expand(y, s) r = Neg(z) }""",
+        {"x": [[1], [2]]},
+        np.zeros((2, 0), np.int64),
+    ),
+    "an axis that is expanded to a place": (
+        """g (int64[N, 1] x) => (int64[?, ?] r) {
+            k = Constant <value_ints = [2, 0, 1]> () o = Constant <value_ints = [1]> ()
+            v, s = TopK(k, o) y = Neg(x) z = Expand(y, s) r = Neg(z) }""",
+        {"x": np.zeros((0, 1), np.int64)},
+        np.zeros((0, 0), np.int64),
+    ),
+    "an axis that is expanded to a known size": (
+        """g (int64[N, 1] x) => (int64[?, ?] r) {
+            e = Constant <value = float[0, 2] {}> () k = Neg(e) s = Shape <end = 1> (k) y = Neg(x) z = Expand(y, s) r = Neg(z) }""",
+        {"x": [[1], [2]]},
+        np.zeros((2, 0), np.int64),
+    ),
     "a vector times matrices": (
         "g (int64[M] x, int64[B, M, K] y) => (int64[B, K] r) { r = MatMul(x, y) }",
         {"x": [1, 2], "y": [[[1], [1]], [[2], [3]]]},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -13,7 +13,9 @@ from passes.graph.drafts import drafting
 from passes.graph.graphs import (
     all_graphs,
     all_nodes,
+    constant_value,
     default_opset,
+    graphs_in_loops,
     is_default_domain,
     node_paths,
     subgraphs,
@@ -54,7 +56,9 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
         warnings: What it costs that no sequence may be left.
     """
 
-    def __init__(self, *, required: bool = False, in_bodies: bool = False) -> None:
+    def __init__(
+        self, *, required: bool = False, in_bodies: bool = False, keeps_cuts: bool = False
+    ) -> None:
         """Set up the pass.
 
         Args:
@@ -62,10 +66,14 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
                 that is concatenated afterwards, becomes a tensor that each iteration copies.
             in_bodies: Only reads in the bodies of Loops and Scans are replaced, so that the
                 bodies can be batched.
+            keeps_cuts: Slices of given sizes that a Loop or Scan goes through stay a sequence,
+                unless none may be left: an iteration reads an element by one operator, and a
+                slice by four, which is slower where slices are small.
         """
         super().__init__()
         self._required = required
         self._in_bodies = in_bodies
+        self._keeps_cuts = keeps_cuts and not required
         self.warnings: list[str] = []
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
@@ -91,7 +99,8 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
     def _eliminate(self, model: ir.Model) -> bool:
         if self._in_bodies:
             return _eliminate_in_bodies(model)
-        return _eliminate(model, required=self._required)
+        kept = set(_reads_of_cuts(model)) if self._keeps_cuts else set()
+        return _eliminate(model, kept, required=self._required)
 
 
 def _hold_sequences(model: ir.Model) -> bool:
@@ -117,12 +126,12 @@ def _may_gain(node: ir.Node) -> bool:
     )
 
 
-def _eliminate(model: ir.Model, *, required: bool) -> bool:
-    """Eliminate once what the types of the model as it is allow."""
+def _eliminate(model: ir.Model, kept: Collection[ir.Node], *, required: bool) -> bool:
+    """Eliminate once what the types of the model as it is allow, but for some reads."""
     if not _hold_sequences(model):
         return False
     removed = _remove_unread(model)
-    nodes = [node for graph in all_graphs(model) for node in graph]
+    nodes = [node for graph in all_graphs(model) for node in graph if node not in kept]
     if not any(_may_gain(node) for node in nodes):
         return removed
     typing = type_values(model, proven=True, ranks=False)
@@ -143,6 +152,19 @@ def _eliminate_in_bodies(model: ir.Model) -> bool:
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))
     return _replace_reads(model, nodes, SequenceReader(typing, known, default_opset(model)))
+
+
+def _reads_of_cuts(model: ir.Model) -> Iterator[ir.Node]:
+    """Yield what reads slices of given sizes in a Loop or Scan that goes through them."""
+    outer = [model.graph, *(function.graph for function in model.functions.values())]
+    for node in (node for one in outer for graph in graphs_in_loops(one) for node in graph):
+        if not _is_one_of(node, ("SequenceAt",)) or constant_value(node.inputs[1]) is not None:
+            continue
+        made = None if node.inputs[0] is None else maker(node.inputs[0], through=("Identity",))
+        if made is None or not _is_one_of(made, ("SplitToSequence",)):
+            continue
+        if len(made.inputs) > 1 and made.inputs[1] and made.graph is not node.graph:
+            yield node
 
 
 def _reads_cut(node: ir.Node) -> bool:

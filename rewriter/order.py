@@ -288,5 +288,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         FuseSequenceMapPass(fusing),
         UnrollSequenceMapPass(is_fused=True),
         ExpandSequenceMapPass(lacks=lacks),
-        EliminateSequencesPass(required=options.sequence_free),
+        EliminateSequencesPass(
+            required=options.sequence_free, keeps_cuts=fusing.auto and not fusing.for_device
+        ),
     ]

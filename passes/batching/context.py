@@ -63,6 +63,9 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
+_ASKED = 2
+"""So many further samples pay for the question how many rows there are."""
+
 _TIMES_FOUND = 2
 """For so many samples each place is taken to be found, as each token chooses two experts."""
 
@@ -189,7 +192,7 @@ class Context(BatchAxis):
             self._body.early.append(early)
             flag = self.op("And", [early, flag])
         self._body.limit(flag, MANY_ROWS)
-        self._body.few = max(self._body.few, 2 * without - 1)
+        self._body.few = max(self._body.few, without + _ASKED)
 
     @property
     def takes_flat(self) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import numpy as np
 import onnx_ir as ir
 
@@ -10,6 +13,8 @@ from passes.graph.drafts import Memo, recorded
 from passes.reading.integers import Dim, Linear
 
 __all__ = ["Lengths"]
+
+T = TypeVar("T")
 
 _ADDS = 16
 """The first opset in which ScatterElements adds."""
@@ -55,6 +60,7 @@ class Lengths:
         self.among: ir.Value | None = None
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
+        self._made: dict[Callable[[Builder, Lengths], Any], Any] = Memo()
         if samples is not None:
             vars(self)["samples"] = samples
 
@@ -93,6 +99,13 @@ class Lengths:
             most = None if self.most is None else self.most * factor
             self._multiples[factor] = Lengths(self._builder, value, most, size=self.size * factor)
         return self._multiples[factor]
+
+    def once(self, make: Callable[[Builder, Lengths], T]) -> T:
+        """Return what is made of the lengths: one object, however often it is asked for."""
+        if make not in self._made:
+            self._made[make] = make(self._builder, self)
+        made: T = self._made[make]
+        return made
 
     def checked(self, builder: Builder, value: ir.Value) -> Lengths:
         """Return the same lengths, read behind a check.

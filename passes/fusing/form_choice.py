@@ -111,7 +111,7 @@ def few_without_guard(
 
 def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
     """Whether a Loop as given runs where samples have many rows, so that few are asked first."""
-    return bool(site.originals) and MANY_ROWS in plain.walk.limits.values()
+    return MANY_ROWS in plain.walk.limits.values()
 
 
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:

@@ -1,8 +1,7 @@
 """Rows of each sample by a matrix of that sample: mixtures of experts.
 
-The rows are cut into tiles of as many as a sample has on average, and the matrix of its sample is
-gathered for each tile. Lengths ``[1, 5, 0]`` have tiles of 2 rows: one, three and none. However
-the lengths differ there are at most twice as many tiles as samples.
+The rows are cut into tiles of about as many as a sample has on average, and the matrix of its
+sample is gathered for each tile.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.tiles import Tiles
 from passes.decisions import Code, Decline
 
 __all__ = ["gemm_by_own_matrix", "product_by_own_matrix"]
@@ -22,9 +22,12 @@ __all__ = ["gemm_by_own_matrix", "product_by_own_matrix"]
 _LARGEST = 1 << 16
 """From so many numbers in a matrix on a loop over the samples is faster on a CPU."""
 
-_ITERATION, _COPIED, _ONCE = 4.0, 3000, 28.0
-"""Microseconds of onnxruntime 1.31 on one core: what a loop takes for a sample; so many numbers
-of a matrix are copied for a tile in one; what runs once takes so many."""
+_ITERATION, _COPIED, _LEAST = 4.0, 3000, 1.2
+"""Microseconds of onnxruntime 1.32 on one core: what a loop takes for a sample; so many numbers
+of a matrix are copied for a tile in one; what a tile takes at least."""
+
+_ONCE, _WRITTEN = 28.0, 0.4
+"""What runs once takes so many, and each node in front of it."""
 
 _NODE, _PLAIN = 0.25, 8
 """What a loop takes for each further node of a sample; so many are counted in what it takes."""
@@ -50,15 +53,12 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
         return None
     if a.rank != 2 or b.rank != 2 or a.axis:
         return None
-    lengths, one = a.lengths, ctx.builder.scalar(1)
-    _limit(ctx, lengths, b)
-    size = _tile_size(ctx, lengths)
-    whole = ctx.op("Sub", [ctx.op("Add", [lengths.value, size]), one])
-    tiles = Lengths(ctx.builder, ctx.op("Div", [whole, size]))
-    products = ctx.op("MatMul", [_tiled(ctx, a.value, lengths, tiles, size), _own(ctx, b, tiles)])
-    begins = ctx.op("Gather", [tiles.starts, lengths.samples], {"axis": 0})
-    back = ctx.op("Add", [ctx.op("Mul", [begins, size]), lengths.positions])
-    return ctx.packed(ctx.op("Gather", [ctx.merged(products), back], {"axis": 0}), lengths)
+    _limit(ctx, a.lengths, b)
+    tiles = a.lengths.once(Tiles)
+    rows = ctx.op("Gather", [a.value, tiles.rows], {"axis": 0})
+    matrices = ctx.op("Gather", [b.value, tiles.samples], {"axis": 0})
+    products = ctx.merged(ctx.op("MatMul", [rows, matrices]), (None, b.dims[1]))
+    return ctx.packed(ctx.op("Gather", [products, tiles.places], {"axis": 0}), a.lengths)
 
 
 def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
@@ -66,29 +66,30 @@ def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
     if ctx.lacks("Loop"):
         return
     sizes = [d for d in b.dims if isinstance(d, int)]
-    saved = _ITERATION + _NODE * max(ctx.nodes - _PLAIN, 0)
-    numbers, most = math.prod(sizes), _most_rows(ctx, b, saved)
+    numbers, saved = math.prod(sizes), _saved(ctx, b)
+    most = int(saved / _for_a_row(ctx, b))
     if (len(sizes) == 2 and numbers >= _LARGEST) or (ctx.asks_what_pays and most < 1):
         raise Decline(Code.COST, f"matrices of {numbers:,} numbers are faster one by one")
     if ctx.asks_what_pays:
-        ctx.limit_rows(lengths, most, math.ceil(_ONCE / saved))
+        before = sum(node.op_type != "Constant" for node in ctx.builder.nodes)
+        ctx.limit_rows(lengths, most, math.ceil((_ONCE + _WRITTEN * before) / saved))
 
 
-def _most_rows(ctx: Context, b: Batched, saved: float) -> int:
-    """Return how many rows a sample may have on average for tiles to be as fast as a loop.
+def _saved(ctx: Context, b: Batched) -> float:
+    """Return the microseconds by which a sample without rows is faster than in a loop."""
+    iteration = _ITERATION + _NODE * max(ctx.nodes - _PLAIN, 0)
+    share = iteration / max(ctx.products, 1) if ctx.is_carried else iteration
+    return share - max(math.prod(_shape(b)) / _COPIED, _LEAST)
 
-    Args:
-        ctx: The body.
-        b: The matrices.
-        saved: Microseconds that a loop takes for a sample beside its product.
-    """
-    rows, columns = (d if isinstance(d, int) else _USUAL for d in b.dims)
-    if ctx.is_carried:
-        share, moved = saved / max(ctx.products, 1), _ADDED
-    else:
-        share, moved = saved, _MOVED
-    left = share - rows * columns / _COPIED
-    return int(left / (_ROW + (rows + columns) / moved))
+
+def _for_a_row(ctx: Context, b: Batched) -> float:
+    """Return the microseconds by which a row is slower than in a loop."""
+    return _ROW + sum(_shape(b)) / (_ADDED if ctx.is_carried else _MOVED)
+
+
+def _shape(b: Batched) -> list[int]:
+    """Return the shape of a matrix, as far as it is known."""
+    return [d if isinstance(d, int) else _USUAL for d in b.dims]
 
 
 def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: Operand) -> Output:
@@ -99,7 +100,8 @@ def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: O
     """
     if ctx.attribute(node, "transB", 0):
         turned = ctx.op("Transpose", [b.value], {"perm": [0, 2, 1]})
-        b = dataclasses.replace(b, value=turned)
+        type_ = dataclasses.replace(b.type, dims=b.dims[::-1])
+        b = dataclasses.replace(b, value=turned, type=type_)
     scales = [ctx.attribute(node, name, 1.0) for name in ("alpha", "beta")]
     made = product_by_own_matrix(ctx, a, b)
     if made is None or scales != [1.0, 1.0]:
@@ -115,28 +117,3 @@ def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: O
         value = ctx.op("Gather", [value, a.lengths.samples], {"axis": 0})
     assert a.lengths is not None
     return ctx.packed(ctx.op("Add", [made.value, value]), a.lengths)
-
-
-def _tile_size(ctx: Context, lengths: Lengths) -> ir.Value:
-    """Return the mean length, rounded up, at least 1: int64 ``[1]``."""
-    count = ctx.op("Max", [lengths.count, ctx.ints(1)])
-    rounded = ctx.op("Sub", [ctx.op("Add", [lengths.total, count]), ctx.ints(1)])
-    return ctx.op("Max", [ctx.op("Div", [rounded, count]), ctx.ints(1)])
-
-
-def _tiled(
-    ctx: Context, rows: ir.Value, lengths: Lengths, tiles: Lengths, size: ir.Value
-) -> ir.Value:
-    """Return the rows in tiles ``[M, S, K]``; behind the last one of a sample stand others."""
-    begins = ctx.op("Gather", [lengths.starts, tiles.samples], {"axis": 0})
-    first = ctx.op("Add", [begins, ctx.op("Mul", [tiles.positions, size])])
-    width = ctx.squeeze(size, [0])
-    places = ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
-    last = ctx.op("Sub", [lengths.total, ctx.ints(1)])
-    at = ctx.op("Min", [ctx.op("Add", [ctx.unsqueeze(first, [1]), places]), last])
-    return ctx.op("Gather", [rows, at], {"axis": 0})
-
-
-def _own(ctx: Context, matrices: Batched, tiles: Lengths) -> ir.Value:
-    """Return the matrix of each tile: ``[M, K, N]``."""
-    return ctx.op("Gather", [matrices.value, tiles.samples], {"axis": 0})

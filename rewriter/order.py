@@ -25,7 +25,13 @@ from passes.graph.names import make_names_unique
 from passes.graph.splice import drop_initializers, unread_initializers
 from passes.inline import InlineMapFunctionsPass
 from passes.promises import Promises
-from passes.runtimes import Authored, LoopStatesPass, NearWeightsPass, SidestepDefectsPass
+from passes.runtimes import (
+    Authored,
+    LoopStatesPass,
+    NearWeightsPass,
+    OneBranchPass,
+    SidestepDefectsPass,
+)
 from passes.runtimes.convert_opset import ConvertOpsetPass
 from passes.runtimes.old_forms import OldFormsPass
 from passes.runtimes.scan_ranks import forget_shapes, name_scan_ranks
@@ -150,6 +156,7 @@ _ONLY_FOR: Mapping[type[ir.passes.InPlacePass], Collection[str]] = {
     EliminateSequencesPass: SEQUENCE_OPERATORS,
     LoopStatesPass: ("Loop",),
     NearWeightsPass: ("If", "Loop", "Scan"),
+    OneBranchPass: ("If",),
 }
 """Passes that change nothing in a model without any of some operators."""
 
@@ -228,6 +235,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         unbinding = PyTorchUnbindPass()
         passes = [unbinding, *passes, PyTorchRanksPass(unbinding)]
     authored = Authored(model)
+    if not options.row.kernels:
+        passes.append(OneBranchPass(authored))
     passes += [LoopStatesPass(authored), SidestepDefectsPass(runtimes, authored)]
     if options.row.backend == "onnxruntime":
         passes.append(NearWeightsPass(authored))

@@ -38,7 +38,7 @@ class WalkOptions:
         lengths: The lengths that a symbol stands for, as the first dimension of a value.
         ambiguous: Symbols that may not be one dimension of a sample in the whole body; None if
             no loop may collect lengths.
-        nodes: How many nodes a sample takes, without constants.
+        nodes: How many nodes a sample takes in a loop, without constants.
         products: How many of them are products of matrices.
         is_carried: Whether operators behind the map compute what a Loop carried.
     """

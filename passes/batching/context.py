@@ -63,13 +63,6 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
-_ASKED = 2
-"""So many further samples pay for the question how many rows there are."""
-
-_TIMES_FOUND = 2
-"""For so many samples each place is taken to be found, as each token chooses two experts."""
-
-
 class Context(BatchAxis):
     """The surroundings of one node while its rule runs.
 
@@ -170,29 +163,28 @@ class Context(BatchAxis):
         """Whether operators behind the map compute what a Loop carried."""
         return self._body.options.is_carried
 
-    def limit_rows(self, lengths: Lengths, each: int, without: int) -> None:
+    def limit_rows(self, lengths: Lengths, each: int, *, without: int, few: int) -> None:
         """Let a loop run where samples have so many rows that it is faster.
 
         Args:
-            lengths: Those of the samples. Where their rows were found among places that all have,
-                each place is taken for two rows of some samples, which is asked first: what is
-                found is not known yet.
+            lengths: Those of the samples. Where sizes tell about how many rows they have, that
+                is asked first.
             each: So many may a sample have.
-            without: So many samples are not counted: they pay for what runs once.
+            without: So many of these are not there: they pay for what runs once.
+            few: Up to how many samples a loop is faster, whatever they hold.
 
         Raises:
             Decline: Nothing can be asked here.
         """
-        counted = self.op("Sub", [self.batch, self.ints(without)])
-        bound = self.op("Mul", [counted, self.ints(each)])
+        paid = self.op("Mul", [self.batch, self.ints(each)])
+        bound = self.op("Sub", [paid, self.ints(without)])
         flag = self.squeeze(self.op("LessOrEqual", [lengths.total, bound]), [0])
-        if lengths.among is not None:
-            likely = self.op("Mul", [lengths.among, self.ints(_TIMES_FOUND)])
-            early = self.squeeze(self.op("LessOrEqual", [likely, bound]), [0])
+        if lengths.likely is not None:
+            early = self.squeeze(self.op("LessOrEqual", [lengths.likely, bound]), [0])
             self._body.early.append(early)
             flag = self.op("And", [early, flag])
         self._body.limit(flag, MANY_ROWS)
-        self._body.few = max(self._body.few, without + _ASKED)
+        self._body.few = max(self._body.few, few)
 
     @property
     def takes_flat(self) -> bool:

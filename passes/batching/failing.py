@@ -98,6 +98,9 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
         return static
     if node.op_type == "Gather" and static:
         return _is_in_range(node, typing)
+    if node.op_type == "CumSum":
+        axis, rank = constant_value(node.inputs[1]), typing.rank(node.outputs[0])
+        return axis is not None and rank is not None and -rank <= int(axis) < rank
     return node.op_type == "Range" and _counts_dimension(node, typing)
 
 

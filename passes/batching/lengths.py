@@ -32,8 +32,8 @@ class Lengths:
         size: The length of one sample as a sum; lengths of equal sums are equal.
         held_padded: Whether the model holds as many numbers as padding takes anyway, such as the
             flags, of samples of one size, by which each sample's rows were found.
-        among: Among how many places each sample's rows were found, int64 ``[1]``; None if that
-            is not one number.
+        likely: About how many rows all samples have, as far as sizes tell, int64 ``[1]``; None
+            where they tell nothing, or all.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Lengths:
         """
         self.value, self.most, self.held_padded = value, most, held_padded
         self.size = Linear.of(Dim(self, value, 0)) if size is None else size
-        self.among: ir.Value | None = None
+        self.likely: ir.Value | None = None
         self._builder = builder
         self._multiples: dict[int, Lengths] = Memo()
         self._made: dict[Callable[[Builder, Lengths], Any], Any] = Memo()

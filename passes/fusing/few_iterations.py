@@ -59,7 +59,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     if not few and not limits:
         return None
     early = [flag for plan in plans for flag in plan.fused[None].walk.early]
-    tried = [_copy(site, facts) for asked in (few or early, limits) if asked]
+    tried = [_copy(site, facts) for asked in (few, early, limits) if asked]
     copies = [copy for copy in tried if copy is not None]
     if len(copies) < len(tried):
         return None

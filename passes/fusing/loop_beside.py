@@ -81,21 +81,15 @@ class FewIterations:
         copies = list(self.copies)
         if self.limits:
             region = self._write_limits(region, copies.pop(), typings)
-        if not self.few and not self.early:
+        if self.early:
+            region = self._write_early(region, copies.pop(), typings)
+        if not self.few:
             drop_uses(self.asked)
             return
-        needed = needed_nodes(region, self.early)
-        rest = [node for node in region if node not in needed]
-        builder = Builder(self.path)
-        flags = [*self.early, *([self.enough] if self.few else [])]
-        enough = functools.reduce(lambda a, b: builder.op("And", [a, b]), flags)
-        asked = [*self.asked, *builder.nodes]
-        graph.insert_after(region[-1], asked)
-        if self._branch(rest, asked[-1], enough, copies.pop(), typings) is None:
-            graph.remove(asked)
-            drop_uses(asked)
-            return
-        if not self.few:
+        graph.insert_after(region[-1], self.asked)
+        if self._branch(region, self.asked[-1], self.enough, copies.pop(), typings) is None:
+            graph.remove(self.asked)
+            drop_uses(self.asked)
             return
         plan.decision.few = self.few
         known = few_note(plan.few, is_copied=plan.is_copied)
@@ -104,6 +98,30 @@ class FewIterations:
         plan.decision.notes.append(
             f"up to {self.few} iterations run in the Loop as given, which is faster"
         )
+
+    def _write_early(
+        self, region: Sequence[ir.Node], copy: LoopCopy, typings: Typings
+    ) -> list[ir.Node]:
+        """Let the Loop as given run where sizes alone say that a limit does not hold.
+
+        Returns:
+            What stands in the place of the region.
+        """
+        needed = needed_nodes(region, self.early)
+        asked = [node for node in region if node in needed]
+        rest = [node for node in region if node not in needed]
+        builder = Builder(self.path)
+        flag = functools.reduce(lambda a, b: builder.op("And", [a, b]), self.early)
+        asked += builder.nodes
+        graph = region[-1].graph
+        assert graph is not None
+        graph.insert_after(region[-1], builder.nodes)
+        node = self._branch(rest, asked[-1], flag, copy, typings)
+        if node is None:
+            graph.remove(builder.nodes)
+            drop_uses(builder.nodes)
+            return list(region)
+        return [*asked, node]
 
     def _write_limits(
         self, region: Sequence[ir.Node], copy: LoopCopy, typings: Typings

@@ -16,7 +16,8 @@ from passes.fusing.batched_results import can_give
 from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.graph.graphs import captured_values, walk_nodes
+from passes.graph.graphs import captured_values, subgraphs, walk_nodes
+from passes.maps.operator import is_map
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import UNKNOWN
@@ -52,9 +53,9 @@ def walk_site(
         asked=facts.options,
         lengths=_length_symbols(site, read.found, types.proven),
         ambiguous=_ambiguous_symbols(site, apart, types.proven) if collects_lengths else None,
-        nodes=sum(node.op_type != "Constant" for node in walk_nodes(site.body)),
+        nodes=_nodes_in_loop(site),
         products=sum(node.op_type in ("Gemm", "MatMul") for node in walk_nodes(site.body)),
-        is_carried=any(one.patterns and not one.grows for one in site.originals),
+        is_carried=_feeds_carried(site),
     )
     return _walk_body(site, types, options, read)
 
@@ -165,3 +166,22 @@ def _ambiguous_symbols(site: MapSite, apart: Collection[ir.Value], typing: Typin
 
 def _symbols(value: ir.Value, typing: Typing) -> set[str]:
     return {dim for dim in typing.dims(value) or () if isinstance(dim, str)}
+
+
+def _feeds_carried(site: MapSite) -> bool:
+    """Whether operators behind a map compute of its results what a Loop carried."""
+    carrying = [one for one in site.originals if one.patterns and not one.grows]
+    behind = {node for one in carrying for node in one.written if not is_map(node)}
+    return any(node in behind for r in site.results for node in r.value.consumers())
+
+
+def _nodes_in_loop(site: MapSite) -> int:
+    """Return how many nodes a sample takes in the loop that a map is, or was.
+
+    Constants are none, and what reads an element is one.
+    """
+    given = [graph for one in site.originals for _, graph in subgraphs(one.node)]
+    reads = 0 if given else len(site.elements)
+    graphs = given or [site.body]
+    nodes = (node for graph in graphs for node in walk_nodes(graph))
+    return reads + sum(node.op_type != "Constant" for node in nodes)

@@ -90,6 +90,12 @@ class TensorSource(ElementSource):
         most = builder.op("Sub", [builder.op("Add", [dim, cast]), builder.ints(1)])
         return builder.op("Div", [most, cast])
 
+    def scalar_count(self, builder: Builder, typing: Typing) -> ir.Value:
+        """See `ElementSource.scalar_count`."""
+        if self.split is None or self.split_is_scalar:
+            return super().scalar_count(builder, typing)
+        return builder.op("Size", [self.split])
+
     def number(self, typing: Typing) -> int | None:
         """See `ElementSource.number`."""
         dim = self._dim(typing)

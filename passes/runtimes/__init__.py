@@ -5,6 +5,13 @@ from __future__ import annotations
 from passes.runtimes.authored import Authored
 from passes.runtimes.loop_states import LoopStatesPass
 from passes.runtimes.near_weights import NearWeightsPass
+from passes.runtimes.one_branch import OneBranchPass
 from passes.runtimes.sidestep import SidestepDefectsPass
 
-__all__ = ["Authored", "LoopStatesPass", "NearWeightsPass", "SidestepDefectsPass"]
+__all__ = [
+    "Authored",
+    "LoopStatesPass",
+    "NearWeightsPass",
+    "OneBranchPass",
+    "SidestepDefectsPass",
+]

@@ -22,22 +22,24 @@ __all__ = ["gemm_by_own_matrix", "product_by_own_matrix"]
 _LARGEST = 1 << 16
 """From so many numbers in a matrix on a loop over the samples is faster on a CPU."""
 
-_ITERATION, _COPIED, _LEAST = 4.0, 3000, 1.2
-"""Microseconds of onnxruntime 1.32 on one core: what a loop takes for a sample; so many numbers
-of a matrix are copied for a tile in one; what a tile takes at least."""
+# Microseconds of onnxruntime 1.32 on one core.
 
-_ONCE, _WRITTEN = 28.0, 0.4
+_ITERATION, _NODE = 2.3, 0.3
+"""What a loop takes for a sample, and for each node of it."""
+
+_ONCE, _WRITTEN = 30.0, 0.4
 """What runs once takes so many, and each node in front of it."""
 
-_NODE, _PLAIN = 0.25, 8
-"""What a loop takes for each further node of a sample; so many are counted in what it takes."""
+_COPIED, _LEAST = 5000, 0.5
+"""So many numbers of a matrix are copied for a tile in one; what a tile takes at least."""
 
-_ROW, _MOVED = 0.03, 4000
-"""What a row takes to be placed, and how many numbers of rows are moved in one."""
+_ROW, _MULTIPLIED = 0.02, 75_000
+"""What a row takes to be placed; so many multiplications of a row, and of what fills its tile,
+are made in one."""
 
 _ADDED = 600
-"""The same where operators behind the map compute with all rows what a Loop carried, which has
-those of one sample in the cache."""
+"""So many numbers of rows take one where operators behind the map compute with all rows what a
+Loop carried, which has those of one sample in the cache."""
 
 _USUAL = 64
 """What a dimension of a matrix is taken to be that is not known."""
@@ -66,25 +68,27 @@ def _limit(ctx: Context, lengths: Lengths, b: Batched) -> None:
     if ctx.lacks("Loop"):
         return
     sizes = [d for d in b.dims if isinstance(d, int)]
-    numbers, saved = math.prod(sizes), _saved(ctx, b)
-    most = int(saved / _for_a_row(ctx, b))
+    numbers, saved, row = math.prod(sizes), _saved(ctx, b), _for_a_row(ctx, b)
+    most = int(saved / row)
     if (len(sizes) == 2 and numbers >= _LARGEST) or (ctx.asks_what_pays and most < 1):
         raise Decline(Code.COST, f"matrices of {numbers:,} numbers are faster one by one")
     if ctx.asks_what_pays:
         before = sum(node.op_type != "Constant" for node in ctx.builder.nodes)
-        ctx.limit_rows(lengths, most, math.ceil((_ONCE + _WRITTEN * before) / saved))
+        once = _ONCE + _WRITTEN * before
+        ctx.limit_rows(lengths, most, without=int(once / row), few=int(once / saved))
 
 
 def _saved(ctx: Context, b: Batched) -> float:
     """Return the microseconds by which a sample without rows is faster than in a loop."""
-    iteration = _ITERATION + _NODE * max(ctx.nodes - _PLAIN, 0)
-    share = iteration / max(ctx.products, 1) if ctx.is_carried else iteration
-    return share - max(math.prod(_shape(b)) / _COPIED, _LEAST)
+    copied = max(math.prod(_shape(b)) / _COPIED, _LEAST)
+    return _ITERATION + _NODE * ctx.nodes - max(ctx.products, 1) * copied
 
 
 def _for_a_row(ctx: Context, b: Batched) -> float:
     """Return the microseconds by which a row is slower than in a loop."""
-    return _ROW + sum(_shape(b)) / (_ADDED if ctx.is_carried else _MOVED)
+    row = _ROW + math.prod(_shape(b)) / _MULTIPLIED
+    added = sum(_shape(b)) / _ADDED if ctx.is_carried else 0.0
+    return max(ctx.products, 1) * (row + added)
 
 
 def _shape(b: Batched) -> list[int]:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.padding import padded, places_inside, width_of
 from passes.batching.packed.row_by_row import lengths_of, packed_data
@@ -19,6 +20,9 @@ __all__ = ["non_zero", "non_zero_rows", "suppression_of_rows"]
 
 _ALL = int(np.iinfo(np.int64).max)
 
+_CHOSEN = 2
+"""For so many samples each place is taken to be found."""
+
 
 def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The first coordinate of what is found in all samples is the sample, in ascending order."""
@@ -28,9 +32,22 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     found = ctx.op("NonZero", [data.value])
     samples, positions = _first(ctx, found), _behind_first(ctx, found)
     out = _positions(ctx, positions, data.value, samples, ctx.batch, held_padded=True)
-    if data.rank == 1 and out.lengths is not None and out.lengths.among is None:
-        out.lengths.among = ctx.shape(data.value, 1, 2)
+    if data.rank <= 2 and out.lengths is not None and out.lengths.likely is None:
+        out.lengths.likely = _likely(ctx, data)
     return [out]
+
+
+def _likely(ctx: Context, flags: Batched) -> ir.Value:
+    """Return about how many flags of all samples are set, int64 ``[1]``.
+
+    Flags ``[T]`` of each expert say which tokens chose it, and a token is taken to choose two.
+    Flags ``[K, T]`` say which tokens chose it as the first, the second and so on: each choice is
+    one expert's.
+    """
+    sizes = ctx.shape(flags.value, 1, 1 + flags.rank)
+    if flags.rank == 1:
+        return ctx.op("Mul", [sizes, ctx.ints(_CHOSEN)])
+    return ctx.op("ReduceProd", [sizes], {"keepdims": 1})
 
 
 def non_zero_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -32,8 +32,8 @@ class Lengths:
         size: The length of one sample as a sum; lengths of equal sums are equal.
         held_padded: Whether the model holds as many numbers as padding takes anyway, such as the
             flags, of samples of one size, by which each sample's rows were found.
-        likely: About how many rows all samples have, as far as sizes tell, int64 ``[1]``; None
-            where they tell nothing, or all.
+        likely: About how many rows all samples have, as far as sizes tell, int64, a scalar or
+            ``[1]``; None where they tell nothing, or all.
     """
 
     def __init__(

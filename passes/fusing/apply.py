@@ -29,7 +29,7 @@ from passes.maps.prepare import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
 from passes.raising.originals import forget
 from passes.raising.results import type_rows
-from passes.site import MapResult, MapSite
+from passes.site import GuardCheck, MapResult, MapSite
 from passes.typing import Typings
 
 __all__ = ["apply_fusion"]
@@ -172,11 +172,11 @@ def _write_asked(
         write = loop if plan.rest is None else _writes_rest(plan, plan.rest, typings, questions)
     else:
         loop = _writes_loop(plan, typings, count)
-        write = _writes(plan.fused[None], typings, loop)
-    for check, fused in reversed(plan.fused.items()):
+        write = _writes(plan, None, typings, loop)
+    for check in reversed(plan.fused):
         if check is not None:
-            holds = questions.holds(check)
-            write = _writes_choice(plan.site, typings, holds, _writes(fused, typings, loop), write)
+            holds, form = questions.holds(check), _writes(plan, check, typings, loop)
+            write = _writes_choice(plan.site, typings, holds, form, write)
     for body in plan.fused.values():
         _hide_unchecked(body, plan, typings, questions)
     bodies = [body for body in (*plan.fused.values(), plan.rest) if body is not None]
@@ -204,8 +204,9 @@ def _hide_unchecked(
                     node.replace_input_with(index, questions.hidden(value))
 
 
-def _writes(fused: FusedBody, typings: Typings, loop: Branch) -> Branch:
-    return lambda inner: write_bounded(inner, fused, typings, loop)
+def _writes(plan: FusionPlan, check: GuardCheck | None, typings: Typings, loop: Branch) -> Branch:
+    fused, asks = plan.fused[check], plan.asks_sizes
+    return lambda inner: write_bounded(inner, fused, typings, loop, asks_sizes=asks)
 
 
 def _writes_loop(plan: FusionPlan, typings: Typings, count: ir.Value) -> Branch:

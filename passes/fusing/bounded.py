@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -16,7 +16,12 @@ __all__ = ["write_bounded"]
 
 
 def write_bounded(
-    builder: Builder, fused: FusedBody, typings: Typings, write_loop: Branch
+    builder: Builder,
+    fused: FusedBody,
+    typings: Typings,
+    write_loop: Branch,
+    *,
+    asks_sizes: bool,
 ) -> Sequence[ir.Value]:
     """Record a fused body behind an If on what its padding takes, if anything bounds that.
 
@@ -27,21 +32,37 @@ def write_bounded(
         fused: The body.
         typings: Both typings of the model.
         write_loop: Writes the map as a loop.
+        asks_sizes: Whether what follows from sizes alone is asked first, before lengths are
+            computed.
 
     Returns:
         The value of each result.
     """
-    flags = fused.walk.limits
-    if not flags:
+    limits, early = fused.walk.limits, fused.walk.early if asks_sizes else ()
+    if not limits:
         return fused.write(builder, typings)
     inside = Builder(builder.origin, builder.opset)
     values = fused.write(inside, typings)
-    holds = functools.reduce(lambda a, b: inside.op("And", [a, b]), flags)
-    asked = needed_nodes(inside.nodes, [holds])
-    builder.nodes.extend(node for node in inside.nodes if node in asked)
+    conditions = [_all_of(inside, flags) for flags in (early, limits) if flags]
 
-    def write_rest(branch: Builder) -> Sequence[ir.Value]:
-        branch.nodes.extend(node for node in inside.nodes if node not in asked)
-        return values
+    def write_from(branch: Builder, step: int) -> Sequence[ir.Value]:
+        known = needed_nodes(inside.nodes, conditions[:step])
+        if step == len(conditions):
+            branch.nodes.extend(node for node in inside.nodes if node not in known)
+            return values
+        asked = needed_nodes(inside.nodes, [conditions[step]]) - known
+        branch.nodes.extend(node for node in inside.nodes if node in asked)
+        return write_if(
+            branch,
+            fused.site,
+            typings,
+            conditions[step],
+            lambda inner: write_from(inner, step + 1),
+            write_loop,
+        )
 
-    return write_if(builder, fused.site, typings, holds, write_rest, write_loop)
+    return write_from(builder, 0)
+
+
+def _all_of(builder: Builder, flags: Iterable[ir.Value]) -> ir.Value:
+    return functools.reduce(lambda a, b: builder.op("And", [a, b]), flags)

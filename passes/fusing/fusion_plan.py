@@ -55,6 +55,7 @@ class FusionPlan:
         few_of: Up to how many samples a further form is left out, where that is more.
         most_bytes: How large an element may be for a guard to pay; None for any size.
         relied: What the guards check of the elements of sequences.
+        asks_sizes: Whether it asks what follows from sizes alone before it computes lengths.
     """
 
     site: MapSite
@@ -69,6 +70,7 @@ class FusionPlan:
     few_of: Mapping[GuardCheck, int] = dataclasses.field(default_factory=dict)
     most_bytes: int | None = None
     relied: Relied = dataclasses.field(default_factory=dict)
+    asks_sizes: bool = True
 
     @property
     def is_guarded(self) -> bool:

@@ -63,8 +63,8 @@ class FewIterations:
         return [*self.asked, *copied]
 
     def without_few(self, plan: FusionPlan) -> FusionPlan:
-        """Return a plan that does not ask for what is asked here: how many samples there are."""
-        return dataclasses.replace(plan, few=0) if self.limits else plan
+        """Return a plan that does not ask for what is asked here: how many samples, what sizes."""
+        return dataclasses.replace(plan, few=0, asks_sizes=False) if self.limits else plan
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.

@@ -176,6 +176,8 @@ def cut(
     lengths = Lengths(ctx.builder, sizes, size=key if isinstance(key, Linear) else None)
     if key is not None:
         lengths = ctx.lengths_by(key, lambda: lengths)
+    if starts is None and step == 1 and lengths.likely is None:
+        lengths.likely = size  # as a rule, slices do not overlap
     if step == 1:
         total = ctx.op("Squeeze", [lengths.total, ctx.ints(0)])
         places = ctx.op("Range", [ctx.builder.scalar(0), total, ctx.builder.scalar(1)])

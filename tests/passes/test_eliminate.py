@@ -27,9 +27,11 @@ def text(
     return f'<ir_version: 8, opset_import: ["" : {opset}]>\nmain ({inputs}) => ({outputs}) {{\n{body}\n}}'
 
 
-def eliminate(before: onnx.ModelProto, *, required: bool = False) -> onnx.ModelProto:
+def eliminate(
+    before: onnx.ModelProto, *, required: bool = False, keeps_cuts: bool = False
+) -> onnx.ModelProto:
     """Run the pass, and check what holds of every model that it gives."""
-    make = functools.partial(EliminateSequencesPass, required=required)
+    make = functools.partial(EliminateSequencesPass, required=required, keeps_cuts=keeps_cuts)
     return apply(before, make, valid=is_valid(before)).model
 
 
@@ -603,3 +605,50 @@ def test_a_loop_without_states_has_a_condition() -> None:
     (loop,) = [node for node in after.graph.node if node.op_type == "Loop"]
     assert len(loop.input) == 2
     assert loop.input[1]
+
+
+LOOPED = {
+    "sizes one by one": ("s = SplitToSequence (x, n)", "e = SequenceAt (s, i)", True),
+    "one size": (
+        "k = Constant <value_int = 2> () s = SplitToSequence (x, k)",
+        "e = SequenceAt (s, i)",
+        True,
+    ),
+    "no sizes": ("s = SplitToSequence (x)", "e = SequenceAt (s, i)", False),
+    "passed on": ("t = SplitToSequence (x, n) s = Identity (t)", "e = SequenceAt (s, i)", True),
+    "in a branch of the loop": (
+        "s = SplitToSequence (x, n)",
+        "f = Constant <value = bool {1}> () "
+        "e = If (f) <then_branch = yes () => (p) { p = SequenceAt (s, i) }, "
+        "else_branch = no () => (q) { q = Neg (x) }>",
+        True,
+    ),
+    "a constant position": (
+        "n2 = Constant <value_ints = [1, 2]> () s = SplitToSequence (x, n2)",
+        "one = Constant <value_int = 1> () e = SequenceAt (s, one)",
+        False,
+    ),
+    "cut in the loop": ("z = Neg (x)", "s = SplitToSequence (x, n) e = SequenceAt (s, i)", False),
+}
+
+
+@pytest.mark.parametrize("case", LOOPED)
+def test_slices_that_a_loop_goes_through_stay_a_sequence(case: str) -> None:
+    front, read, stays = LOOPED[case]
+    before = onnx.parser.parse_model(
+        text(
+            f"{front} two = Constant <value_int = 2> () begin = Constant <value_float = 0.0> () "
+            'y = Loop (two, "", begin) <body = b (int64 i, bool c, float u) => (bool d, float v) '
+            f"{{ d = Identity (c) {read} r = ReduceSum <keepdims = 0> (e) v = Add (u, r) }}>",
+            "float[3,2] x, int64[2] n",
+            "float y",
+        )
+    )
+    feeds = {"x": np.arange(6, dtype=np.float32).reshape(3, 2), "n": np.array([1, 2])}
+    kept = eliminate(before, keeps_cuts=True)
+    assert bool(sequences(kept)) is stays
+    prove(before, feeds, after=kept)
+    for required in (False, True):
+        after = eliminate(before, required=required, keeps_cuts=required)
+        assert not sequences(after)
+        prove(before, feeds, after=after)

@@ -96,3 +96,20 @@ def test_a_branch_may_run_if_both_of_its_graphs_may(
                         else_branch = b () => (float[P] s) {{ s = Exp (f) }}> }}""")
     (node,) = model.graph
     assert cannot_fail(node, type_values(model, proven=True)) is safe
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("y = CumSum (x, one)", True),
+        ("y = CumSum (x, minus)", True),
+        ("y = CumSum (x, two)", False),
+        ("y = CumSum (x, i)", False),
+    ],
+)
+def test_a_running_sum_goes_along_an_axis_that_is_there(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,M] x, int64 i) => (float[N,M] y)
+        <int64 one = {{1}}, int64 two = {{2}}, int64 minus = {{-2}}> {{ {text} }}""")
+    (node,) = model.graph
+    assert cannot_fail(node, type_values(model, proven=True)) is safe

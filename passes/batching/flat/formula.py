@@ -84,6 +84,10 @@ class Formula:
         """Return whether two conditions hold."""
         return self._op("And", other)
 
+    def either(self, other: Formula) -> Formula:
+        """Return whether at least one of two conditions holds."""
+        return self._op("Or", other)
+
     def where(self, yes: Formula | float, no: Formula | float) -> Formula:
         """Return one of two numbers by this condition; one of them at least is a tensor."""
         like = yes if isinstance(yes, Formula) else no

@@ -171,11 +171,15 @@ def _table(
 
 
 def _within(axis: ResizedAxis, x: Formula, table: AxisTable) -> AxisTable:
-    """Return a table in which a place outside of the axis reads nothing, if it has a region."""
+    """Return a table in which a place outside of the axis reads nothing, if it has a region.
+
+    An axis without places is read all the same, which is an error.
+    """
     if axis.region is None:
         return table
     inside = x.compare("GreaterOrEqual", 0.0).both(x.compare("LessOrEqual", axis.before - 1.0))
-    return dataclasses.replace(table, valid=inside.value)
+    read = inside.either(axis.before.compare("Less", 1.0))
+    return dataclasses.replace(table, valid=read.value)
 
 
 def _axes(

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import rewriter
-from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
+from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
 
 
 def cut(name: str, begin: int, end: int, axes: str = "0", then: str = "y = Neg (s)",
@@ -200,3 +200,32 @@ def test_an_image_of_nothing_is_nothing_but_padding_to_a_convolution(
     sizes: list[tuple[int, int]],
 ) -> None:
     prove_flat(CONVOLVED, feeds=[[np.ones((1, 1, *size), np.float32) for size in sizes]])
+
+
+REGIONS = {
+    "nearest": ('"nearest"', "float[H,W,3]"),
+    "linear": ('"linear"', "float[H,W]"),
+    "linear, channels first": ('"linear"', "float[1,3,H,W]"),
+}
+
+
+@pytest.mark.parametrize("sizes", [[(0, 5)], [(5, 0)], [(4, 3), (0, 5), (2, 2)]], ids=str)
+@pytest.mark.parametrize("name", REGIONS)
+def test_a_region_of_an_image_of_nothing_is_an_error(
+    name: str, sizes: list[tuple[int, int]]
+) -> None:
+    mode, element = REGIONS[name]
+    axes = [i for i, d in enumerate(element[6:-1].split(",")) if d in "HW"]
+    case = FlatCase(
+        name,
+        "roi = Constant <value_floats = [0.1, -0.2, 0.8, 1.3]> () to = Constant <value_ints = "
+        f"[9, 7]> () y = Resize <axes = {axes}, mode = {mode}, coordinate_transformation_mode = "
+        '"tf_crop_and_resize", extrapolation_value = -7.0> (x, roi, , to)',
+        element,
+        element.replace("H", "9").replace("W", "7"),
+    )
+    dims = [element[6:-1].replace("H", str(h)).replace("W", str(w)) for h, w in sizes]
+    feeds = [np.ones([int(d) for d in one.split(",")], np.float32) for one in dims]
+    for model in (case.model, reached(case)):
+        with pytest.raises(rewriter.BackendError):
+            rewriter.run(model, {"xs": feeds})

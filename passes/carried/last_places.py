@@ -1,0 +1,136 @@
+"""Rows written to places of which some may be equal: what is written last to a place holds.
+
+``s[2] = a; s[0] = b; s[2] = c`` leaves ``b`` in row 0 and ``c`` in row 2. Sorted by place, and
+those of one place by their number from the last one down, the first of each place is what holds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.joined_places import as_rows
+from passes.carried.pattern import Joined, dependent_values
+from passes.carried.slice_writes import find_slice_write
+from passes.carried.writes import Write, placed_terms, scattered_terms
+from passes.decisions import Code
+from passes.graph.builder import Builder
+from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.reading.facts import LoopFacts
+from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
+
+__all__ = ["LastWrite", "find_last_write"]
+
+_FEW = 32
+"""How many places of one iteration are sorted faster than a Loop writes to them: measured."""
+
+_END = int(np.iinfo(np.int64).max)
+
+
+@dataclasses.dataclass(frozen=True)
+class LastWrite(Write):
+    """A carried tensor that iterations write to at any places, again and again; see `Write`.
+
+    Attributes:
+        is_dear: Whether an iteration may write to many places, which cost more to sort.
+    """
+
+    is_dear: bool = False
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record one scatter of what is written last to each place.
+
+        Raises:
+            NotAMapError: Nothing tells along how many axes places are named.
+        """
+        builder, tensor, dims = joined.builder, self.carried.initial, joined.types[0].dims
+        named = dims[-1] if dims else None
+        if not isinstance(named, int) or named < 1:
+            detail = f"nothing tells where '{self.carried.inner.name}' is written to"
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.node)
+        places, rows = self._flat(joined, named)
+        last = _last_ones(builder, tensor, places, named)
+        kept = [builder.op("Gather", [value, last], {"axis": 0}) for value in (places, rows)]
+        return builder.op("ScatterND", [tensor, *kept])
+
+    def _flat(self, joined: Joined, named: int) -> tuple[ir.Value, ir.Value]:
+        """Record the places of all iterations, ``[m, named]``, and the rows, ``[m, ..]``."""
+        builder, (places, rows) = joined.builder, joined.values
+        shape = builder.op("Shape", [places])
+        many = builder.op("Slice", [shape, builder.ints(0), builder.ints(-1)])
+        count = builder.op("ReduceProd", [many], {"keepdims": 1})
+        whole = builder.op("Shape", [self.carried.initial])
+        rest = builder.op("Slice", [whole, builder.ints(named), builder.ints(_END)])
+        as_listed = builder.op("Concat", [count, builder.ints(named)], {"axis": 0})
+        as_many = builder.op("Concat", [count, rest], {"axis": 0})
+        return (
+            builder.op("Reshape", [places, as_listed], {"allowzero": 1}),
+            builder.op("Reshape", [rows, as_many], {"allowzero": 1}),
+        )
+
+
+def _last_ones(builder: Builder, tensor: ir.Value, places: ir.Value, named: int) -> ir.Value:
+    """Record the numbers of those places that no later one equals.
+
+    Args:
+        builder: Records it.
+        tensor: What is written to.
+        places: The places, ``[m, named]``, in order.
+        named: Along how many axes.
+    """
+    zero, none = builder.scalar(0), builder.ints(0)
+    row, _ = as_rows(builder, places, builder.op("Shape", [tensor]), named)
+    rows = builder.op("Squeeze", [row, builder.ints(1)])
+    count = builder.op("Shape", [rows])
+    many = builder.op("Squeeze", [count, none])
+    numbers = builder.op("Range", [zero, many, builder.scalar(1)])
+    keys = builder.op("Add", [builder.op("Mul", [rows, many]), numbers])
+    _, order = builder.node("TopK", [keys, count], {"axis": 0}, outputs=2).outputs
+    behind = builder.op("Gather", [rows, order], {"axis": 0})
+    before = builder.op("Concat", [builder.ints(-1), behind], {"axis": 0})
+    before = builder.op("Slice", [before, none, count])
+    is_last = builder.op("Not", [builder.op("Equal", [before, behind])])
+    return builder.op("Compress", [order, is_last], {"axis": 0})
+
+
+def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:
+    """Return what a carried tensor is written with, at places of which nothing need be known.
+
+    Args:
+        carried: The carried tensor.
+        facts: The Loop or Scan.
+    """
+    node = made_by(carried.next, "ScatterND", body=facts.scope)
+    if node is None or node.attributes.get_string("reduction", "none") != "none":
+        return None
+    if skip_identities(operand(node, 0)) is not carried.inner:
+        return None
+    dependent = dependent_values(facts.scope, carried.inner)
+    placed = find_slice_write(node, carried, facts)
+    if placed is None:
+        terms = scattered_terms(node, operand(node, 2), facts)
+        if not dependent.isdisjoint(operands(node)[1:]):
+            return None
+    else:
+        found = placed_terms(placed, dependent)
+        if found is None or placed.reduction != "none":
+            return None
+        terms = found
+    many = _many(node, facts)
+    if terms[0].kind == "stacked" and many is None and not terms[0].is_alike:
+        return None
+    is_point = placed is not None and terms[0].is_alike
+    is_dear = not is_point and (many is None or many > _FEW)
+    nodes, named = ((), None) if placed is None else (placed.nodes, placed.named)
+    return LastWrite(carried, terms, node, None, nodes=nodes, named=named, is_dear=is_dear)
+
+
+def _many(node: ir.Node, facts: LoopFacts) -> int | None:
+    """Return how many places an iteration writes to, None if that is not known."""
+    dims = facts.evaluator.dims(operand(node, 1)) or (None,)
+    known = [d for d in dims[:-1] if isinstance(d, int)]
+    return math.prod(known) if len(known) == len(dims) - 1 else None

@@ -240,7 +240,7 @@ class BodyWriter:
             elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             else:
-                copy_into(self.builder, node, self.values, self.facts.evaluator)
+                copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
 
     def _element(self, source: ElementSource, read: ir.Value) -> ir.Value:
         """Return the input of the body that reads a source, by the name of what reads it."""

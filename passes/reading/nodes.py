@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_nodes
+from passes.graph.if_outputs import with_outputs
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
@@ -19,14 +22,25 @@ def copy_into(
     node: ir.Node,
     values: dict[ir.Value, ir.Value | None],
     evaluator: Evaluator,
+    needed: Collection[ir.Value | ir.Node] | None = None,
 ) -> None:
     """Record a copy of a node that declares no types: they are inferred anew.
 
     A Slice of the first axis says so in the copy: the dimensions of the others are known then.
     What a Scan yields keeps its rank, without which onnxruntime refuses the Scan. A number inside
     of it that is known becomes a constant, which the axes of a Slice have to be.
+
+    Args:
+        builder: Records it.
+        node: The node.
+        values: What values became in the copy; it gains the outputs.
+        evaluator: Knows the numbers of the body.
+        needed: The outputs of an If with several of them that the copy has; None for all.
     """
-    copied = copy_node(node, values)
+    kept = [at for at, v in enumerate(node.outputs) if needed is None or v in needed]
+    is_part = is_operator(node, "If") and len(kept) < len(node.outputs)
+    inside = dict(values) if is_part else values
+    copied = copy_node(node, inside)
     ranks = [(v, v.type, rank_alone(v.shape)) for v in _yielded_by_scans(copied)]
     for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
         for value in new.outputs:
@@ -41,6 +55,9 @@ def copy_into(
         _fold(old, new, evaluator)
     for value, type_, shape in ranks:
         value.type, value.shape = type_, shape
+    if is_part:
+        copied = with_outputs(copied, kept)
+        values |= {node.outputs[at]: v for at, v in zip(kept, copied.outputs, strict=True)}
     builder.nodes.append(copied)
 
 

@@ -99,6 +99,52 @@ def test_a_target_without_control_flow_takes_it() -> None:
     assert same(before, made, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
+TOTAL = """m2, s2, q1 = If (flag) <
+                then_branch = one () => (int64 n2, float[N,4] v, float[4] b1)
+                    {{ {write}  n2 = Add (m, one)  b1 = {family} (q, e) }},
+                else_branch = other () => (int64 n3, float[N,4] lo, float[4] b2)
+                    {{ n3 = Identity (m)  lo = Identity (s)  b2 = {other} }}>
+            mf = Cast <to = 1> (m2)  """
+TOTALS = {
+    "added_behind": ("Add", "Identity (q)", "q2 = Add (q1, mf)"),
+    "subtracted_behind": ("Add", "Identity (q)", "q2 = Sub (q1, mf)"),
+    "twice": ("Add", "Identity (q)", "h = Add (q1, mf)  q2 = Sub (h, e)"),
+    "otherwise": ("Sub", "Add (q, b)", "q2 = Add (mf, q1)"),
+    "the_largest": ("Max", "Identity (q)", "q2 = Max (q1, mf)"),
+}
+OTHER_TOTALS = {
+    "of_another_kind": ("Max", "Identity (q)", "q2 = Add (q1, mf)"),
+    "subtracted_from": ("Add", "Identity (q)", "q2 = Sub (mf, q1)"),
+    "of_itself": ("Add", "Identity (q)", "h = Sin (q1)  q2 = Add (q1, h)"),
+    "chosen_by_itself": ("Add", "Sub (q, q)", "q2 = Add (q1, mf)"),
+}
+
+
+def totals(family: str, other: str, behind: str) -> str:
+    """Return a graph that joins to ``q`` in an If, and again behind it."""
+    text = loop(behind, "float[4]", "Identity (b)")
+    start = text.index("m2, s2 = If")
+    inside = TOTAL.format(write=WRITE, family=family, other=other)
+    return text[:start] + inside + text[text.index(behind) :]
+
+
+@pytest.mark.parametrize("name", TOTALS)
+def test_a_total_is_joined_to_in_the_if_and_behind_it(name: str) -> None:
+    before = model(totals(*TOTALS[name]))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+@pytest.mark.parametrize("name", OTHER_TOTALS)
+def test_another_total_stays_in_a_loop(name: str) -> None:
+    before = model(totals(*OTHER_TOTALS[name]))
+    found = read(before)
+    assert found.loops == 1
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
 NEAR = {
     "the_rows_are_read": loop(
         "h0 = ReduceMax <keepdims = 0> (s2)  h = Cast <to = 7> (h0)  q2 = Add (q, h)",

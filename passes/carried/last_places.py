@@ -12,9 +12,11 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.columns import find_columns
 from passes.carried.joined_places import as_rows
-from passes.carried.pattern import Joined, dependent_values
-from passes.carried.slice_writes import find_slice_write
+from passes.carried.pattern import Joined, Term, dependent_values
+from passes.carried.range_reads import find_ranges
+from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write, placed_terms, scattered_terms
 from passes.decisions import Code
 from passes.graph.builder import Builder
@@ -37,9 +39,11 @@ class LastWrite(Write):
 
     Attributes:
         is_dear: Whether an iteration may write to many places, which cost more to sort.
+        axes: The axes along which one place is named, if all of other axes is written.
     """
 
     is_dear: bool = False
+    axes: tuple[int, ...] = ()
 
     def write(self, joined: Joined) -> ir.Value:
         """Record one scatter of what is written last to each place.
@@ -48,22 +52,30 @@ class LastWrite(Write):
             NotAMapError: Nothing tells along how many axes places are named.
         """
         builder, tensor, dims = joined.builder, self.carried.initial, joined.types[0].dims
-        named = dims[-1] if dims else None
-        if not isinstance(named, int) or named < 1:
+        named, rank = dims[-1] if dims else None, joined.typing.rank(tensor)
+        if not isinstance(named, int) or named < 1 or rank is None:
             detail = f"nothing tells where '{self.carried.inner.name}' is written to"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.node)
-        places, rows = self._flat(joined, named)
+        order = [*self.axes, *(axis for axis in range(rank) if axis not in self.axes)]
+        is_turned = order != list(range(rank))
+        if is_turned:
+            tensor = builder.op("Transpose", [tensor], {"perm": order})
+        places, rows = self._flat(joined, named, tensor)
         last = _last_ones(builder, tensor, places, named)
         kept = [builder.op("Gather", [value, last], {"axis": 0}) for value in (places, rows)]
-        return builder.op("ScatterND", [tensor, *kept])
+        written = builder.op("ScatterND", [tensor, *kept])
+        if not is_turned:
+            return written
+        inverse = [order.index(axis) for axis in range(rank)]
+        return builder.op("Transpose", [written], {"perm": inverse})
 
-    def _flat(self, joined: Joined, named: int) -> tuple[ir.Value, ir.Value]:
+    def _flat(self, joined: Joined, named: int, tensor: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Record the places of all iterations, ``[m, named]``, and the rows, ``[m, ..]``."""
         builder, (places, rows) = joined.builder, joined.values
         shape = builder.op("Shape", [places])
         many = builder.op("Slice", [shape, builder.ints(0), builder.ints(-1)])
         count = builder.op("ReduceProd", [many], {"keepdims": 1})
-        whole = builder.op("Shape", [self.carried.initial])
+        whole = builder.op("Shape", [tensor])
         rest = builder.op("Slice", [whole, builder.ints(named), builder.ints(_END)])
         as_listed = builder.op("Concat", [count, builder.ints(named)], {"axis": 0})
         as_many = builder.op("Concat", [count, rest], {"axis": 0})
@@ -119,6 +131,9 @@ def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:
         found = placed_terms(placed, dependent)
         if found is None or placed.reduction != "none":
             return None
+        column = _find_column(node, carried, placed, facts)
+        if column is not None:
+            return column
         terms = found
     many = _many(node, facts)
     if terms[0].kind == "stacked" and many is None and not terms[0].is_alike:
@@ -134,3 +149,22 @@ def _many(node: ir.Node, facts: LoopFacts) -> int | None:
     dims = facts.evaluator.dims(operand(node, 1)) or (None,)
     known = [d for d in dims[:-1] if isinstance(d, int)]
     return math.prod(known) if len(known) == len(dims) - 1 else None
+
+
+def _find_column(
+    node: ir.Node, carried: Carried, placed: SliceWrite, facts: LoopFacts
+) -> LastWrite | None:
+    """Return a write to one place along some axes and to all of another, None if it is none."""
+    body, evaluator = facts.scope, facts.evaluator
+    columns = find_columns(operand(node, 1), body, evaluator)
+    if columns is None or placed.kind != "concatenated":
+        return None
+    found = find_ranges(columns, {carried.inner}, carried.initial, body, evaluator)
+    axes = tuple(axis for axis, one in enumerate(columns) if one.is_point)
+    if found is None or not axes:
+        return None
+    if any(one.start is not None for at, one in enumerate(found[0]) if at not in axes):
+        return None
+    place, nodes = point_of([columns[axis] for axis in axes])
+    terms = (Term(place, is_alike=True), Term(placed.updates, is_alike=True))
+    return LastWrite(carried, terms, node, None, nodes=(*placed.nodes, *nodes), axes=axes)

@@ -8,6 +8,7 @@ import pytest
 from rewriter import rewrite
 from tests.passes.loops import model, read, same
 from tests.passes.raising.carried import DIALECTS, LENGTHS, feeds, loop
+from tests.passes.raising.places import CONSTANTS, counted, grid
 
 PREPARE = """minus1 = Constant <value = int64[1] {-1}> ()
         three = Constant <value = int64 {3}> ()
@@ -34,7 +35,8 @@ WRITES = {
     "any_place": (ROWS, f"{ANY}  {ROW}"),
     "where_the_data_says": (
         ROWS,
-        "a = ArgMax <axis = 0, keepdims = 1> (e)  s2 = ScatterND (s, a, e)",
+        f"""{LENGTH}  a0 = ArgMax <axis = 0, keepdims = 1> (e)  a = Mod (a0, size)
+            s2 = ScatterND (s, a, e)""",
     ),
     "from_the_end": (
         ROWS,
@@ -121,6 +123,51 @@ def test_not_a_number_in_a_row_that_is_replaced_is_gone() -> None:
     feed["x"] = np.array(feed["x"])
     feed["x"][2] = np.nan
     assert same(before, found.model, feed) == 1
+
+
+COLUMN = f"""h = Shape (s)  size = Gather <axis = 0> (h, one)  spot = Mod (i, size)
+            {counted(0, "down")}  across = Unsqueeze (spot, zero1)
+            {grid("down", "across")}"""
+COLUMNS = {
+    "a_number_for_all": f"""{COLUMN}  v = Gather <axis = 0> (e, one)  many = Shape (down)
+            q0 = Expand (v, many)  u = Reshape (q0, size_of_grid)
+            s2 = ScatterND (s, places, u)""",
+    "a_column": f"""{COLUMN}  q0 = Mul (first, small)  q1 = Gather <axis = 0> (e, zero)
+            q2 = Add (q0, q1)  u = Reshape (q2, size_of_grid)  s2 = ScatterND (s, places, u)""",
+    "under_a_condition": f"""flag = Gather <axis = 0> (pe, zero)  {COLUMN}
+            s2 = If (flag) <
+                then_branch = one_of () => (float[R,4] v) {{
+                    q0 = Mul (first, small)  q1 = Gather <axis = 0> (e, zero)
+                    q2 = Add (q0, q1)  u = Reshape (q2, size_of_grid)
+                    v = ScatterND (s, places, u) }},
+                else_branch = other () => (float[R,4] lo) {{ lo = Identity (s) }}>""",
+}
+
+
+def columns(name: str) -> str:
+    """Return a graph that writes to columns so."""
+    more = f"""{CONSTANTS}
+        first = Gather <axis = 1> (start, zero)  small = Constant <value = float {{0.5}}> ()"""
+    return loop("counted", ROWS, COLUMNS[name], "start", prepare=more)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_ring_of_columns(name: str) -> None:
+    before = model(columns(name))
+    found = read(before, auto=True)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_a_part_of_a_column_is_no_column() -> None:
+    part = COLUMN.replace(
+        "g0 = Reshape (down,", "down2 = Slice (down, one1, far)  g0 = Reshape (down2,"
+    )
+    body = f"""{part}  v = Gather <axis = 0> (e, one)  u = Expand (v, size_of_grid)
+            s2 = ScatterND (s, places, u)"""
+    before = model(loop("counted", ROWS, body, "start", prepare=CONSTANTS))
+    found = read(before)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
 NEAR = {

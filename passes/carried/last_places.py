@@ -1,7 +1,6 @@
 """Rows written to places of which some may be equal: what is written last to a place holds.
 
-``s[2] = a; s[0] = b; s[2] = c`` leaves ``b`` in row 0 and ``c`` in row 2. Sorted by place, and
-those of one place by their number from the last one down, the first of each place is what holds.
+``s[2] = a; s[0] = b; s[2] = c`` leaves ``b`` in row 0 and ``c`` in row 2.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.columns import find_columns
 from passes.carried.joined_places import as_rows
+from passes.carried.last_ones import last_ones
 from passes.carried.pattern import Joined, Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
@@ -86,27 +86,9 @@ class LastWrite(Write):
 
 
 def _last_ones(builder: Builder, tensor: ir.Value, places: ir.Value, named: int) -> ir.Value:
-    """Record the numbers of those places that no later one equals.
-
-    Args:
-        builder: Records it.
-        tensor: What is written to.
-        places: The places, ``[m, named]``, in order.
-        named: Along how many axes.
-    """
-    zero, none = builder.scalar(0), builder.ints(0)
+    """Record the numbers of those places, ``[m, named]``, that no later one equals."""
     row, _ = as_rows(builder, places, builder.op("Shape", [tensor]), named)
-    rows = builder.op("Squeeze", [row, builder.ints(1)])
-    count = builder.op("Shape", [rows])
-    many = builder.op("Squeeze", [count, none])
-    numbers = builder.op("Range", [zero, many, builder.scalar(1)])
-    keys = builder.op("Add", [builder.op("Mul", [rows, many]), numbers])
-    _, order = builder.node("TopK", [keys, count], {"axis": 0}, outputs=2).outputs
-    behind = builder.op("Gather", [rows, order], {"axis": 0})
-    before = builder.op("Concat", [builder.ints(-1), behind], {"axis": 0})
-    before = builder.op("Slice", [before, none, count])
-    is_last = builder.op("Not", [builder.op("Equal", [before, behind])])
-    return builder.op("Compress", [order, is_last], {"axis": 0})
+    return last_ones(builder, builder.op("Squeeze", [row, builder.ints(1)]))
 
 
 def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:

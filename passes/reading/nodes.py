@@ -13,8 +13,9 @@ from passes.graph.if_outputs import with_outputs
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
+from passes.reading.sources import FAR
 
-__all__ = ["constant_of", "copy_into", "is_same_work", "passed_on"]
+__all__ = ["constant_of", "copy_into", "ends_far", "is_same_work", "passed_on"]
 
 
 def copy_into(
@@ -79,6 +80,10 @@ def _yielded_by_scans(node: ir.Node) -> list[ir.Value]:
     return [value for value in outputs if value.producer() is not None]
 
 
+_END = int(np.iinfo(np.int32).max)
+"""Most exporters end a Slice that goes to the end here, or farther; TensorFlow's at 10^9."""
+
+
 def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
     """Return what a node passes on unchanged: through Identity or a Slice that cuts nothing off.
 
@@ -88,6 +93,15 @@ def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
         return None
     whole = node.inputs[0]
     return whole if node.op_type == "Identity" or _cuts_nothing(node, evaluator) else None
+
+
+def ends_far(node: ir.Node, evaluator: Evaluator) -> bool:
+    """Whether a Slice takes all of an axis only if no dimension is larger than 10^9."""
+    if not is_operator(node, "Slice"):
+        return False
+    ends, dims = _numbers(node.inputs[2], evaluator), evaluator.dims(node.inputs[0])
+    is_known = dims is not None and all(isinstance(dim, int) for dim in dims)
+    return not is_known and any(FAR <= end < _END for end in ends or ())
 
 
 def _cuts_nothing(node: ir.Node, evaluator: Evaluator) -> bool:
@@ -100,7 +114,8 @@ def _cuts_nothing(node: ir.Node, evaluator: Evaluator) -> bool:
     steps = more[1] if len(more) > 1 else [1] * len(starts)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
         dim = dims[axis % len(dims)]
-        if start != 0 or step != 1 or not isinstance(dim, int) or end < dim:
+        least = dim if isinstance(dim, int) else FAR
+        if start != 0 or step != 1 or end < least:
             return False
     return True
 

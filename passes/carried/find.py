@@ -18,6 +18,7 @@ from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
+from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern
 from passes.carried.reductions import find_reduction
@@ -119,6 +120,7 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
         or find_range_write(carried, facts, typing)
         or find_steps(carried, facts, typing, _find_write)
         or find_conditional(carried, facts, typing, _find_write)
+        or find_last_write(carried, facts)
     )
 
 

@@ -16,7 +16,7 @@ from passes.graph.made import either_order, made_by, operand, operands, skip_ide
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
-from passes.reading.slice_bounds import bounds_of
+from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["find_tiles"]
@@ -98,15 +98,15 @@ def _box(value: ir.Value, carried: Carried, facts: LoopFacts, rank: int) -> Boun
     value = skip_identities(value)
     while value is not carried.inner:
         node = made_by(value, "Slice", body=facts.scope)
-        bounds = None if node is None else bounds_of(node, facts.evaluator)
-        if node is None or bounds is None:
+        axis = None if node is None else axis_cut_in_steps_of_1(node, facts.evaluator)
+        if node is None or axis is None:
             return None
         data, start, end, *_ = operands(node)
-        if not bounds.is_whole:
-            axis = bounds.axis % rank
-            if axis in box:
+        bounds = bounds_of(node, facts.evaluator)
+        if bounds is None or not bounds.is_whole:
+            if axis % rank in box:
                 return None
-            box[axis] = (start, end)
+            box[axis % rank] = (start, end)
         value = skip_identities(data)
     return dict(sorted(box.items()))
 

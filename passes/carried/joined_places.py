@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 
-__all__ = ["join_at_places", "join_extremes"]
+__all__ = ["as_rows", "join_at_places", "join_extremes"]
 
 
 def join_at_places(
@@ -39,7 +39,7 @@ def join_at_places(
     places, rows = indices, tensor
     rest = [builder.op("Shape", [tensor], {"start": named})] if rank > named else []
     if named > 1:
-        places, count = _as_rows(builder, indices, whole, named)
+        places, count = as_rows(builder, indices, whole, named)
         shape = builder.op("Concat", [count, *rest], {"axis": 0}) if rest else count
         rows = builder.op("Reshape", [tensor, shape], {"allowzero": 1})
     count = builder.op("Reshape", [builder.op("Size", [places]), builder.ints(1)])
@@ -84,12 +84,18 @@ def join_extremes(
 _WORST = {"max": np.array(-np.inf, np.float32), "min": np.array(np.inf, np.float32)}
 
 
-def _as_rows(
+def as_rows(
     builder: Builder, indices: ir.Value, shape: ir.Value, named: int
 ) -> tuple[ir.Value, ir.Value]:
     """Return the numbers of rows that places along several axes are, and how many rows there are.
 
     A place outside of the tensor becomes one outside of the rows, which is an error.
+
+    Args:
+        builder: Records them.
+        indices: The places, ``[..., named]``.
+        shape: The shape of the tensor.
+        named: Along how many axes of it they are.
     """
     zero = builder.scalar(0)
     lead = builder.op("Slice", [shape, builder.ints(0), builder.ints(named)])

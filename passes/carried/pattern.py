@@ -13,7 +13,8 @@ import onnx_ir as ir
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, is_operator, name_of, subgraphs
+from passes.graph.graphs import is_operator, name_of, reads_of
+from passes.graph.if_outputs import read_for
 from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -216,9 +217,8 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     for node in body:
         if is_operator(node, ASK_SHAPE):
             continue
-        read = {*node.inputs, *(v for _, inner in subgraphs(node) for v in captured_values(inner))}
-        if not found.isdisjoint(read):
-            found.update(node.outputs)
+        if not found.isdisjoint(reads_of(node)):
+            found.update(v for v in node.outputs if not found.isdisjoint(read_for(v)))
     return found
 
 

@@ -165,7 +165,12 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     dtype = typing.dtype(carried.initial)
     dependent = dependent_values(iteration.body, carried.inner)
     value = skip_identities(carried.next)
+    tail: list[tuple[ir.Node, _Joined]] = []
     mask = find_selection(value, iteration.body, weighed=True)
+    if mask is None:
+        behind, before = _behind(carried, dependent, iteration.body)
+        mask = find_selection(before, iteration.body)
+        tail, value = (tail, value) if mask is None else (behind, before)
     if mask is not None and mask.condition in dependent:
         return None
     graphs = [iteration.body, *(mask.branches if mask is not None else ())]
@@ -181,8 +186,10 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         return None
     if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
         return None
-    parts: list[Part] = []
-    signs: list[int] = []
+    if any(_family_of(node) != family for node, _ in tail):
+        return None
+    parts = [Part(tuple(skip_identities(term) for _, found in tail for term, _ in found))]
+    signs = [sign for _, found in tail for _, sign in found]
     for end, is_turned in ends:
         found = _chain(end, carried.inner, family, dependent, scope)
         if not found:
@@ -207,23 +214,52 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
     )
 
 
+_Joined = list[tuple[ir.Value, int]]
+"""What is joined, each with its sign."""
+
+
+def _behind(
+    carried: Carried, dependent: Collection[ir.Value], body: ir.Graph
+) -> tuple[list[tuple[ir.Node, _Joined]], ir.Value]:
+    """Return what is joined behind all that a condition decides, and what it is joined to."""
+    found: list[tuple[ir.Node, _Joined]] = []
+    value, scope = skip_identities(carried.next), Scope((body,))
+    while value is not carried.inner and (node := made_by(value, *FAMILIES, body=scope)):
+        link = _link(node, dependent)
+        if link is None:
+            break
+        value, terms = link
+        found.insert(0, (node, terms))
+    return found, value
+
+
+def _family_of(node: ir.Node) -> str:
+    return FAMILIES[node.op_type][0]
+
+
+def _link(node: ir.Node, dependent: Collection[ir.Value]) -> tuple[ir.Value, _Joined] | None:
+    """Return what a node joins to, and what it joins; None if that is not the first of a Sub."""
+    path = path_through(node, dependent)
+    if path is None or (node.op_type == "Sub" and path[0] != 0):
+        return None
+    sign = -1 if node.op_type == "Sub" else 1
+    return skip_identities(operand(node, path[0])), [(term, sign) for term in path[1]]
+
+
 def _chain(
     value: ir.Value,
     inner: ir.Value,
     family: str,
     dependent: Collection[ir.Value],
     scope: Scope,
-) -> list[tuple[ir.Value, int]] | None:
+) -> _Joined | None:
     """Return what is joined to a carried value, each with its sign; None if it is more."""
-    found: list[tuple[ir.Value, int]] = []
+    found: _Joined = []
     while value is not inner:
         node = made_by(value, *FAMILIES, body=scope)
-        if node is None or FAMILIES[node.op_type][0] != family:
+        link = None if node is None or _family_of(node) != family else _link(node, dependent)
+        if link is None:
             return None
-        path = path_through(node, dependent)
-        if path is None or (node.op_type == "Sub" and path[0] != 0):
-            return None
-        sign = -1 if node.op_type == "Sub" else 1
-        found[:0] = [(term, sign) for term in path[1]]
-        value = skip_identities(operand(node, path[0]))
+        value, terms = link
+        found[:0] = terms
     return found

@@ -24,7 +24,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
 
-__all__ = ["SliceWrite", "find_slice_write"]
+__all__ = ["SliceWrite", "find_slice_write", "point_of"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +80,7 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
         return SliceWrite(
             places, rows, "concatenated", (*nodes, *more), index, width, named=len(columns)
         )
-    places, nodes = _point(columns)
+    places, nodes = point_of(columns)
     value, reduction = updates, "none"
     if updates in dependent_values(body, inner):
         joins = find_joined(updates, columns, inner, body, evaluator)
@@ -141,8 +141,12 @@ def _numbers(*values: int) -> ir.Node:
     return added("Constant", [], {"value": ir.tensor(np.array(values, np.int64))})
 
 
-def _point(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
-    """Return one place, ``[axes]``, and what computes it."""
+def point_of(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
+    """Return one place, ``[axes]``, and what computes it.
+
+    Args:
+        columns: The number along each axis.
+    """
     axis = _numbers(0)
     parts = [added("Unsqueeze", [column.root, axis.outputs[0]]) for column in columns]
     place = added("Concat", [part.outputs[0] for part in parts], {"axis": 0})

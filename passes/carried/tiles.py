@@ -8,12 +8,14 @@ which one scatter of the numbers of the iterations tells.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.carried.joined_places import join_at_places, join_extremes
+from passes.carried.last_ones import last_ones
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term
 from passes.carried.tile_places import Plane, Side, places_of
 from passes.carried.writes import is_distinct
@@ -26,6 +28,9 @@ from passes.reading.not_a_map import NotAMapError
 __all__ = ["TileWrite"]
 
 _OLDEST_SUM, _OLDEST_LAST = 16, 18
+
+_FEW = 32
+"""How many places of one tile are sorted faster than a Loop writes them: measured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,8 +69,8 @@ class TileWrite(Pattern):
             NotAMapError: The model's opset has no scatter that joins the tiles.
         """
         is_apart = self.index is not None and is_distinct(*self.index, joined)
-        oldest = _OLDEST_LAST if self.reduction in ("none", "max", "min") else _OLDEST_SUM
-        if joined.opset < oldest and not is_apart:
+        oldest = _OLDEST_SUM if self.reduction in ("add", "mul") else _OLDEST_LAST
+        if joined.opset < oldest and not is_apart and not self._is_sorted(joined):
             detail = f"tiles may overlap, and are joined from opset {oldest} on"
             raise NotAMapError(Code.OPSET, detail, self.carried.next.producer())
         builder = joined.builder
@@ -74,6 +79,11 @@ class TileWrite(Pattern):
         rows = builder.op("Compress", [self._rows(joined, plane), kept], {"axis": 0})
         places = builder.op("Compress", [places, kept], {"axis": 0})
         if is_apart:
+            column = builder.op("Unsqueeze", [places, builder.ints(1)])
+            return plane.back(builder.op("ScatterND", [plane.rows, column, rows]))
+        if self.reduction == "none" and joined.opset < _OLDEST_LAST:
+            last = last_ones(builder, places)
+            places, rows = (builder.op("Gather", [v, last], {"axis": 0}) for v in (places, rows))
             column = builder.op("Unsqueeze", [places, builder.ints(1)])
             return plane.back(builder.op("ScatterND", [plane.rows, column, rows]))
         if self.reduction == "none":
@@ -85,6 +95,11 @@ class TileWrite(Pattern):
         column = builder.op("Unsqueeze", [places, builder.ints(1)])
         rank = 1 + self.rank - len(self.sides)
         return plane.back(join(builder, plane.rows, rank, column, 1, rows, self.reduction))
+
+    def _is_sorted(self, joined: Joined) -> bool:
+        """Whether places are sorted where no scatter can join them: that pays for few of them."""
+        size = math.prod(one.span for one in self.sides)
+        return self.reduction == "none" and (size <= _FEW or not joined.branches)
 
     def _rows(self, joined: Joined, plane: Plane) -> ir.Value:
         """Record what goes to each place of each tile, ``[n * places, *rest]``."""

@@ -8,24 +8,22 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from passes.carried.columns import is_last_axis
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
 from passes.carried.read_back import find_read_back
+from passes.carried.shared_coordinates import shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
-from passes.graph.graphs import constant_value, subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["Write", "find_write", "is_distinct"]
+__all__ = ["Write", "find_write", "is_distinct", "placed_terms", "scattered_terms"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
@@ -135,16 +133,13 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     if reduction == "none":
         index = one_number(indices, facts.evaluator)
         if index is None and node.op_type == "ScatterND":
-            index = _shared_coordinate(indices, facts.evaluator)
+            index = shared_coordinate(indices, facts.evaluator)
         if index is None or not index.coefficient(TRIP):
             return None
     rounds = reduction in ("add", "mul") and dtype in FLOATS
     axis = node.attributes.get_int("axis", 0)
     if node.op_type == "ScatterND":
-        kind: Literal["stacked", "concatenated"] = (
-            "concatenated" if facts.evaluator.rank(indices) == 2 else "stacked"
-        )
-        terms = (Term(indices, kind), Term(updates, kind))
+        terms = scattered_terms(node, updates, facts)
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
     return Write(carried, terms, node, index, reduction, rounds, nodes)
@@ -165,6 +160,22 @@ def _placed(
     dtype: ir.DataType | None,
 ) -> Write | None:
     """Return what is written to a grid of places, None if it depends on what was written."""
+    terms = placed_terms(placed, dependent)
+    if terms is None:
+        return None
+    rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
+    index = placed.index if placed.reduction == "none" else None
+    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)
+    return Write(carried, terms, node, index, *how)
+
+
+def placed_terms(placed: SliceWrite, dependent: Collection[ir.Value]) -> tuple[Term, ...] | None:
+    """Return the places and the rows of a grid, None if they depend on what was written.
+
+    Args:
+        placed: What an iteration writes.
+        dependent: The values that depend on what was written.
+    """
     read = {v for one in placed.nodes for v in one.inputs if v is not None}
     read |= {placed.indices, placed.updates}
     is_shape = {one.inputs[0] for one in placed.nodes if one.op_type == "Shape"}
@@ -172,11 +183,21 @@ def _placed(
         return None
     is_cell = placed.named is not None and placed.kind == "stacked"
     values = (placed.indices, placed.updates)
-    terms = tuple(Term(value, placed.kind, is_alike=is_cell) for value in values)
-    rounds = placed.reduction in ("add", "mul") and dtype in FLOATS
-    index = placed.index if placed.reduction == "none" else None
-    how = (placed.reduction, rounds, placed.nodes, placed.width, placed.named)
-    return Write(carried, terms, node, index, *how)
+    return tuple(Term(value, placed.kind, is_alike=is_cell) for value in values)
+
+
+def scattered_terms(node: ir.Node, updates: ir.Value, facts: LoopFacts) -> tuple[Term, ...]:
+    """Return the places and the rows of a ScatterND.
+
+    Args:
+        node: The node.
+        updates: What it writes, or what that is computed of.
+        facts: The Loop or Scan.
+    """
+    indices = operand(node, 1)
+    is_list = facts.evaluator.rank(indices) == 2
+    kind: Literal["stacked", "concatenated"] = "concatenated" if is_list else "stacked"
+    return Term(indices, kind), Term(updates, kind)
 
 
 def _added_scatter(carried: Carried, body: ir.Graph | Scope) -> ir.Node | None:
@@ -198,44 +219,3 @@ def _added_scatter(carried: Carried, body: ir.Graph | Scope) -> ir.Node | None:
     filled = zeros.attributes.get("value")
     is_zero = filled is None or not filled.as_tensor().numpy().any()
     return scatter if is_zero and shape.inputs[0] is carried.inner else None
-
-
-def _shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
-    """Return a coordinate that all places have in common and that grows with the iterations."""
-    node = made_by(_all_rows(indices), "Concat", "If")
-    if node is None:
-        return _column_of(indices, evaluator)
-    if node.op_type == "If":
-        return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
-    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices))
-    numbers = [one_number(part, evaluator) for part in operands(node)] if is_last else []
-    grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
-    return next(grows, None) or _column_of(indices, evaluator)
-
-
-def _all_rows(places: ir.Value) -> ir.Value:
-    """Return the places of which some are kept."""
-    while (node := made_by(places, "Compress")) is not None:
-        if node.attributes.get_int("axis", -1) != 0:
-            break
-        places = operand(node, 0)
-    return skip_identities(places)
-
-
-def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
-    """Return the coordinate that places of whichever branch have in common."""
-    yielded = [branch.outputs[at] for _, branch in subgraphs(node)]
-    arrays = [constant_value(value) for value in yielded]
-    given = [v for v, a in zip(yielded, arrays, strict=True) if a is None or a.size]
-    found = {_shared_coordinate(value, evaluator) for value in given}
-    return found.pop() if len(found) == 1 else None
-
-
-def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
-    """Return such a coordinate of places that are known number by number."""
-    numbers = evaluator.of(indices)
-    places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
-    for column in zip(*(place for place in places or () if place is not None), strict=True):
-        if len(set(column)) == 1 and column[0].coefficient(TRIP):
-            return column[0]
-    return None

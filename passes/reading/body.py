@@ -21,7 +21,7 @@ from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
-from passes.reading.nodes import constant_of, copy_into, is_same_work, passed_on
+from passes.reading.nodes import constant_of, copy_into, ends_far, is_same_work, passed_on
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import CarriedResult, Stage
@@ -90,6 +90,7 @@ class BodyWriter:
         self.check = check
         self.outer = Builder(path)
         self.even: Even | None = None
+        self.is_far = False
         outer = {s.carried.inner: s.carried.initial for s in facts.of_kind(Kind.INVARIANT)}
         self.reads = Reads(
             facts.evaluator,
@@ -237,10 +238,11 @@ class BodyWriter:
                     self.values[old] = copy_of(self.values, new)
             elif (before := passed_on(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = copy_of(self.values, before)
+                self.is_far |= ends_far(node, self.facts.evaluator)
             elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
             else:
-                copy_into(self.builder, node, self.values, self.facts.evaluator)
+                copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
 
     def _element(self, source: ElementSource, read: ir.Value) -> ir.Value:
         """Return the input of the body that reads a source, by the name of what reads it."""
@@ -284,6 +286,6 @@ class BodyWriter:
                 f"{self.path}: its counters stay below 2^24, where the floats that it compares "
                 "them as are exact"
             )
-        if any(read.is_far for read in self.needs.found):
+        if self.is_far or any(read.is_far for read in self.needs.found):
             found.append(f"{self.path}: no dimension is larger than 10^9")
         return found

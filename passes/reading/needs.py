@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
-from passes.graph.graphs import captured_values, is_default_domain, is_operator, subgraphs
+from passes.graph.graphs import is_default_domain, is_operator
+from passes.graph.if_outputs import read_for
 from passes.graph.made import skip_identities
 from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
@@ -163,7 +164,7 @@ class Needs:
                 self.shaped |= {value} & self._states.keys()
                 if (node := value.producer()) is not None:
                     needed.add(node)
-                    pending.extend((v, node) for v in self._dependencies(node))
+                    pending.extend((v, node) for v in self._dependencies(node, value))
                 continue
             needed.add(value)
             if value in self.stage.given:
@@ -178,7 +179,7 @@ class Needs:
             if node is None or value not in self.facts.inside:
                 continue
             needed.add(node)
-            pending.extend((v, node) for v in self._dependencies(node))
+            pending.extend((v, node) for v in self._dependencies(node, value))
         return needed
 
     def _asks_shape(self, value: ir.Value, reader: ir.Node, asked: set[ir.Value]) -> bool:
@@ -210,14 +211,14 @@ class Needs:
         is_stacked = pattern is not None and all(t.kind == "stacked" for t in pattern.terms)
         return pattern is not None and is_stacked and pattern.can_collect(is_after=False)
 
-    def _dependencies(self, node: ir.Node) -> list[ir.Value]:
+    def _dependencies(self, node: ir.Node, value: ir.Value) -> list[ir.Value]:
+        """Return what a node reads for one of its outputs."""
         if self.read(node) is not None:
             return []
         branch = self.branch(node)
         if branch is not None:
             return list(branch.outputs)
-        captured = [v for _, g in subgraphs(node) for v in captured_values(g)]
-        return [v for v in (*node.inputs, *captured) if v is not None]
+        return read_for(value)
 
     def read(self, node: ir.Node) -> Element | Window | None:
         """Return what a node reads by the iteration number, None if it is no such node."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_nodes
+from passes.graph.if_outputs import with_outputs
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
+from passes.reading.sources import FAR
 
-__all__ = ["constant_of", "copy_into", "is_same_work", "passed_on"]
+__all__ = ["constant_of", "copy_into", "ends_far", "is_same_work", "passed_on"]
 
 
 def copy_into(
@@ -19,14 +23,25 @@ def copy_into(
     node: ir.Node,
     values: dict[ir.Value, ir.Value | None],
     evaluator: Evaluator,
+    needed: Collection[ir.Value | ir.Node] | None = None,
 ) -> None:
     """Record a copy of a node that declares no types: they are inferred anew.
 
     A Slice of the first axis says so in the copy: the dimensions of the others are known then.
     What a Scan yields keeps its rank, without which onnxruntime refuses the Scan. A number inside
     of it that is known becomes a constant, which the axes of a Slice have to be.
+
+    Args:
+        builder: Records it.
+        node: The node.
+        values: What values became in the copy; it gains the outputs.
+        evaluator: Knows the numbers of the body.
+        needed: The outputs of an If with several of them that the copy has; None for all.
     """
-    copied = copy_node(node, values)
+    kept = [at for at, v in enumerate(node.outputs) if needed is None or v in needed]
+    is_part = is_operator(node, "If") and len(kept) < len(node.outputs)
+    inside = dict(values) if is_part else values
+    copied = copy_node(node, inside)
     ranks = [(v, v.type, rank_alone(v.shape)) for v in _yielded_by_scans(copied)]
     for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
         for value in new.outputs:
@@ -41,6 +56,9 @@ def copy_into(
         _fold(old, new, evaluator)
     for value, type_, shape in ranks:
         value.type, value.shape = type_, shape
+    if is_part:
+        copied = with_outputs(copied, kept)
+        values |= {node.outputs[at]: v for at, v in zip(kept, copied.outputs, strict=True)}
     builder.nodes.append(copied)
 
 
@@ -62,6 +80,10 @@ def _yielded_by_scans(node: ir.Node) -> list[ir.Value]:
     return [value for value in outputs if value.producer() is not None]
 
 
+_END = int(np.iinfo(np.int32).max)
+"""Most exporters end a Slice that goes to the end here, or farther; TensorFlow's at 10^9."""
+
+
 def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
     """Return what a node passes on unchanged: through Identity or a Slice that cuts nothing off.
 
@@ -71,6 +93,15 @@ def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
         return None
     whole = node.inputs[0]
     return whole if node.op_type == "Identity" or _cuts_nothing(node, evaluator) else None
+
+
+def ends_far(node: ir.Node, evaluator: Evaluator) -> bool:
+    """Whether a Slice takes all of an axis only if no dimension is larger than 10^9."""
+    if not is_operator(node, "Slice"):
+        return False
+    ends, dims = _numbers(node.inputs[2], evaluator), evaluator.dims(node.inputs[0])
+    is_known = dims is not None and all(isinstance(dim, int) for dim in dims)
+    return not is_known and any(FAR <= end < _END for end in ends or ())
 
 
 def _cuts_nothing(node: ir.Node, evaluator: Evaluator) -> bool:
@@ -83,7 +114,8 @@ def _cuts_nothing(node: ir.Node, evaluator: Evaluator) -> bool:
     steps = more[1] if len(more) > 1 else [1] * len(starts)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=False):
         dim = dims[axis % len(dims)]
-        if start != 0 or step != 1 or not isinstance(dim, int) or end < dim:
+        least = dim if isinstance(dim, int) else FAR
+        if start != 0 or step != 1 or end < least:
             return False
     return True
 

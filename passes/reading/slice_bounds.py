@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Linear
 
-__all__ = ["Bounds", "bounds_of"]
+__all__ = ["Bounds", "axis_cut_in_steps_of_1", "bounds_of"]
 
 _END = 2**31 - 1
 """Exporters end a Slice that goes to the end here, or farther."""
@@ -47,10 +47,26 @@ def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
         node: A Slice; before opset 10 its bounds are attributes, which are not read.
         evaluator: Knows numbers.
     """
-    starts, ends, axes, steps = [*node.inputs[1:], None, None, None, None][:4]
+    starts, ends = [*node.inputs[1:], None, None][:2]
     start, end = evaluator.number(starts), evaluator.number(ends)
-    axis = 0 if axes is None else evaluator.integer(axes)
-    step = 1 if steps is None else evaluator.integer(steps)
-    if start is None or end is None or axis is None or step != 1:
+    axis = axis_cut_in_steps_of_1(node, evaluator)
+    if start is None or end is None or axis is None:
         return None
     return Bounds(start, end, axis)
+
+
+def axis_cut_in_steps_of_1(node: ir.Node, evaluator: Evaluator) -> int | None:
+    """Return the one axis that a Slice cuts, as the node names it; None for another Slice.
+
+    The arguments are those of `bounds_of`.
+    """
+    if len(node.inputs) < 3:
+        return None
+    _, starts, _, axes, steps = [*node.inputs, None, None][:5]
+    step = 1 if steps is None else evaluator.integer(steps)
+    if starts is None or step != 1:
+        return None
+    if axes is not None:
+        return evaluator.integer(axes)
+    is_one = evaluator.number(starts) is not None or evaluator.dims(starts) == (1,)
+    return 0 if is_one else None

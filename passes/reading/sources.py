@@ -19,7 +19,7 @@ from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
-__all__ = ["Element", "Reads", "Window", "find_read", "positions"]
+__all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,12 +162,13 @@ def _size(start: Linear, end: Linear, jump: int) -> int | None:
         size = (end - start).number
         return size if size is not None and size > 0 else None
     # TensorFlow's exporter reads one row as the first of many, far from each other.
-    if jump >= _FAR and is_nonnegative(end - start - 1):
+    if jump >= FAR and is_nonnegative(end - start - 1):
         return 1
     return None
 
 
-_FAR = 1_000_000_000
+FAR = 1_000_000_000
+"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
 
 
 def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:

@@ -911,9 +911,10 @@ MISSES = {
     "condition_that_reads_the_state": _miss(
         ROW, "u = Greater (s, e)  v = Where (u, e, b)  s2 = Add (s, v)", "b", "recurrence", "Add"
     ),
-    "write_where_the_data_says": _miss(
+    "write_of_a_row_where_the_tensor_says": _miss(
         "float[R,4]",
-        "a = ArgMax <axis = 0, keepdims = 1> (e)  s2 = ScatterND (s, a, e)",
+        """m = ReduceMax <axes = [1], keepdims = 0> (s)
+            a = ArgMax <axis = 0, keepdims = 1> (m)  s2 = ScatterND (s, a, e)""",
         "start",
         "recurrence",
         "ScatterND",

@@ -197,11 +197,12 @@ NEAR = {
             s1 = ScatterND (s, p3, u3)  s2 = ScatterND (s1, p4, u4)""",
         "recurrence",
     ),
-    "a_row_of_any_number": (
+    "a_row_of_any_number_that_was_read": (
         taken(
             """k0 = Gather <axis = 0> (ke, zero)  m0 = Abs (k0)  m4 = Mod (m0, n)
             k1 = Unsqueeze (m4, zero1)  places = Unsqueeze (k1, minus1)
-            u = Unsqueeze (e, zero1)  v = ScatterND (s, places, u)"""
+            u0 = Gather <axis = 0> (s, m4)  u1 = Sin (u0)  u2 = Sub (e, u1)
+            u = Unsqueeze (u2, zero1)  v = ScatterND (s, places, u)"""
         ),
         "recurrence",
     ),
@@ -225,4 +226,20 @@ def test_what_another_iteration_decides_stays_a_loop(name: str) -> None:
     found = read(before)
     assert found.loops >= 1
     assert code in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_a_row_of_any_number() -> None:
+    """The last of the iterations that write to a row holds."""
+    body = taken(
+        """k0 = Gather <axis = 0> (ke, zero)  m0 = Abs (k0)  m4 = Mod (m0, n)
+        k1 = Unsqueeze (m4, zero1)  places = Unsqueeze (k1, minus1)
+        u = Unsqueeze (e, zero1)  v = ScatterND (s, places, u)"""
+    )
+    begin = "Concat <axis = 0> (w, w)"
+    state = STATE.replace("N", "M")
+    text = loop("counted", state, body.replace(STATE, "float[M,4]"), begin, prepare=PREPARE)
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)

@@ -25,6 +25,8 @@ from tests.passes.raising import (
     test_cat_writes,
     test_conditional_writes,
     test_counted_places,
+    test_last_places,
+    test_outputs_of_ifs,
     test_resets,
     test_row_updates,
     test_several_rows,
@@ -70,6 +72,15 @@ def _bases() -> dict[str, tuple[onnx.ModelProto, Sequence[Feeds]]]:
     for name, text in test_counted_places.COUNTED.items():
         feeds = [test_counted_places.feeds(length) for length in (1, 3, 7)]
         found[f"counted-{name}"] = (model(text), feeds)
+    for name in test_last_places.WRITES:
+        found[f"last-{name}"] = (model(test_last_places.written(name, "counted")), plain)
+    for name in test_last_places.COLUMNS:
+        found[f"last-columns-{name}"] = (model(test_last_places.columns(name)), plain)
+    for name, (behind, state, begin) in test_outputs_of_ifs.BEHIND.items():
+        text = test_outputs_of_ifs.loop(behind, state, begin)
+        found[f"behind-{name}"] = (model(text), plain)
+    for name, case in test_outputs_of_ifs.TOTALS.items():
+        found[f"totals-{name}"] = (model(test_outputs_of_ifs.totals(*case)), plain)
     for name in test_conditional_writes.WRITES:
         text = test_conditional_writes.written(name, "counted")
         feeds = [test_conditional_writes.feeds(length) for length in (1, 3, 7)]

@@ -74,6 +74,20 @@ TILES = {
     "pasted_in_planes": loop(PLANES, box(1) + write("new = Identity (ww)", 3)),
     "one_for_all_planes": loop(PLANES, box(1) + write("new = Identity (e)", 3)),
     "one_number_each": loop(CANVAS, box(0) + write("new = Identity (ve)", 2)),
+    "in_rows_of_three": loop(
+        CANVAS,
+        """j = Div (i, three)  k = Mod (i, three)  y5 = Mul (j, two)  y6 = Mod (y5, three)
+            x5 = Mul (k, two)  """
+        + box(0).replace("y,", "y6,").replace("x,", "x5,")
+        + write("new = Identity (e)", 2),
+    ),
+    "from_the_end_in_rows": loop(
+        CANVAS,
+        """j = Div (i, three)  j1 = Mod (j, three)  y5 = Sub (j1, three)  y6 = Sub (y5, two)
+            """
+        + box(0).replace("y,", "y6,")
+        + write("new = Identity (ve)", 2),
+    ),
     "added": loop(CANVAS, box(0) + write("new = Add (old, e)", 2)),
     "added_in_planes": loop(PLANES, box(1) + write("new = Add (ww, old)", 3)),
     "counted": loop(PLANES, box(1) + write("new = Add (old, half)", 3)),
@@ -143,13 +157,30 @@ def test_sums_round_and_what_is_pasted_does_not() -> None:
     assert read(model(TILES["pasted"], 18), exact=True).loops == 0
 
 
-def test_an_old_opset_keeps_the_loop_of_tiles_that_may_overlap() -> None:
-    found = read(model(TILES["pasted"], 17))
-    assert found.loops == 1
-    assert "opset" in found.codes
+@pytest.mark.parametrize("name", ["pasted", "pasted_in_planes", "in_rows_of_three"])
+def test_an_old_opset_sorts_small_tiles_that_are_pasted(name: str) -> None:
+    before = model(TILES[name], 17)
+    found = read(before, auto=True)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    given = [feeds(n, state_of(name)) for n in LENGTHS]
+    assert same(before, found.model, *given) == len(LENGTHS)
+
+
+@pytest.mark.parametrize("lacks", [(), ("Loop", "If")])
+def test_an_old_opset_keeps_the_loop_of_large_tiles_that_may_overlap(
+    lacks: tuple[str, ...],
+) -> None:
+    """A target without control flow has them sorted."""
+    text = TILES["one_number_each"].replace("three = Constant <value = int64 {3}>", LARGE)
+    before = model(text, 17)
+    found = read(before, lacks=lacks)
+    assert found.loops == (0 if lacks else 1)
+    assert ("opset" in found.codes) == (not lacks)
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
     assert read(model(TILES["added"], 17)).loops == 0
 
 
+LARGE = "three = Constant <value = int64 {30}>"
 OTHER = "yy = Add (ys, one1)"
 NEAR = {
     "it_adds_to_another_box": loop(

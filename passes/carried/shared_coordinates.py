@@ -1,0 +1,60 @@
+"""The coordinate that all places of an iteration have in common."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from passes.carried.columns import is_last_axis
+from passes.carried.uniform import one_number
+from passes.graph.graphs import constant_value, subgraphs
+from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.reading.evaluate import Evaluator
+from passes.reading.integers import TRIP, Linear
+
+__all__ = ["shared_coordinate"]
+
+
+def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return a coordinate that all places have in common and that grows with the iterations.
+
+    Args:
+        indices: The places, ``[..., axes]``.
+        evaluator: Knows the numbers of the body.
+    """
+    node = made_by(_all_rows(indices), "Concat", "If")
+    if node is None:
+        return _column_of(indices, evaluator)
+    if node.op_type == "If":
+        return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
+    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices))
+    numbers = [one_number(part, evaluator) for part in operands(node)] if is_last else []
+    grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
+    return next(grows, None) or _column_of(indices, evaluator)
+
+
+def _all_rows(places: ir.Value) -> ir.Value:
+    """Return the places of which some are kept."""
+    while (node := made_by(places, "Compress")) is not None:
+        if node.attributes.get_int("axis", -1) != 0:
+            break
+        places = operand(node, 0)
+    return skip_identities(places)
+
+
+def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:
+    """Return the coordinate that places of whichever branch have in common."""
+    yielded = [branch.outputs[at] for _, branch in subgraphs(node)]
+    arrays = [constant_value(value) for value in yielded]
+    given = [v for v, a in zip(yielded, arrays, strict=True) if a is None or a.size]
+    found = {shared_coordinate(value, evaluator) for value in given}
+    return found.pop() if len(found) == 1 else None
+
+
+def _column_of(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
+    """Return such a coordinate of places that are known number by number."""
+    numbers = evaluator.of(indices)
+    places = [numbers] if evaluator.rank(indices) == 1 else evaluator.table(indices)
+    for column in zip(*(place for place in places or () if place is not None), strict=True):
+        if len(set(column)) == 1 and column[0].coefficient(TRIP):
+            return column[0]
+    return None

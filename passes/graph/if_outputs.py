@@ -1,0 +1,87 @@
+"""The outputs of an If, one by one: what each of them is computed of, and a node that has some."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from passes.graph.drafts import note
+from passes.graph.graphs import is_operator, reads_of, subgraphs
+
+__all__ = ["read_for", "with_outputs"]
+
+
+def read_for(value: ir.Value) -> list[ir.Value]:
+    """Return what the node that makes a value reads for it, by its graphs too.
+
+    Of an If with several outputs that is the condition, and what those nodes of its branches read
+    from around it that compute this one. A value that nothing makes is read from nowhere.
+    """
+    node = value.producer()
+    if node is None:
+        return []
+    if not is_operator(node, "If") or len(node.outputs) < 2:
+        return reads_of(node)
+    at = list(node.outputs).index(value)
+    read = dict.fromkeys(v for v in node.inputs if v is not None)
+    for _, graph in subgraphs(node):
+        read |= dict.fromkeys(_read_around(graph, graph.outputs[at]))
+    return list(read)
+
+
+def _read_around(graph: ir.Graph, output: ir.Value) -> list[ir.Value]:
+    """Return what an output of a branch is computed of that the branch does not make."""
+    own = {value for node in graph for value in node.outputs} | set(graph.initializers.values())
+    pending, around = [output], dict[ir.Value, None]()
+    seen = set(pending)
+    for value in pending:
+        if value not in own:
+            around[value] = None
+            continue
+        new = [v for v in read_for(value) if v not in seen]
+        seen.update(new)
+        pending += dict.fromkeys(new)
+    return list(around)
+
+
+def with_outputs(node: ir.Node, kept: Collection[int]) -> ir.Node:
+    """Return an If that yields some of the outputs of another, and takes its branches over.
+
+    Args:
+        node: The If; it stands in no graph, and nothing reads it.
+        kept: The numbers of the outputs.
+    """
+    attributes = list(node.attributes.values())
+    node.attributes.clear()
+    for attribute in attributes:
+        graph = attribute.as_graph()
+        for at in reversed(range(len(graph.outputs))):
+            if at not in kept:
+                del graph.outputs[at]
+        _drop_unread(graph)
+    new = ir.Node(
+        node.domain,
+        node.op_type,
+        list(node.inputs),
+        attributes,
+        num_outputs=len(kept),
+        version=node.version,
+        name=node.name,
+        metadata_props=dict(node.metadata_props),
+    )
+    new.meta.update(node.meta)
+    for at in range(len(node.inputs)):
+        node.replace_input_with(at, None)
+    for out, old in zip(new.outputs, (node.outputs[at] for at in sorted(kept)), strict=True):
+        out.name, out.type, out.shape = old.name, old.type, old.shape
+    note(new)
+    return new
+
+
+def _drop_unread(graph: ir.Graph) -> None:
+    """Remove the nodes of a branch whose results nothing reads."""
+    for node in reversed(list(graph)):
+        is_read = any(v.uses() or v in graph.outputs for v in node.outputs)
+        if not is_read:
+            graph.remove(node, safe=True)

@@ -164,7 +164,8 @@ def is_expanded_to_nothing(node: ir.Node, types: Types) -> bool:
     known = types.known(target)
     if known is not None:
         return bool((known == 0).any())
-    return _is_settled(target, types) and not _is_without_zero(target)
+    may_be = types.may_be_empty(node.outputs[0])
+    return may_be and _is_settled(target, types) and not _is_without_zero(target)
 
 
 def cut_to_nothing(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:

@@ -5,35 +5,24 @@ Where all samples of a case have one length, a rule that asks less would run, an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_declined, ragged
+from tests.passes.batching.bodies import (
+    FOUR,
+    MATRICES,
+    ONE,
+    THREE,
+    TURNED,
+    X,
+    ints,
+    numbers,
+    of,
+    places,
+)
+from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.ragged import prove_declined, ragged
 
-
-def ints(*numbers: int) -> Operand:
-    return constant(np.array(numbers, np.int64))
-
-
-def places(*rest: int, high: float, lengths: tuple[int, ...] = (2, 0, 3)) -> Operand:
-    return ragged(*rest, dtype=np.int64, low=0, high=high + 0.9, lengths=lengths)
-
-
-def of(nodes: str, outputs: str = "y", opset: int = 18, **operands: Any) -> RaggedCase:
-    return RaggedCase(nodes, nodes, operands, outputs.split(), opset)
-
-
-def numbers(*samples: Any) -> Operand:
-    return mapped(*(np.array(sample) for sample in samples))
-
-
-TURNED = "t = Transpose(x) "
-X, ONE = ragged(4), ragged(4, lengths=(1, 1, 1))
-THREE, FOUR = ragged(4, lengths=(3, 3, 3)), ragged(4, lengths=(4, 4, 4))
-MATRICES, COLUMNS = "Transpose<perm = [1, 0, 2]>", "Transpose<perm = [1, 2, 0]>"
 CROSSED = {
     "scales of the rows": (
         of(
@@ -146,6 +135,35 @@ CROSSED = {
         ),
         "LayerNormalization ragged",
     ),
+    "a state that is turned": (
+        of(
+            "y = Loop(m, , x) <body = b (int64 i, bool c, float[N,4] s) => (bool d, float[4,N] u) { d = Identity(c) u = Transpose(s) }>",
+            x=FOUR,
+            m=numbers(1, 2, 0),
+        ),
+        "Loop ragged",
+    ),
+    "columns as a state": (
+        of(
+            f"{TURNED}y = Loop(m, , t) <body = b (int64 i, bool c, float[4,N] s) => (bool d, float[4,N] u) {{ d = Identity(c) u = Add(s, s) }}>",
+            x=X,
+            m=numbers(1, 2, 0),
+        ),
+        "Loop control-flow, Add recurrence",
+    ),
+    "filters in any number": (
+        of("y = Conv(m, x)", x=ragged(2, 3), m=mapped((1, 2, 5))),
+        "Conv ragged",
+    ),
+    "steps of each before opset 16": (
+        of(
+            "y = Loop(m, , z) <body = b (int64 i, bool c, float s) => (bool d, float u) { d = Identity(c) u = Add(s, s) }>",
+            opset=15,
+            m=numbers(1, 2, 0),
+            z=mapped(()),
+        ),
+        "Loop opset",
+    ),
     "rows beside columns": (of(f"{TURNED}y = Concat<axis = 0>(t, x)", x=FOUR), "Concat ragged"),
 }
 
@@ -153,105 +171,4 @@ CROSSED = {
 @pytest.mark.parametrize("name", CROSSED)
 def test_what_crosses_it(name: str) -> None:
     case, reason = CROSSED[name]
-    prove_declined(case, reason)
-
-
-POSITIONS = {
-    "bounds that begin": (
-        of(
-            "y = Slice(x, s, e, a)",
-            x=ragged(4, lengths=(2, 2, 3)),
-            s=places(high=0, lengths=(1, 1, 1)),
-            e=ints(2),
-            a=ints(0),
-        ),
-        "Slice ragged",
-    ),
-    "bounds that end": (
-        of(
-            "y = Slice(x, s, e, a)",
-            x=ragged(4, lengths=(2, 2, 3)),
-            s=ints(0),
-            e=places(high=0, lengths=(1, 1, 1)),
-            a=ints(0),
-        ),
-        "Slice ragged",
-    ),
-    "a start of each, along two axes": (
-        of(
-            "y = Slice(x, s, e, a)",
-            x=X,
-            s=numbers([0, 1], [0, 1], [1, 1]),
-            e=ints(2, 3),
-            a=ints(0, 1),
-        ),
-        "Slice ragged",
-    ),
-    "an end of each, along two axes": (
-        of(
-            "y = Slice(x, s, e, a)",
-            x=X,
-            s=ints(0, 1),
-            e=numbers([2, 3], [1, 3], [1, 3]),
-            a=ints(0, 1),
-        ),
-        "Slice ragged",
-    ),
-    "places of one size beside rows": (
-        of("y = GatherND<batch_dims = 1>(x, i)", x=THREE, i=numbers(*[[[0], [3], [1]]] * 3)),
-        "GatherND ragged",
-    ),
-    "rows of one size beside places": (
-        of(
-            "y = GatherND<batch_dims = 1>(m, x)",
-            x=places(1, high=2, lengths=(3, 3, 3)),
-            m=mapped((3, 3)),
-        ),
-        "GatherND ragged",
-    ),
-    "columns beside places": (
-        of(
-            f"{TURNED}y = GatherND<batch_dims = 1>(t, i)",
-            x=FOUR,
-            i=places(1, high=3, lengths=(4, 4, 4)),
-        ),
-        "GatherND ragged",
-    ),
-    "places in columns": (of(f"{TURNED}y = GatherND(t, i)", x=X, i=ints(1)), "GatherND ragged"),
-    "elements of rows of one size": (
-        of("y = GatherElements<axis = 1>(m, x)", x=places(4, high=2), m=mapped((3, 4))),
-        "GatherElements ragged",
-    ),
-    "elements by places of one size": (
-        of("y = GatherElements(x, i)", x=ragged(2, lengths=(3, 2, 2)), i=numbers(*[[[0, 1]]] * 3)),
-        "GatherElements ragged",
-    ),
-    "flags of another length": (
-        of("y = Compress<axis = 0>(m, x)", x=ragged(dtype=np.bool_), m=mapped((3, 2))),
-        "Compress ragged",
-    ),
-    "boxes of two images": (
-        of(
-            f"b = {MATRICES}(x) s = {COLUMNS}(z) y = NonMaxSuppression(b, s, m)",
-            x=ragged(2, 4, low=0),
-            z=ragged(2, 1, low=0, seed=1),
-            m=ints(2),
-        ),
-        "NonMaxSuppression ragged",
-    ),
-    "images in any number": (
-        of(
-            "y = NonMaxSuppression(x, z, m)",
-            x=ragged(5, 4, low=0),
-            z=ragged(2, 5, low=0, seed=1),
-            m=ints(2),
-        ),
-        "NonMaxSuppression ragged",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", POSITIONS)
-def test_positions(name: str) -> None:
-    case, reason = POSITIONS[name]
     prove_declined(case, reason)

@@ -5,34 +5,27 @@ Where all samples of a case have one length, a rule that asks less would run, an
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
-from tests.passes.batching.harness import Operand, constant, mapped, shared
-from tests.passes.batching.ragged import RaggedCase, prove_declined, ragged
+from tests.passes.batching.bodies import (
+    COLUMNS,
+    FOUR,
+    MATRICES,
+    ONE,
+    THREE,
+    TURNED,
+    X,
+    ints,
+    numbers,
+    of,
+)
+from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.ragged import prove_declined, ragged
 
-
-def ints(*numbers: int) -> Operand:
-    return constant(np.array(numbers, np.int64))
-
-
-def of(nodes: str, outputs: str = "y", opset: int = 18, **operands: Any) -> RaggedCase:
-    return RaggedCase(nodes, nodes, operands, outputs.split(), opset)
-
-
-def numbers(*samples: Any) -> Operand:
-    return mapped(*(np.array(sample) for sample in samples))
-
-
-TURNED = "t = Transpose(x) "
-X, ONE = ragged(4), ragged(4, lengths=(1, 1, 1))
-THREE, FOUR = ragged(4, lengths=(3, 3, 3)), ragged(4, lengths=(4, 4, 4))
 OWN = mapped((4, 3))
 WEIGHTS = constant(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
 SQUARE = shared(np.arange(9, dtype=np.float32).reshape(3, 3))
-MATRICES, COLUMNS = "Transpose<perm = [1, 0, 2]>", "Transpose<perm = [1, 2, 0]>"
 SCORES, KEYS = "u = Transpose(k) s = MatMul(x, u) ", ragged(4, seed=1, lengths=(1, 2, 3))
 PRODUCTS = {
     "lists of rows, a matrix of each": (
@@ -91,6 +84,15 @@ PRODUCTS = {
             w=ragged(2, 3, seed=1, lengths=(4, 4, 4)),
         ),
         "MatMul batched-operand",
+    ),
+    "a zero point that may be one of a row": (
+        of(
+            "y = MatMulInteger(x, w, z)",
+            x=ragged(4, dtype=np.uint8, low=0, high=9),
+            w=shared(np.arange(12, dtype=np.uint8).reshape(4, 3)),
+            z=shared(np.array([2], np.uint8)),
+        ),
+        "MatMulInteger ragged",
     ),
     "shared matrices on the right": (
         of("y = MatMul(x, w)", x=X, w=shared(np.ones((2, 4, 3), np.float32))),

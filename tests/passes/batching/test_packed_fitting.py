@@ -22,6 +22,17 @@ CASES = [
     ),
     RaggedCase("a shared row added", "y = Gemm(x, w, c)", {"x": X, "w": OWN, "c": ROW}),
     RaggedCase("a number of each added", "y = Gemm(x, w, c)", {"x": X, "w": OWN, "c": mapped(())}),
+    RaggedCase("nothing added", "y = Gemm(x, w)", {"x": X, "w": constant(OWN.samples[0])}),
+    RaggedCase(
+        "a shared row added to a shared product",
+        "y = Gemm(x, w, c)",
+        {"x": X, "w": constant(OWN.samples[0]), "c": ROW},
+    ),
+    RaggedCase(
+        "one scale, whatever the axis",
+        "y = QuantizeLinear<axis = 0>(x, s)",
+        {"x": X, "s": constant(np.float32(0.5))},
+    ),
     RaggedCase(
         "two numbers around samples",
         "s = Shape(x) c = ConstantOfShape<value = float[1] {1}>(s) d = ConstantOfShape(s) "

@@ -277,10 +277,10 @@ def prove_ragged(
     _assert_yields(model, case, want, batch)
 
 
-def prove_declined(case: RaggedCase, reasons: str) -> None:
+def prove_declined(case: RaggedCase, reasons: str, *, lacks: Collection[str] = ()) -> None:
     """Assert which operators stay per-sample, and why, and that all samples come out right."""
     want = wanted(case, 3)
-    model, found = fused(case, want)
+    model, found = fused(case, want, lacks)
     assert ", ".join(f"{r.op_type} {r.code.value}" for r in found) == reasons
     _assert_yields(model, case, want, 3)
 

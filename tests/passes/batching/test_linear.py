@@ -170,6 +170,8 @@ QUANTIZED = [
     quantized("mapped left scale", {"as_": scales()}),
     quantized("mapped right scale", {"bs": scales(), "b": V}),
     quantized("mapped scale of the result", {"ys": scales()}),
+    quantized("mapped left point", {"az": whole()}),
+    quantized("mapped point of the result", {"yz": whole(seed=2)}),
     quantized("mapped points", {"az": whole(), "bz": whole(seed=1), "yz": whole(seed=2)}),
     quantized("float16 scales", {"a": U, "b": V, **HALF}, 21),
 ]

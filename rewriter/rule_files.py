@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import os
 import runpy
 import traceback
 from pathlib import Path
@@ -19,7 +20,7 @@ ENTRY_POINTS = "seqmap.rules"
 """The group of entry points; each is a module, or a function without arguments to call."""
 
 
-def load_rules(*paths: Path) -> None:
+def load_rules(*paths: str | os.PathLike[str]) -> None:
     """Run files of Python that register rules, in order.
 
     Each class of ``onnx.reference.op_run.OpRun`` that a file defines becomes an operator of the
@@ -29,7 +30,7 @@ def load_rules(*paths: Path) -> None:
         RewriteError: A file cannot be read, or it fails.
     """
     for path in paths:
-        _load(path)
+        _load(Path(path))
 
 
 def _load(path: Path) -> None:

@@ -22,7 +22,7 @@ from passes.loops.copied_loop import copied_loop
 from passes.loops.copied_samples import CopiedSamples
 from passes.loops.few_samples import FewSamples, write_by_count
 from passes.loops.forms import Form
-from passes.loops.write_if import Branch, no_samples, write_if
+from passes.loops.write_if import Branch, knows_no_samples, no_samples, write_if
 from passes.maps.element_source import ElementSource
 from passes.maps.operator import is_map
 from passes.maps.prepare import move_initializers, read_moved
@@ -91,8 +91,10 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
     if not plan.needs_samples and not plan.few:
         return _write_asked(builder, plan, typings, count)
     enough = builder.op("Greater", [count, builder.scalar(plan.few)])
-    copies_some = plan.is_copied and not plan.needs_samples
-    if copies_some:
+    batches_none = (
+        plan.is_copied and not plan.needs_samples and not knows_no_samples(site, typings)
+    )
+    if batches_none:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])
 
@@ -101,7 +103,7 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
 
     def write_few(inner: Builder) -> Sequence[ir.Value]:
         if plan.is_copied:
-            return CopiedSamples(site, typings).write(inner, count, plan.few, is_some=copies_some)
+            return CopiedSamples(site, typings).write(inner, count, plan.few, is_some=batches_none)
         if plan.few:
             return _write_few(inner, plan, typings, count)
         return no_samples(inner, site, typings)

@@ -130,8 +130,7 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
         return 0
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))
-    largest = _MOST_COPIED if all(r.kind == "stacked" for r in site.results) else 1
-    return min(next(needed, largest), largest, _MOST_NODES // max(nodes, 1))
+    return min(next(needed, _MOST_COPIED), _MOST_NODES // max(nodes, 1))
 
 
 def for_count(site: MapSite, facts: FusionFacts, choice: FormChoice) -> FormChoice:

@@ -12,7 +12,7 @@ from passes.loops.forms import dims_of_samples
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
 
-__all__ = ["Branch", "no_samples", "write_if"]
+__all__ = ["Branch", "knows_no_samples", "no_samples", "write_if"]
 
 Branch = Callable[[Builder], Sequence[ir.Value]]
 """Writes a branch and returns the value of each result of a map."""
@@ -46,13 +46,25 @@ def no_samples(builder: Builder, site: MapSite, typings: Typings) -> list[ir.Val
     return [_nothing(builder, site, result, typings) for result in site.results]
 
 
+def knows_no_samples(site: MapSite, typings: Typings) -> bool:
+    """Whether nothing that `no_samples` returns has a dimension that is not known."""
+    tensors = [result for result in site.results if result.kind != "sequence"]
+    return all(None not in _dims_of_none(site, one, typings) for one in tensors)
+
+
 def _nothing(builder: Builder, site: MapSite, result: MapResult, typings: Typings) -> ir.Value:
-    value = site.body.outputs[result.output]
-    dtype = typings.declared.dtype(value) or ir.DataType.FLOAT
+    dtype = typings.declared.dtype(site.body.outputs[result.output]) or ir.DataType.FLOAT
     if result.kind == "sequence":
         return builder.op("SequenceEmpty", [], {"dtype": int(dtype)})
-    known = dims_of_samples(value, [result], typings)
-    dims = [d if isinstance(d, int) else 0 for d in known or ()]
+    dims = [dim or 0 for dim in _dims_of_none(site, result, typings)]
+    array = np.empty(dims or [0], object if dtype == ir.DataType.STRING else dtype.numpy())
+    return builder.constant(array)
+
+
+def _dims_of_none(site: MapSite, result: MapResult, typings: Typings) -> list[int | None]:
+    """Return the dimensions of a result of no samples, none where not even the rank is known."""
+    known = dims_of_samples(site.body.outputs[result.output], [result], typings)
+    dims = [d if isinstance(d, int) else None for d in known or ()]
     if result.kind == "stacked":
         axis = result.axis % (len(dims) + 1)
         dims.insert(axis, 0)
@@ -62,7 +74,4 @@ def _nothing(builder: Builder, site: MapSite, result: MapResult, typings: Typing
             dims[axis] = 0
     elif dims:
         dims[result.axis % len(dims)] = 0
-    else:
-        dims = [0]
-    array = np.empty(dims, object if dtype == ir.DataType.STRING else dtype.numpy())
-    return builder.constant(array)
+    return dims if known is not None else [None]

@@ -82,7 +82,17 @@ def test_each_number_of_samples_is_right_and_no_loop_is_left(name: str) -> None:
     result = rewriter.rewrite(before)
     assert result.report.after.loops == 0
     assert any("by copies of the body" in n for d in result.report.decisions for n in d.notes)
-    lengths = [[], [3], [2, 0], [1, 2, 3], [0, 4, 1, 2], [2] * 5, [0] * 7]
+    lengths = [
+        [],
+        [3],
+        [2, 0],
+        [1, 2, 3],
+        [0, 4, 1, 2],
+        [2] * 5,
+        [0] * 7,
+        [3, 0, 1, 4] * 2,
+        [2] * 9,
+    ]
     feeds = [fed(name, one) for one in lengths if one or name == "bags"]
     assert same(before, result.model, *feeds) == len(feeds)
 
@@ -125,16 +135,31 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 def test_each_number_of_samples_has_a_branch() -> None:
     after = rewriter.rewrite(model(GRAPHS["bags"])).model
     asked = [node for node in _nodes(after.graph) if node.op_type == "If"]
-    assert len(asked) == 7  # more than have copies, equally long ones, 1, 2, 3, 4 or 5 samples
+    assert len(asked) == 8  # more than have copies, equally long ones, 0 or 1 to 5 samples
 
 
-def test_no_samples_go_with_the_many() -> None:
-    before = model(GRAPHS["bags"])
+@pytest.mark.parametrize(("columns", "is_known"), [("4", True), ("C", False)])
+def test_no_samples_go_with_the_many_where_their_shape_is_not_known(
+    columns: str, is_known: bool
+) -> None:
+    before = model(f"""g (float[T, {columns}] x, int64[B, 2] n) => (float[B, C] y) {{
+        a = Constant <value_ints = [0]> ()
+        y = Scan <num_scan_inputs = 1, body = step (int64[2] k) => (float[{columns}] o) {{
+            one = Constant <value_ints = [1]> ()
+            two = Constant <value_ints = [2]> ()
+            from = Slice (k, a, one)
+            to = Slice (k, one, two)
+            e = Slice (x, from, to, a)
+            o = ReduceSum <keepdims = 0> (e, a)
+        }}> (n)
+    }}""")
     after = rewriter.rewrite(before).model
     (asked,) = (node for node in after.graph.node if node.op_type == "If")
     (condition,) = (n for n in after.graph.node if asked.input[0] in n.output)
-    assert condition.op_type == "Or"
-    assert same(before, after, feed(0, [])) == 1
+    assert condition.op_type == ("Greater" if is_known else "Or")
+    x, none = np.ones((2, 4), np.float32), np.zeros((0, 2), np.int64)
+    found = rewriter.run(after, {"x": x, "n": none})["y"]
+    assert found.shape == (0, 4)
 
 
 def test_a_copy_reads_a_row_and_keeps_its_axis_in_one_node() -> None:

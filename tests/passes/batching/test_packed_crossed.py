@@ -164,6 +164,15 @@ CROSSED = {
         ),
         "Loop opset",
     ),
+    "a condition alone": (
+        of(
+            "y = Loop(, f, x) <body = b (int64 i, bool c, float[N,4] s) => (bool d, float[N,4] u) "
+            "{ d = Identity(c) u = Add(s, s) }>",
+            x=X,
+            f=numbers(False, False, False),
+        ),
+        "Loop control-flow",
+    ),
     "rows beside columns": (of(f"{TURNED}y = Concat<axis = 0>(t, x)", x=FOUR), "Concat ragged"),
 }
 

@@ -20,7 +20,7 @@ from tests.passes.batching.bodies import (
     numbers,
     of,
 )
-from tests.passes.batching.harness import constant, mapped, shared
+from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import prove_declined, ragged
 
 OWN = mapped((4, 3))
@@ -206,3 +206,49 @@ TWICE = {
 def test_samples_that_differ_along_two_axes(name: str) -> None:
     case, reason = TWICE[name]
     prove_declined(case, reason)
+
+
+ATTENTION = (
+    f"q = {MATRICES}(x) k = {MATRICES}(z) "
+    "y = Attention<q_num_heads = 1, kv_num_heads = 1>(q, {}, {})"
+)
+SEQUENCE, KEY = ragged(1, 4, lengths=(3, 3, 3)), ragged(1, 4, lengths=(3, 3, 3), seed=1)
+SHORT = (2, 1, 3)
+SEQUENCES = {
+    "values of one size": of(
+        ATTENTION.format("k", "v"), opset=23, x=SEQUENCE, z=KEY, v=mapped((1, 3, 4))
+    ),
+    "keys of one size": of(
+        ATTENTION.format("v", "k"), opset=23, x=SEQUENCE, z=KEY, v=mapped((1, 3, 4))
+    ),
+    "several sequences": of(
+        ATTENTION.format("k", "k"),
+        opset=23,
+        x=ragged(2, 4, lengths=SHORT),
+        z=ragged(2, 4, lengths=SHORT, seed=1),
+    ),
+    "numbers of a place": of(
+        f"q = {COLUMNS}(x) y = Attention<q_num_heads = 1, kv_num_heads = 1>(q, q, q)",
+        opset=23,
+        x=ragged(1, 4, lengths=SHORT),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_attention(name: str) -> None:
+    prove_declined(SEQUENCES[name], "Attention ragged")
+
+
+def constants(*rows: list[float]) -> list[Operand]:
+    return [constant(np.array(row, np.float32)) for row in rows]
+
+
+def test_statistics_of_the_images_of_a_sample() -> None:
+    s, b, m, v = constants([1, 2], [0, 1], [1, 1], [2, 3])
+    case = of(
+        "y, p, q = BatchNormalization<training_mode = 1>(x, s, b, m, v)",
+        x=ragged(2, 4, 6, lengths=SHORT),
+        s=s, b=b, m=m, v=v,
+    )
+    prove_declined(case, "BatchNormalization ragged")

@@ -90,6 +90,19 @@ LOOPS = [
         ("y", "w"),
     ),
     RaggedCase(
+        "as many steps as columns, by position",
+        "t = Transpose(x) k = Shape(t) o = Constant<value_int = 1>() n = Gather(k, o) "
+        + SUMS.format(rows="r = Identity(t)"),
+        {"x": X},
+        ("y", "w"),
+    ),
+    RaggedCase(
+        "one step at most",
+        "y = Loop(m, f, z) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] u) { "
+        "d = Constant<value = bool {0}>() u = Add(s, s) }>",
+        {"m": TRIPS, "f": constant(np.array(True)), "z": mapped((4,))},
+    ),
+    RaggedCase(
         "a column in each step",
         "n = Size(m) " + SUMS.format(rows="r = Gather<axis = 1>(x, i)"),
         {"x": X, "m": ragged(lengths=(2, 1, 4))},

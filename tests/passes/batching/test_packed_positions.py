@@ -117,6 +117,15 @@ POSITIONS = {
         ),
         "NonMaxSuppression ragged",
     ),
+    "classes in any number": (
+        of(
+            "z = Constant<value_ints = [0]>() s = Unsqueeze(x, z) y = NonMaxSuppression(m, s, k)",
+            x=ragged(6, low=0),
+            m=mapped((1, 6, 4)),
+            k=ints(2),
+        ),
+        "NonMaxSuppression ragged",
+    ),
     "images in any number": (
         of(
             "y = NonMaxSuppression(x, z, m)",

@@ -249,6 +249,9 @@ def test_statistics_of_the_images_of_a_sample() -> None:
     case = of(
         "y, p, q = BatchNormalization<training_mode = 1>(x, s, b, m, v)",
         x=ragged(2, 4, 6, lengths=SHORT),
-        s=s, b=b, m=m, v=v,
+        s=s,
+        b=b,
+        m=m,
+        v=v,
     )
     prove_declined(case, "BatchNormalization ragged")

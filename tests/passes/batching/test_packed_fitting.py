@@ -50,13 +50,14 @@ CASES = [
         {"x": X, "a": constant(np.array([1]))},
     ),
     RaggedCase(
-        "no zero point on the left",
-        "y = MatMulInteger(x, w, , z)",
+        "one zero point, and none on the left",
+        "y = MatMulInteger(x, w, z) v = MatMulInteger(x, w, , z)",
         {
             "x": ragged(4, dtype=np.uint8, low=0, high=9),
             "w": shared(np.arange(12, dtype=np.uint8).reshape(4, 3)),
             "z": shared(np.array(2, np.uint8)),
         },
+        ("y", "v"),
     ),
     RaggedCase(
         "every second one of the first rows",

@@ -3,6 +3,7 @@
 A sum or a last value becomes operators that run once: they are slower than a Loop of a few
 iterations by some 20 microseconds at most, and leave neither a Loop nor an If. What doubles its
 steps is slower for up to 15 iterations, and asks for their number as it is: it may ask once more.
+Where very many operators take the place of a Loop, few iterations run by copies of its body.
 """
 
 from __future__ import annotations
@@ -17,16 +18,24 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import subgraphs
-from passes.loops.copied_loop import copied_original
+from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.opsets import to_opset_form
+from passes.loops.copied_loop import copied_original, may_be_copied
+from passes.loops.iteration_chain import IterationChain
 from passes.maps.operator import is_map
-from passes.site import MapSite
+from passes.site import MapSite, Original
 from passes.typing import Typings
 
 __all__ = ["few_iterations"]
 
 _FEWEST = 4
 """Fewer iterations are not worth a Loop that is left."""
+
+_DEAR = 25.0
+"""So many microseconds are worth copies of a body."""
+
+_MOST_COPIED, _MOST_NODES = 8, 400
+"""So many iterations may have a copy of the body each, and so many nodes the copies in all."""
 
 
 def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterations | None:
@@ -52,10 +61,14 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     if all(site.graph is not graph for graph in _outside_of_bodies(facts.model.graph)):
         return None
     behind = [node for node in original.written if not is_map(node)]
-    if not limits and all(node.op_type != "If" for node in behind):
+    asks = limits or any(node.op_type == "If" for node in behind)
+    if not asks and (is_known or not _is_dear(plans, behind, facts)):
         return None
     few = 0 if is_known else _few(plans, behind, facts)
     few = few if few > _FEWEST else 0
+    builder = Builder(original.path)
+    if not asks:
+        return _copied(builder, site, min(few, _most_copied(original)), facts) if few else None
     if not few and not limits:
         return None
     early = [flag for plan in plans for flag in plan.fused[None].walk.early]
@@ -63,12 +76,52 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     copies = [copy for copy in tried if copy is not None]
     if len(copies) < len(tried):
         return None
-    builder = Builder(original.path)
     count = _trip_count(site, facts.typings) or site.elements[0][1].scalar_count(
         builder, facts.typings.proven
     )
     enough = builder.op("Greater", [count, builder.scalar(few)])
     return FewIterations(few, enough, builder.nodes, limits, early, copies, original.path)
+
+
+def _most_copied(original: Original) -> int:
+    """Return how many copies of a body there may be."""
+    nodes = sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
+    return min(_MOST_COPIED, _MOST_NODES // max(nodes, 1))
+
+
+def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:
+    """Record copies of the body of a Loop for few iterations; None where that cannot be."""
+    (original,) = site.originals
+    read = {old: new for old, new in original.values if new.uses() or new.is_graph_output()}
+    chain = IterationChain.of(original.node, read, few, facts.typings)
+    if (
+        not few
+        or chain is None
+        or set(chain.results) != set(read)
+        or not may_be_copied(original.node, site, facts.typings)
+    ):
+        return None
+    count = site.elements[0][1].scalar_count(builder, facts.typings.proven)
+    enough = builder.op("Greater", [count, builder.scalar(few)])
+    if chain.collected:
+        none = builder.op("Equal", [count, builder.scalar(0)])
+        enough = builder.op("Or", [enough, none])
+    asked = list(builder.nodes)
+    copies = Builder(original.path)
+    values = chain.write(copies, count)
+    to_opset_form(copies.nodes, facts.opset)
+    reader = ir.node("Identity", [read[old] for old in chain.results])
+    note(reader)
+    copy = LoopCopy(copies.nodes, values, reader)
+    return FewIterations(few, enough, asked, [], [], [copy], original.path, is_copied=True)
+
+
+def _is_dear(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> bool:
+    """Whether very many operators take the place of a Loop; a list would leave the If as one."""
+    outputs = plans[0].site.originals[0].node.outputs
+    if any(facts.typings.declared.is_sequence(value) for value in outputs):
+        return False
+    return _cost(plans, behind, facts).fixed >= _DEAR
 
 
 def _few(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionFacts) -> int:

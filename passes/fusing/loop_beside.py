@@ -46,6 +46,7 @@ class FewIterations:
         early: Those parts of them that follow from sizes alone, and are asked with the number.
         copies: A copy of the Loop for each of the two questions that is asked.
         path: The path of the Loop.
+        is_copied: Whether it is copies of its body that run, and no Loop.
     """
 
     few: int
@@ -55,6 +56,7 @@ class FewIterations:
     early: Sequence[ir.Value]
     copies: Sequence[LoopCopy]
     path: str
+    is_copied: bool = False
 
     @property
     def nodes(self) -> list[ir.Node]:
@@ -84,7 +86,7 @@ class FewIterations:
         if not self.few and not self.early:
             drop_uses(self.asked)
             return
-        needed = needed_nodes(region, self.early)
+        needed = needed_nodes([*region, *self.asked], [*self.early, self.enough])
         rest = [node for node in region if node not in needed]
         builder = Builder(self.path)
         flags = [*self.early, *([self.enough] if self.few else [])]
@@ -101,9 +103,8 @@ class FewIterations:
         known = few_note(plan.few, is_copied=plan.is_copied)
         if self.limits and known in plan.decision.notes:
             plan.decision.notes.remove(known)
-        plan.decision.notes.append(
-            f"up to {self.few} iterations run in the Loop as given, which is faster"
-        )
+        how = "by copies of its body" if self.is_copied else "in the Loop as given"
+        plan.decision.notes.append(f"up to {self.few} iterations run {how}, which is faster")
 
     def _write_limits(
         self, region: Sequence[ir.Node], copy: LoopCopy, typings: Typings

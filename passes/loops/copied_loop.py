@@ -13,7 +13,7 @@ from passes.graph.node_copies import copy_nodes
 from passes.site import MapSite
 from passes.typing import Typings
 
-__all__ = ["CopiedLoop", "copied_loop", "copied_original"]
+__all__ = ["CopiedLoop", "copied_loop", "copied_original", "may_be_copied"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ def copied_loop(site: MapSite, typings: Typings) -> CopiedLoop | None:
     if len(site.originals) != 1 or any(result.is_reversed for result in site.results):
         return None
     (original,) = site.originals
-    if not _may_be_copied(original.node, site, typings):
+    if not may_be_copied(original.node, site, typings):
         return None
     loop, given = original.node, {new: old for old, new in original.values}
     nodes = [loop]
@@ -75,7 +75,7 @@ def copied_original(
         copy; None where it may not be copied.
     """
     (original,) = site.originals
-    if not _may_be_copied(original.node, site, typings):
+    if not may_be_copied(original.node, site, typings):
         return None
     values: dict[ir.Value, ir.Value | None] = {}
     copies = copy_nodes([node for node, _ in original.nodes], values)
@@ -85,7 +85,7 @@ def copied_original(
     return copies, {new: copy for new, copy in pairs if copy is not None}
 
 
-def _may_be_copied(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
+def may_be_copied(loop: ir.Node, site: MapSite, typings: Typings) -> bool:
     """Whether a Loop or Scan may stand in a branch.
 
     The initializers of a body would be copied too. onnxruntime ends the process on some bodies in

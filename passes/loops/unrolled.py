@@ -20,7 +20,13 @@ from passes.reading.iterations import Collected, Iteration, read_iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing import Typing
 
-__all__ = ["MOST_NODES", "copy_iterations"]
+__all__ = [
+    "MOST_NODES",
+    "copy_iterations",
+    "handed_to",
+    "stacked_rows",
+    "value_now",
+]
 
 MOST_NODES = 2048
 """A Loop or Scan becomes so many nodes at most. Beyond that the model is too large to look at, and
@@ -89,31 +95,33 @@ def _write(
     states = [carried.initial for carried in iteration.states]
     held: list[list[ir.Value]] = [[] for _ in collected]
     for trip in range(count):
-        values = _inputs(builder, iteration, trip, count, typing)
+        values = handed_to(builder, iteration, trip, count, typing)
         values |= {c.inner: now for c, now in zip(iteration.states, states, strict=True)}
         builder.nodes.extend(copy_body(iteration.body, values))
         typing.copy(values)
-        states = [_now(values, carried.next) for carried in iteration.states]
+        states = [value_now(values, carried.next) for carried in iteration.states]
         for row, one in zip(held, collected, strict=True):
-            row.append(_now(values, one.inner))
+            row.append(value_now(values, one.inner))
     results = [
         (carried.result, now)
         for carried, now in zip(iteration.states, states, strict=True)
         if _is_read(carried.result)
     ]
     results += [
-        (one.result, _stacked(builder, one, row)) for one, row in zip(collected, held, strict=True)
+        (one.result, stacked_rows(builder, one, row))
+        for one, row in zip(collected, held, strict=True)
     ]
     return results
 
 
-def _now(values: dict[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
+def value_now(values: dict[ir.Value, ir.Value | None], value: ir.Value) -> ir.Value:
+    """Return what stands for a value of the body in a copy, itself where it is from outside."""
     found = values.get(value, value)
     assert found is not None
     return found
 
 
-def _inputs(
+def handed_to(
     builder: Builder, iteration: Iteration, trip: int, count: int, typing: Typing
 ) -> dict[ir.Value, ir.Value | None]:
     """Return what an iteration is handed beside the carried values."""
@@ -132,7 +140,7 @@ def _inputs(
     return values
 
 
-def _stacked(builder: Builder, one: Collected, row: Sequence[ir.Value]) -> ir.Value:
+def stacked_rows(builder: Builder, one: Collected, row: Sequence[ir.Value]) -> ir.Value:
     """Record the results of all iterations, side by side along a new axis."""
     axis = builder.ints(one.axis)
     rows = [builder.op("Unsqueeze", [value, axis]) for value in row]

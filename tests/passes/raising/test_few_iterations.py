@@ -15,8 +15,9 @@ from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations
 from tests.passes.loops import Read, model, read, same
-from tests.passes.raising.carried import DIALECTS, feeds, nested, nested_feeds
+from tests.passes.raising.carried import DIALECTS, feeds, loop, nested, nested_feeds
 from tests.passes.raising.test_carried import FLAGS, INTS, ROW, Case
+from tests.passes.raising.test_row_updates import PREPARE, STATE, UPDATES
 
 TOTAL = "u = Add (s, e)  s2 = Where (pe, e, u)"
 CASES = {
@@ -36,9 +37,6 @@ CASES = {
         FLAGS,
     ),
 }
-READ_BESIDE = {("bits", "while"), ("running_minimum", "while")}
-"""Where something of what replaces the Loop is read that the Loop does not yield."""
-
 CHEAP = {
     "sum": Case(ROW, "s2 = Add (s, e)", "b", ""),
     "running_sum": Case(ROW, "s2 = Add (s, e)  y = Identity (s2)", "b", "", ROW),
@@ -64,9 +62,6 @@ def test_few_iterations_run_in_the_loop_as_given(name: str, dialect: str) -> Non
     (decision,) = found.decisions
     assert decision.verdict is Verdict.FUSED
     few = decision.few
-    if (name, dialect) in READ_BESIDE:
-        assert (few, found.loops) == (0, 0)
-        return
     assert 4 < few < 32
     note = f"up to {few} iterations run in the Loop as given, which is faster"
     assert decision.notes[-1] == note
@@ -228,3 +223,29 @@ def test_both_questions_of_what_a_plan_tells_no_number_of_samples_for() -> None:
     assert found.operators["If"], found.details
     many = [{"x": np.random.default_rng(n).random(n).astype(np.float32)} for n in (0, 1, 2, 7, 64)]
     assert same(before, found.model, *many) == len(many)
+
+
+DEAR = [
+    *(("a_row", 13), ("a_row_and_another", 13), ("backward", 13)),
+    *(("of_some_iterations", 17), ("where_the_row_says_so", 18)),
+]
+
+
+@pytest.mark.parametrize("collected", ["", ROW], ids=["carried", "collected beside"])
+@pytest.mark.parametrize("dialect", ["counted", "endless", "while"])
+@pytest.mark.parametrize(("name", "opset"), DEAR)
+def test_copies_of_the_body_run_few_iterations_of_what_very_many_operators_replace(
+    name: str, opset: int, dialect: str, collected: str
+) -> None:
+    body = f"{UPDATES[name]}  {'y = Exp (e)' if collected else ''}"
+    text = loop(dialect, STATE, body, "Identity (w)", prepare=PREPARE, collected=collected)
+    before = model(text, opset)
+    found = read(before, auto=True)
+    (decision,) = found.decisions
+    few = decision.few
+    note = f"up to {few} iterations run by copies of its body, which is faster"
+    assert decision.notes[-1] == note
+    assert 4 < few <= 8
+    assert found.loops == 0
+    fed = [feeds(n) for n in (0, 1, 2, few - 1, few, few + 1, 40)]
+    assert same(before, found.model, *fed) == len(fed)

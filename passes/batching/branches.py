@@ -209,7 +209,7 @@ def _are_one_shape(one: Batched, other: Batched, *, is_equal: bool) -> bool:
         return _lie_alike(one, other)
     if one.type.dims is None or not isinstance(one.type.type, ir.TensorType):
         return False
-    if is_equal and one.rank == other.rank:
+    if is_equal:
         return True
     skipped = one.axis if one.is_packed else None
     pairs = [p for i, p in enumerate(zip(one.dims, other.dims, strict=False)) if i != skipped]

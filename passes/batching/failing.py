@@ -8,9 +8,13 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
+from passes.graph.made import only_number, operand, operands
 from passes.typing import Typing, ValueType
 
-__all__ = ["cannot_fail", "is_total"]
+__all__ = ["FARTHEST", "cannot_fail", "is_total"]
+
+FARTHEST = 1 << 20
+"""How far from 0 a Range may begin that runs without need: from farther on it takes megabytes."""
 
 _BY_TYPE = frozenset(
     {"Concat", "Constant", "Flatten", "Shape", "Size", "Slice", "Transpose", "Unsqueeze"}
@@ -108,17 +112,18 @@ _KEEPS_NUMBERS = frozenset({"Gather", "Identity", "Reshape", "Slice", "Squeeze",
 
 
 def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
-    """Whether a Range goes from a constant to a dimension in constant steps."""
-    start, limit, step = node.inputs
-    dtype = None if limit is None else typing.dtype(limit)
-    if dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+    """Whether a Range goes from a constant, which is near, to a dimension in constant steps."""
+    start, limit, step = operands(node)
+    if typing.dtype(limit) not in (ir.DataType.INT32, ir.DataType.INT64):
         return False
-    given, by = constant_value(start), constant_value(step)
-    return given is not None and by is not None and bool(by.all()) and _is_dimension(limit)
+    given, by = only_number(start), only_number(step)
+    if given is None or not by:
+        return False
+    return abs(given) <= FARTHEST and _is_dimension(limit)
 
 
-def _is_dimension(value: ir.Value | None) -> bool:
-    while value is not None and (node := value.producer()) is not None:
+def _is_dimension(value: ir.Value) -> bool:
+    while (node := value.producer()) is not None:
         if not is_default_domain(node):
             return False
         if node.op_type == "Shape":
@@ -127,19 +132,17 @@ def _is_dimension(value: ir.Value | None) -> bool:
         is_integer = node.op_type == "Cast" and to in (ir.DataType.INT32, ir.DataType.INT64)
         if node.op_type not in _KEEPS_NUMBERS and not is_integer:
             return False
-        value = node.inputs[0]
+        value = operand(node, 0)
     return False
 
 
 def _is_one_flag(node: ir.Node, typing: Typing) -> bool:
-    condition = node.inputs[0]
-    return condition is not None and typing.static_dims(condition) in ((), (1,))
+    return typing.static_dims(operand(node, 0)) in ((), (1,))
 
 
 def _is_in_range(node: ir.Node, typing: Typing) -> bool:
-    data, indices = node.inputs[:2]
-    positions = constant_value(indices)
-    dims = None if data is None else typing.static_dims(data)
+    data, indices = operands(node)
+    positions, dims = constant_value(indices), typing.static_dims(data)
     if positions is None or not dims:
         return False
     size = dims[node.attributes.get_int("axis", 0)]

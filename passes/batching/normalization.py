@@ -46,7 +46,7 @@ def trailing_normalization(
     data, scale = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "scale")
     bias = ctx.optional(operands, 2)
     axis = ctx.axis_attribute(node, data.rank, -1)
-    if data.is_stacked and scale.is_shared and (bias is None or bias.is_shared):
+    if scale.is_shared and (bias is None or bias.is_shared):
         given = [data.value, scale.value, *([] if bias is None else [bias.value])]
         return ctx.same(node, given, {"axis": axis})
     first = axis if data.is_stacked else axis - 1
@@ -83,18 +83,17 @@ def batch_normalization(
     2. Training, where the images of a sample have statistics of their own, or parameters that
        differ: each channel of each sample is a channel of its own.
     """
-    data, parameters = ctx.operand(operands, 0, "X"), operands[1:5]
+    data, *parameters = (ctx.operand(operands, i) for i in range(5))
     trains = ctx.attribute(node, "training_mode", 0) or len(node.outputs) > 1
-    if trains or data.is_shared or not all(x is None or x.is_shared for x in parameters):
-        return _channels_of_samples(ctx, node, data, [x for x in parameters if x is not None])
+    if trains or not all(x.is_shared for x in parameters):
+        return _channels_of_samples(ctx, node, data, parameters)
     return _images_of_samples(ctx, node, data, parameters)
 
 
 def _images_of_samples(
-    ctx: Context, node: ir.Node, data: Batched, parameters: Sequence[Operand]
+    ctx: Context, node: ir.Node, data: Batched, parameters: Sequence[Batched]
 ) -> Sequence[Output]:
-    shared = [None if x is None else x.value for x in parameters]
-    new = ctx.same(node, [merge(ctx, data), *shared])
+    new = ctx.same(node, [merge(ctx, data), *(x.value for x in parameters)])
     return unmerge_outputs(ctx, new, data.value)
 
 
@@ -130,8 +129,8 @@ def instance_normalization(
     With parameters that differ from sample to sample, all channels of all samples are channels
     of one image: ``[1, B * N * C, *s]``.
     """
-    data, parameters = ctx.operand(operands, 0, "input"), operands[1:3]
-    if data.is_stacked and all(x is None or x.is_shared for x in parameters):
+    data, *parameters = (ctx.operand(operands, i) for i in range(3))
+    if all(x.is_shared for x in parameters):
         return _images_of_samples(ctx, node, data, parameters)
     if ctx.opset < LEAST_OPSET and ctx.may_be_empty:
         raise Decline(Code.OPSET, f"without samples it needs operators of opset {LEAST_OPSET}")
@@ -140,10 +139,9 @@ def instance_normalization(
     dims = [ctx.ints(1), channels, ctx.shape(images, 3)]
     given = [ctx.reshape(images, ctx.op("Concat", dims, {"axis": 0}))]
     for x in parameters:
-        if x is not None:
-            of_image = ctx.unsqueeze(ctx.expanded(x), [1])
-            of_images = ctx.op("Expand", [of_image, ctx.shape(images, 0, 3)])
-            given.append(ctx.reshape(of_images, channels))
+        of_image = ctx.unsqueeze(ctx.expanded(x), [1])
+        of_images = ctx.op("Expand", [of_image, ctx.shape(images, 0, 3)])
+        given.append(ctx.reshape(of_images, channels))
     (new,) = ctx.same(node, given)
     return [ctx.stacked(ctx.reshape(new.value, ctx.op("Shape", [images])))]
 

@@ -305,6 +305,8 @@ class Walk(BodyState):
         self.flips.extend(inner.flips)
         ctx = inner._context(builder)
         outputs = [inner.read(v) for v in graph.outputs]
+        if any(x.beside is not None for x in outputs):
+            raise Decline(Code.RAGGED, "what it yields differs in length along two axes")
         return outputs if keeps_flat else [stacked_or_packed(ctx, x) for x in outputs]
 
     def _lengths_inside(

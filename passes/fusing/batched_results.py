@@ -71,7 +71,8 @@ def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
     """
     if x.lengths is not None and result.kind == "stacked":
         _ = x.lengths.longest
-    if x.lengths is not None and _becomes_flat(result, x, options):
+    if _becomes_flat(result, x, options):
+        assert x.lengths is not None
         _ = x.lengths.count
     if x.flat is not None:
         x.flat.grid.prepare()

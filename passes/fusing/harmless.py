@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.failing import FARTHEST
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import operand
 from passes.typing import Typing
 
 __all__ = ["make_harmless"]
@@ -17,9 +19,6 @@ __all__ = ["make_harmless"]
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
-
-_MOST = 1 << 20
-"""How far a Range counts where there are no samples."""
 
 
 def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
@@ -59,26 +58,26 @@ def _builder_of(fused: FusedBody, node: ir.Node) -> Builder | None:
 
 def _reads_rows(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is a Gather along an axis that has a position 0."""
-    if not is_operator(node, "Gather") or node.inputs[0] is None:
+    if not is_operator(node, "Gather"):
         return False
-    dims = typing.dims(node.inputs[0])
+    dims = typing.dims(operand(node, 0))
     axis = node.attributes.get_int("axis", 0)
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
     return isinstance(size, int) and size > 0 and _dtype(node, typing) in _INTEGERS
 
 
 def _dtype(node: ir.Node, typing: Typing) -> ir.DataType | None:
-    return None if node.inputs[1] is None else typing.dtype(node.inputs[1])
+    return typing.dtype(operand(node, 1))
 
 
 def _counts(node: ir.Node, typing: Typing) -> bool:
     """Whether a node is a Range from a constant in constant steps of at least 1."""
-    if not is_operator(node, "Range") or None in node.inputs:
+    if not is_operator(node, "Range"):
         return False
     start, step = (constant_value(node.inputs[i]) for i in (0, 2))
     if start is None or step is None or not (abs(step) >= 1).all():
         return False
-    return bool(abs(start) <= _MOST) and _dtype(node, typing) in (*_INTEGERS, *_FLOATS)
+    return bool(abs(start) <= FARTHEST) and _dtype(node, typing) in (*_INTEGERS, *_FLOATS)
 
 
 _Hold = Callable[[Builder, ir.Value, ir.Value, ir.DataType], ir.Value]
@@ -94,7 +93,9 @@ def _at_first(
 
 def _not_far(builder: Builder, limit: ir.Value, some: ir.Value, dtype: ir.DataType) -> ir.Value:
     """Return a limit, or one that is not far from 0 where there are no samples."""
-    most, least, none = (builder.constant(np.array(n, dtype.numpy())) for n in (_MOST, -_MOST, 0))
+    most, least, none = (
+        builder.constant(np.array(n, dtype.numpy())) for n in (FARTHEST, -FARTHEST, 0)
+    )
     near = builder.op("Max", [builder.op("Min", [limit, most]), least])
     return builder.op("Where", [builder.op("Greater", [some, none]), limit, near])
 
@@ -108,8 +109,6 @@ def _hold(fused: FusedBody, node: ir.Node, dtype: ir.DataType | None, hold: _Hol
     some = builder.op("Squeeze", [some, builder.ints(0)])
     if dtype != ir.DataType.INT64:
         some = builder.op("Cast", [some], {"to": dtype})
-    operand = node.inputs[1]
-    assert operand is not None
-    node.replace_input_with(1, hold(builder, operand, some, dtype or ir.DataType.INT64))
+    node.replace_input_with(1, hold(builder, operand(node, 1), some, dtype or ir.DataType.INT64))
     place = stage.nodes.index(node)
     stage.nodes[place:place] = builder.nodes

@@ -112,7 +112,7 @@ def _ends_well(node: ir.Node, nodes: set[ir.Node], body: ir.Graph, typing: Typin
 
 def _is_end(node: ir.Node, value: ir.Value, typing: Typing) -> bool:
     """Whether a node takes flattened samples as well: a Reshape, or a reduction of all axes."""
-    if not is_default_domain(node) or value in node.inputs[1:]:
+    if not is_default_domain(node):
         return False
     if node.op_type == "Reshape":
         target = constant_value(node.inputs[1])
@@ -128,7 +128,7 @@ def reduced_axes(node: ir.Node, span: Span) -> Sequence[int]:
         return range(2, rank)
     if node.op_type not in _REDUCTIONS:
         return ()
-    axes = list(node.attributes.get_ints("axes", ()) or ())
+    axes = list(node.attributes.get_ints("axes", ()))
     if len(node.inputs) > 1 and node.inputs[1] is not None:
         known = constant_value(node.inputs[1])
         if known is None:

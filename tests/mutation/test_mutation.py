@@ -130,6 +130,8 @@ UNDECIDED = {
     "the second never": ("a and b", [(0, 1), (1, 1)], "1"),
     "the first never": ("a or b", [(0, 0), (0, 1), (1, 1)], "0"),
     "both together": ("a or b", [(1, 1)], "01"),
+    "a default that is reached": ("a or 0", [(1, 0), (0, 0)], ""),
+    "a default that is not": ("a or 0", [(1, 0)], "1"),
     "a bound and what is beside it": ("a < 2", [(1, 0), (2, 0)], ""),
     "the bound only": ("a >= 2", [(2, 0)], "+"),
     "never the bound": ("a > b", [(1, 0)], "="),

@@ -1,7 +1,7 @@
 """A plugin of pytest that lists the conditions of ``passes/`` that no test of a run decides.
 
-An operand of ``and`` or ``or`` is decided where leaving it out changes what the whole yields; a
-bound where both sides of it occur, and it itself. A mutant there survives whatever the tests ask.
+An operand of ``and`` or ``or`` is decided where leaving it out changes what the whole yields, a
+default at its end where it is reached; a bound where both sides of it occur, and it itself. A mutant there survives whatever the tests ask.
 The list is written to the file that the environment variable ``MUTATION_UNDECIDED`` names, a line
 each; with pytest-xdist every worker writes one of its own, and what stands in all of them counts.
 ``python -m tests.mutation --undecided`` runs the tests with it.
@@ -41,12 +41,13 @@ _places: list[tuple[str, set[str]]] = []
 """Where each condition stands, and what no test has shown of it yet."""
 
 
-def _operands(place: int, ends: bool, *operands: Callable[[], Any]) -> Any:
+def _operands(place: int, ends: bool, is_default: bool, *operands: Callable[[], Any]) -> Any:
     """Yield what ``and`` or ``or`` yields, and note which operand decides it.
 
     Args:
         place: The condition.
         ends: What an operand is that makes the rest unread: true for ``or``.
+        is_default: Whether the last operand is one value whatever the others are.
         operands: How each operand is computed.
     """
     missing = _places[place][1]
@@ -59,7 +60,7 @@ def _operands(place: int, ends: bool, *operands: Callable[[], Any]) -> Any:
                 missing.discard(str(i))
             return value
     value = last()
-    if missing and _is(value, ends):
+    if missing and (is_default or _is(value, ends)):
         missing.discard(str(len(first)))
     return value
 
@@ -92,6 +93,10 @@ def _bound(place: int, kind: type[ast.cmpop], left: Any, right: Any) -> Any:
     return compare(left, right)
 
 
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Tuple) and not node.elts)
+
+
 class _Watch(ast.NodeTransformer):
     """Puts calls in the place of conditions."""
 
@@ -118,7 +123,8 @@ class _Watch(ast.NodeTransformer):
         read = [ast.Lambda(nothing, value) for value in node.values]
         missing = {str(i) for i in range(len(read))}
         ends = ast.Constant(isinstance(node.op, ast.Or))
-        call = self._call("_watch_operands", text, missing, ends, *read)
+        is_default = ast.Constant(_is_literal(node.values[-1]))
+        call = self._call("_watch_operands", text, missing, ends, is_default, *read)
         return ast.fix_missing_locations(call)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.flat_views import read_view
 
 TEXT = """<ir_version: 10, opset_import: ["" : 17]>
@@ -54,3 +57,23 @@ def test_no_view(name: str) -> None:
 @pytest.mark.parametrize("dims", [None, ("B",), ("B", None), ("B", 1, 1)], ids=str)
 def test_no_view_by_sizes_of_no_known_number(dims: tuple[object, ...] | None) -> None:
     assert read_view(sequence({}, dims)) is None
+
+
+PAIRS = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(float[A,C]) xs, seq(float[D,E]) zs) => (float[B] y) {
+  ys = SequenceMap (xs, zs) <body = b (float[A,C] x, float[D,E] z) => (float p) {
+    e = Exp (x) s = ReduceSum <keepdims = 0> (e)
+    f = Neg (z) t = ReduceMax <keepdims = 0> (f) p = Sub (s, t) }>
+  y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }"""
+
+
+def test_two_views_have_sizes_of_their_own() -> None:
+    model = onnx.parser.parse_model(PAIRS)
+    after = rewriter.optimize(model, strategy="fuse", target="openvino", tensor_io=True)
+    rng = np.random.default_rng(0)
+    feeds = {
+        "xs": [rng.random(shape, np.float32) for shape in ((2, 3), (1, 4), (3, 1))],
+        "zs": [rng.random(shape, np.float32) for shape in ((1, 2), (4, 2), (1, 1))],
+    }
+    check = rewriter.validate(model, after, inputs=feeds)
+    assert check.ok, check

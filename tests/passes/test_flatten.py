@@ -132,6 +132,47 @@ CASES = {
         1,
         flat="",
     ),
+    "a dimension copied by a Reshape": Case(
+        "t = Constant <value_ints = [0, -1]> () a = Sigmoid (x) b = Exp (a) y = Reshape (b, t)",
+        "H, W, 2",
+        2,
+        flat="",
+    ),
+    "the shape of another": Case(
+        "t = Shape (x) a = Sigmoid (x) b = Exp (a) y = Reshape (b, t)", "H, W", 2, flat=""
+    ),
+    "a reduction of nothing": Case(
+        "none = Constant <value = int64[0] {}> () a = Sigmoid (x) b = Exp (a) "
+        "y = ReduceSum <noop_with_empty_axes = 1> (b, none)",
+        "H, W",
+        2,
+        flat="",
+    ),
+    "no axes, which would not be all": Case(
+        "none = Constant <value = int64[0] {}> () a = Sigmoid (x) b = Exp (a) "
+        "y = ReduceSum <noop_with_empty_axes = 0, keepdims = 0> (b, none)",
+        "H, W",
+        0,
+    ),
+    "axes from outside": Case(
+        "a = Sigmoid (x) b = Exp (a) y = ReduceMean <keepdims = 0> (b, axes)",
+        "H, W",
+        0,
+        flat="",
+        outside="two = Constant <value_int = 2> () zero = Constant <value_int = 0> () "
+        "k = SequenceLength (xs) z = Mul (k, zero) l = Add (z, two) "
+        "one = Constant <value_int = 1> () axes = Range (z, l, one)",
+    ),
+    "what a branch reads": Case(
+        AXES.format("0, 1") + "a = Sigmoid (x) b = Exp (a) n = Size (x) "
+        "few = Constant <value_int = 4> () c = Less (n, few) "
+        "y = If (c) <then_branch = t () => (p) { p = ReduceMean <keepdims = 0> (b, axes) }, "
+        "else_branch = f () => (q) { q = ReduceMax <keepdims = 0> (b, axes) }>",
+        "H, W",
+        0,
+        flat="",
+    ),
+    "what is yielded as it is": Case("a = Sigmoid (x) y = Exp (a)", "H, W", 2, flat=""),
     "a row of its own width": Case(
         AXES.format("0, 1") + "z = Constant <value_ints = [0]> () r = ReduceMax (x, z) "
         "a = Sub (x, r) b = Exp (a) y = ReduceMean <keepdims = 0> (b, axes)",

@@ -49,6 +49,34 @@ CASES: dict[str, tuple[str, bool]] = {
         f"{LENGTH} q = Sub (n, one) f = Gather (v, q) o = Add (e, f)",
         False,
     ),
+    "rows of none": (f"{LENGTH} q = Sub (n, one) f = Gather (empty, q) o = Add (e, f)", False),
+    "positions from one that is computed": (
+        f"{LENGTH} q = Sub (n, one) r = Range (q, n, one) f = Gather (w, r) o = Add (e, f)",
+        False,
+    ),
+    "positions in steps that are computed": (
+        f"{LENGTH} q = Sub (n, one) r = Range (zero, n, q) f = Gather (w, r) o = Add (e, f)",
+        False,
+    ),
+    "positions counted by halves": (
+        f"{LENGTH} q = Cast<to = 1> (n) h = Range (nought, q, half) r = Cast<to = 7> (h) "
+        "f = Gather (w, r) g = ReduceSum (f) o = Add (e, g)",
+        False,
+    ),
+    "positions counted by floats": (
+        f"{LENGTH} q = Cast<to = 1> (n) h = Range (nought, q, whole) r = Cast<to = 7> (h) "
+        "f = Gather (w, r) o = Add (e, f)",
+        True,
+    ),
+    "positions counted by numbers of 16 bits": (
+        f"{LENGTH} q = Cast<to = 5> (n) h = Range (tiny, q, small) r = Cast<to = 7> (h) "
+        "f = Gather (w, r) o = Add (e, f)",
+        False,
+    ),
+    "more numbers than memory has": (
+        f"{LENGTH} h = Range (far, n, down) q = Cast<to = 1> (h) g = ReduceSum (q) o = Add (e, g)",
+        False,
+    ),
     "a shape that may not fit": (
         f"{LENGTH} s = Unsqueeze (n, axis) t = Concat<axis = 0> (s, s) f = Reshape (v, t) "
         "g = ReduceSum (f) o = Add (e, g)",
@@ -61,7 +89,10 @@ def model(body: str) -> onnx.ModelProto:
     return onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 18]>
         g (float[B,T,2] x, float[R,2] v) => (float[B,T,2] y)
         <float[4,2] w = {{1, 2, 3, 4, 5, 6, 7, 8}}, int64[4] table = {{3, 2, 1, 0}},
-         int64 zero = {{0}}, int64 one = {{1}}, int32 short = {{0}}, int32 step = {{1}}, int64[1] axis = {{0}}> {{
+         int64 zero = {{0}}, int64 one = {{1}}, int32 short = {{0}}, int32 step = {{1}}, int64[1] axis = {{0}},
+         float[0,2] empty = {{}}, float nought = {{0}}, float whole = {{1}}, float half = {{0.5}},
+         int16 tiny = {{0}}, int16 small = {{1}}, int64 far = {{1099511627776}},
+         int64 down = {{-1}}> {{
             s = SplitToSequence<axis = 0, keepdims = 0> (x)
             m = SequenceMap (s) <body = b (float[T2,2] e) => (float[T2,2] o) {{ {body} }}>
             y = ConcatFromSequence<axis = 0, new_axis = 1> (m)

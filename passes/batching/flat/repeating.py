@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.fills import sides_of_shape
 from passes.decisions import Code, Decline
+from passes.graph.made import operand
 
 __all__ = ["blocks", "expand", "tile"]
 
@@ -39,7 +40,7 @@ def expand(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         raise Decline(Code.BATCHED_OPERAND, "its new shape differs along several axes")
     if x.flat.has_one_shape:
         return restacked(ctx, node, operands)
-    return [spread_to(ctx, x, sides_of_shape(ctx, node.inputs[1]))]
+    return [spread_to(ctx, x, sides_of_shape(ctx, operand(node, 1)))]
 
 
 def tile(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -47,8 +47,9 @@ def slice_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
             return boxes_of_spans(ctx, node, operands)
         return rows(ctx, node, operands)
     by = [1] * len(along) if steps is None else _numbers(ctx, steps)
-    if by is None or data.lengths is None or any(x.is_packed for x in bounds):
+    if by is None or any(x.is_packed for x in bounds):
         raise Decline(Code.RAGGED, "its bounds or steps differ in length, or are not known")
+    assert data.lengths is not None
     value, place = data.value, along.index(data.axis)
     if len(along) > 1:
         begins, ends = (_numbers(ctx, x) for x in bounds)
@@ -143,10 +144,10 @@ def _as_padding(ctx: Context, node: ir.Node, given: Sequence[Batched], axis: int
 def _constant_of(x: Batched) -> np.ndarray | None:
     """Return the number that a value of one constant consists of, None for any other value."""
     made = x.value.producer()
-    if not is_operator(made, "ConstantOfShape") or x.dtype is None:
+    if not is_operator(made, "ConstantOfShape"):
         return None
     fill = made.attributes.get("value")
-    return np.zeros(1, x.dtype.numpy()) if fill is None else fill.as_tensor().numpy().reshape(1)
+    return np.zeros(1, np.float32) if fill is None else fill.as_tensor().numpy().reshape(1)
 
 
 def _spread_any(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
@@ -157,7 +158,7 @@ def _spread_any(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
 
 def _part(ctx: Context, x: Batched, axis: int) -> tuple[ir.Value, ir.Value, ir.Value]:
     """Return the rows of an operand, the length of each sample, and where each begins."""
-    if x.is_packed and x.lengths is not None:
+    if x.lengths is not None:
         return x.value, x.lengths.value, x.lengths.starts
     if x.is_shared:
         return x.value, ctx.shape(x.value, axis, axis + 1), ctx.builder.scalar(0)

@@ -65,7 +65,7 @@ def unique(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     value = ctx.merged(stacked)
     elements = _Elements(value, samples, positions, ctx.batch, rest + 1, axis or 0)
     first, indices, inverse, counts = _found(ctx, node, elements)
-    which = inverse and ctx.stacked(ctx.reshape(inverse.value, target))
+    which = ctx.stacked(ctx.reshape(inverse.value, target))
     return _as_asked(node, [first, indices, which, counts])
 
 
@@ -86,7 +86,7 @@ def unique_rows(
     samples, positions = lengths.samples, lengths.positions
     elements = _Elements(value, samples, positions, lengths.count, rank, axis or 0)
     first, indices, inverse, counts = _found(ctx, node, elements)
-    which = inverse and ctx.packed(inverse.value, lengths)
+    which = ctx.packed(inverse.value, lengths)
     return _as_asked(node, [first, indices, which, counts])
 
 
@@ -96,7 +96,7 @@ def _axis(ctx: Context, node: ir.Node, data: Batched) -> int | None:
     Raises:
         Decline: Elements are not told apart as onnxruntime does it.
     """
-    if data.dtype is None or data.dtype.is_floating_point():
+    if data.element_type.is_floating_point():
         raise Decline(Code.NO_RULE, "the result for NaN depends on the order of all elements")
     axis = ctx.attribute(node, "axis")
     return None if axis is None else sample_axis(int(axis), data.rank)
@@ -111,7 +111,7 @@ def _moved(ctx: Context, value: ir.Value, axis: int, to: int, rank: int) -> ir.V
     return ctx.op("Transpose", [value], {"perm": order})
 
 
-def _found(ctx: Context, node: ir.Node, elements: _Elements) -> list[Output | None]:
+def _found(ctx: Context, node: ir.Node, elements: _Elements) -> list[Output]:
     """Return all outputs; the third one is which of its sample's results each element is."""
     builder, axis = ctx.builder, 0 if elements.rank > 1 else None
     numbers = builder.node("Unique", [elements.value], {"axis": axis}, outputs=4).outputs[2]
@@ -134,5 +134,5 @@ def _found(ctx: Context, node: ir.Node, elements: _Elements) -> list[Output | No
     ]
 
 
-def _as_asked(node: ir.Node, outputs: Sequence[Output | None]) -> list[Output | None]:
+def _as_asked(node: ir.Node, outputs: Sequence[Output]) -> list[Output | None]:
     return [found if old.name else None for old, found in zip(node.outputs, outputs, strict=False)]

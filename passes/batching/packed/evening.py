@@ -15,7 +15,7 @@ __all__ = ["evened", "stacked_alike"]
 
 
 def evened(ctx: Context, output: Output, rank: int | None) -> Output:
-    """Return an output stacked if its samples are proven to be equally long, else as it is.
+    """Return a packed output stacked if its samples are proven to be equally long, else as it is.
 
     Samples of ``[2, 0, 3]`` rows that were padded to 5 lie one behind the other, ``[15, *rest]``:
     the elements of ``[3, 5, *rest]``.
@@ -26,7 +26,8 @@ def evened(ctx: Context, output: Output, rank: int | None) -> Output:
         rank: The rank of a sample, None if it is not known.
     """
     lengths = output.lengths
-    if lengths is None or rank is None or output.beside is not None:
+    assert lengths is not None
+    if rank is None or output.beside is not None:
         return output
     if not ctx.numbers.is_shared(lengths.size):
         return output

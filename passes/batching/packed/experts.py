@@ -51,7 +51,7 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
     Raises:
         Decline: The matrices are so large that a loop is faster.
     """
-    if not a.is_packed or not b.is_stacked or a.lengths is None or a.beside is not None:
+    if a.lengths is None or not b.is_stacked or a.beside is not None:
         return None
     if a.rank != 2 or b.rank != 2 or a.axis:
         return None

@@ -16,6 +16,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.decisions import Code, Decline
+from passes.graph.made import operand
 from passes.reading.integers import Linear, is_nonnegative
 
 __all__ = ["constant_of_lengths", "expand_to_lengths", "lengths_of_size", "sides_of_shape"]
@@ -44,9 +45,9 @@ def lengths_of_size(ctx: Context, size: Linear, what: str) -> Lengths:
     return ctx.lengths_by(size, make)
 
 
-def _sizes(ctx: Context, shape: ir.Value | None, what: str) -> tuple[list[Linear], list[int]]:
+def _sizes(ctx: Context, shape: ir.Value, what: str) -> tuple[list[Linear], list[int]]:
     """Return the sizes that a shape lists, and the axes of those that differ by sample."""
-    sizes = None if shape is None else ctx.numbers.of(shape)
+    sizes = ctx.numbers.of(shape)
     if sizes is None:
         raise Decline(Code.DATA_DEPENDENT, f"its {what} differs from sample to sample")
     apart = [i for i, n in enumerate(sizes) if not ctx.numbers.is_shared(n)]
@@ -58,13 +59,13 @@ def _sizes(ctx: Context, shape: ir.Value | None, what: str) -> tuple[list[Linear
     return list(sizes), apart
 
 
-def sides_of_shape(ctx: Context, shape: ir.Value | None) -> list[int | Lengths]:
+def sides_of_shape(ctx: Context, shape: ir.Value) -> list[int | Lengths]:
     """Return the dimensions that a shape lists: numbers, or one for each sample.
 
     Raises:
         Decline: One of them is not known before the model runs, and is none of samples either.
     """
-    sizes = None if shape is None else ctx.numbers.of(shape)
+    sizes = ctx.numbers.of(shape)
     if sizes is None:
         raise Decline(Code.DATA_DEPENDENT, "its shape differs from sample to sample")
     found: list[int | Lengths] = []
@@ -78,13 +79,13 @@ def sides_of_shape(ctx: Context, shape: ir.Value | None) -> list[int | Lengths]:
     return found
 
 
-def _several_axes(ctx: Context, shape: ir.Value | None) -> tuple[FlatSamples, ir.Value] | None:
+def _several_axes(ctx: Context, shape: ir.Value) -> tuple[FlatSamples, ir.Value] | None:
     """Return how samples of a shape lie that differs along several axes, None for another.
 
     Returns:
         How they lie, and the shape of their rows, int64.
     """
-    sizes = None if shape is None or not ctx.takes_flat else ctx.numbers.of(shape)
+    sizes = ctx.numbers.of(shape) if ctx.takes_flat else None
     if sizes is None or sum(not ctx.numbers.is_shared(size) for size in sizes) < 2:
         return None
     sides = sides_of_shape(ctx, shape)
@@ -102,12 +103,13 @@ def constant_of_lengths(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """ConstantOfShape: one tensor for all samples, or as many rows as all of them have."""
-    along = _several_axes(ctx, node.inputs[0])
+    shape = operand(node, 0)
+    along = _several_axes(ctx, shape)
     if along is not None:
         flat, target = along
         (new,) = ctx.same(node, [target])
         return [ctx.flat(new.value, flat)]
-    sizes, apart = _sizes(ctx, node.inputs[0], "shape")
+    sizes, apart = _sizes(ctx, shape, "shape")
     lengths = [lengths_of_size(ctx, sizes[axis], "shape") for axis in apart]
     parts = [
         lengths[0].total if axis in apart else ctx.numbers.write(ctx, size)
@@ -121,18 +123,18 @@ def expand_to_lengths(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """Expand to a shape that differs by sample in one size, which the data has or is 1 in."""
-    data = ctx.operand(operands, 0, "input")
-    along = _several_axes(ctx, node.inputs[1])
+    data, shape = ctx.operand(operands, 0, "input"), operand(node, 1)
+    along = _several_axes(ctx, shape)
     if along is not None and data.is_packed and data.beside is None:
-        return [spread_to(ctx, data, sides_of_shape(ctx, node.inputs[1]))]
+        return [spread_to(ctx, data, sides_of_shape(ctx, shape))]
     if along is not None and not data.is_packed and data.rank <= len(along[0].order):
         flat, target = along
         return [ctx.flat(ctx.op("Expand", [aligned(ctx, data, flat), target]), flat)]
-    sizes, apart = _sizes(ctx, node.inputs[1], "shape")
+    sizes, apart = _sizes(ctx, shape, "shape")
     rank = max(data.rank, len(sizes))
     more = rank - len(sizes)
     sizes, places = [Linear(1)] * more + sizes, {axis + more for axis in apart}
-    if data.is_packed and data.lengths is not None:
+    if data.lengths is not None:
         place = rank - data.rank + data.axis
         if places - {place} or (sizes[place] not in (Linear(1), data.lengths.size)):
             raise Decline(Code.RAGGED, "its shape may reach the axis that differs in length")

@@ -105,7 +105,7 @@ def suppression_of_rows(
     boxes, scores = ctx.operand(operands, 0, "boxes"), ctx.operand(operands, 1, "scores")
     settings = [ctx.require_shared(x, "limits") for x in operands[2:]]
     lengths = lengths_of(operands)
-    if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1 or scores.dims[0] != 1:
+    if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1:
         raise Decline(Code.RAGGED, "it is not over the boxes of one image in each sample")
     ctx.note_padding(boxes, scores)
     width = width_of(ctx, lengths)

@@ -17,6 +17,7 @@ from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
+from passes.graph.made import skip_identities
 
 __all__ = ["loop_of_samples"]
 
@@ -66,7 +67,7 @@ def _roster(
     begins = None
     if condition is not None and not (known is not None and known.all()):
         begins = _one_each(ctx, condition)
-    if goes_on and limit is not None and count is not None:
+    if goes_on and limit is not None:
         lengths = None if begins is not None else _lengths_counted(ctx, node)
         if lengths is None or isinstance(lengths, Apart):
             none = ctx.builder.scalar(0)
@@ -94,11 +95,7 @@ def _one_each(ctx: Context, x: Batched) -> ir.Value:
 
 def _always_goes_on(graph: ir.Graph) -> bool:
     """Whether the condition that a body yields is the one it was given, or true."""
-    value = graph.outputs[0]
-    while (node := value.producer()) is not None and node.op_type == "Identity":
-        if not is_default_domain(node) or node.inputs[0] is None:
-            return False
-        value = node.inputs[0]
+    value = skip_identities(graph.outputs[0])
     known = constant_value(value)
     return value is graph.inputs[1] or (known is not None and bool(known.all()))
 

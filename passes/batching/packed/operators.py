@@ -105,16 +105,14 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The first letter of every packed term is the first of the result and in no other place."""
     equation = str(ctx.attribute(node, "equation")).replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    lengths = lengths_of(operands)
+    left, _, right = equation.partition("->")
+    given, lengths = [ctx.operand(operands, i) for i in range(len(operands))], lengths_of(operands)
     letter = right[:1]
-    for term, x in zip(terms, operands, strict=True):
-        packed = x is not None and x.is_packed
-        if x is None or not (packed or x.is_shared):
-            raise Decline(Code.BATCHED_OPERAND, "an operand differs beside packed samples")
-        if term.count(letter) != packed or (packed and term[:1] != letter):
-            raise crosses(node.op_type)
-    if not arrow or not letter.isalpha() or right.count(letter) != 1:
+    if not letter.isalpha():
         raise crosses(node.op_type)
-    return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
+    for term, x in zip(left.split(","), given, strict=True):
+        if x.is_stacked:
+            raise Decline(Code.BATCHED_OPERAND, "an operand differs beside packed samples")
+        if term.count(letter) != x.is_packed or (x.is_packed and term[:1] != letter):
+            raise crosses(node.op_type)
+    return same_rows(ctx, node, [x.value for x in given], lengths)

@@ -35,7 +35,7 @@ def pad_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
     """
     data = ctx.operand(operands, 0, "data")
     lengths = data.lengths
-    if lengths is None or data.dtype is None:
+    if lengths is None:
         raise Decline(Code.RAGGED, "what belongs to its data differs in length")
     mode = ctx.attribute(node, "mode", "constant")
     fill = ctx.optional(operands, 2) if mode == "constant" else None
@@ -169,15 +169,14 @@ def with_fill_row(ctx: Context, data: Batched, fill: Batched | None) -> ir.Value
     if data.axis + 1 < data.rank:
         sizes.append(ctx.shape(data.value, data.axis + 1))
     shape = ctx.op("Concat", sizes, {"axis": 0})
-    known = None if fill is None else ctx.constant(fill)
-    assert data.dtype is not None
+    dtype = data.element_type
     if fill is None or not fill.is_shared:
-        known = np.zeros(1, data.dtype.numpy())
-    if known is None and fill is not None:
+        fill = ctx.typed(ctx.builder.constant(np.zeros(1, dtype.numpy())), dtype)
+    known = ctx.constant(fill)
+    if known is None:
         row = ctx.op("Expand", [ctx.op("Reshape", [fill.value, ctx.ints(1)]), shape])
     else:
-        assert known is not None
-        tensor = ir.tensor(known.reshape(1), dtype=data.dtype)
+        tensor = ir.tensor(known.reshape(1), dtype=dtype)
         row = ctx.op("ConstantOfShape", [shape], {"value": tensor})
     return ctx.op("Concat", [data.value, row], {"axis": data.axis})
 

@@ -89,7 +89,8 @@ def _axis_first(ctx: Context, data: Batched, axis: int) -> Batched:
 
 def _like_positions(ctx: Context, found: ir.Value, positions: Batched, axis: int = 0) -> Output:
     """Return what was found, with the axes of the positions from an axis on."""
-    if positions.is_packed and positions.lengths is not None:
+    if positions.is_packed:
+        assert positions.lengths is not None
         return ctx.packed(found, positions.lengths, axis + positions.axis)
     return ctx.stacked(found)
 
@@ -192,7 +193,7 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     along_rows = sample_axis(int(ctx.attribute(node, "axis", 0)), positions.rank) > 0
     if along_rows and data.is_packed:
         return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
-    if along_rows or positions.axis:
+    if along_rows:
         raise crosses(node.op_type)
     if not data.is_packed:
         return _elements_of_one_size(ctx, node, data, given)

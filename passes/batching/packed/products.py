@@ -42,7 +42,7 @@ def product_of_lengths(ctx: Context, a: Batched, b: Batched) -> Output | None:
     is_of_columns = a.beside is not None and b.axis == b.rank - 2
     if b.beside is not None or not (is_of_rows or is_of_columns):
         return None
-    if a.dtype is None or a.dims[:-2] != b.dims[:-2]:
+    if a.dims[:-2] != b.dims[:-2]:
         return None
     ctx.limit_padding(a, b)
     if a.beside is not None:
@@ -104,8 +104,7 @@ def _own(ctx: Context, x: Batched, beside: Lengths) -> ir.Value:
 
 def own_or(ctx: Context, x: Batched, beside: Lengths, number: float) -> ir.Value:
     """Return rows with a number in the place of what means nothing."""
-    assert x.dtype is not None
-    fill = ctx.builder.constant(np.array(number, x.dtype.numpy()))
+    fill = ctx.builder.constant(np.array(number, x.element_type.numpy()))
     return ctx.op("Where", [_own(ctx, x, beside), x.value, fill])
 
 

@@ -34,8 +34,9 @@ def recurrent_rows(
     """
     x = ctx.operand(operands, 0, "X")
     others = [o for o in operands[1:] if o is not None]
-    if x.lengths is None or any(o.is_packed for o in others):
+    if any(o.is_packed for o in others):
         raise Decline(Code.RAGGED, "what belongs to X differs in length")
+    assert x.lengths is not None
     if node.attributes.get_int("layout", 0):
         raise Decline(Code.RAGGED, "the axis that differs in length is not its time axis")
     if ctx.optional(operands, _SEQUENCE_LENS) is not None:

@@ -44,7 +44,7 @@ def flatten_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
 def reshape_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """To a constant shape, or to one that holds a length of the samples by its symbol."""
     data, target = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "shape")
-    if not data.is_packed or target.is_packed:
+    if target.is_packed:
         raise Decline(Code.RAGGED, "its shape may differ in length")
     known = ctx.constant(target)
     if known is not None:

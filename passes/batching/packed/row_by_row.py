@@ -56,7 +56,7 @@ def packed_data(ctx: Context, operands: Sequence[Operand]) -> tuple[Batched, Len
         Decline: Another operand differs from sample to sample.
     """
     data = ctx.operand(operands, 0)
-    if not data.is_packed or data.lengths is None:
+    if data.lengths is None:
         raise Decline(Code.RAGGED, "what belongs to its data differs in length")
     for position, x in enumerate(operands[1:], 1):
         if x is not None and not x.is_shared:

@@ -243,8 +243,6 @@ def softmax_over_rows(
     """Softmax and LogSoftmax along the axis of different lengths."""
     given, lengths = packed_data(ctx, operands)
     data = with_lengths_in_front(ctx, given)
-    if ctx.opset < 13 and data.rank > 1:
-        raise Decline(Code.OPSET, "before opset 13 it flattens the samples")
     dtype = _dtype(data, _FLOATS)
     highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.rank), lengths)
     moved = ctx.op("Sub", [data.value, highest])

@@ -53,8 +53,6 @@ def squeeze_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     """Axes are removed; where that of different lengths is, each sample has one row."""
     data, lengths = packed_data(ctx, operands)
     axes = {sample_axis(a, data.rank) for a in _given(ctx, node, operands)}
-    if data.axis in axes and data.beside is not None:
-        raise crosses(node.op_type)
     if data.axis in axes:
         return [ctx.stacked(ctx.squeeze(single_rows(ctx, data), [a + 1 for a in sorted(axes)]))]
     inputs = [None if x is None else x.value for x in operands]

@@ -54,9 +54,9 @@ def sliding(over_images: Rule) -> Rule:
 
     def slide(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
         data = ctx.operand(operands, 0)
-        if not data.is_packed or not data.axis:
+        if not data.axis:
             return over_images(ctx, node, operands)
-        if data.axis == 1 or data.beside is not None:
+        if data.axis == 1:
             raise crosses(node.op_type)
         data, lengths = packed_data(ctx, operands)
         one = _filter(ctx, node, ctx.operand(operands, 1, "W"), data)

@@ -29,7 +29,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
-    if any(x.rank != 1 or x.dims != (1,) for x in bounds):
+    if any(x.dims != (1,) for x in bounds):
         if ctx.takes_flat:
             return boxes(ctx, node, operands)
         raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")

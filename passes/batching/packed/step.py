@@ -129,8 +129,7 @@ class Recorder:
         """Decline if something comes out packed that did not go in like that, or reversely."""
         leading = self.body.leading
         for x, was in zip(outputs[leading:], states, strict=False):
-            same = x.lengths is was.lengths and x.axis == was.axis
-            if (x.is_packed or was.is_packed) and not same:
+            if x.lengths is not was.lengths or x.axis != was.axis:
                 raise Decline(Code.RAGGED, "a state changes its length from step to step")
         wanted = [*outputs[:leading], *(outputs[leading + i] for i in self.rows)]
         if any(x.is_packed for x in wanted):

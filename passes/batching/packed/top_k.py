@@ -30,7 +30,7 @@ _TYPES = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir
 def top_k_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The K largest or smallest of each sample; K may be a number of each sample."""
     data, count = ctx.operand(operands, 0, "X"), ctx.operand(operands, 1, "K")
-    if not data.is_packed or data.lengths is None:
+    if not data.is_packed:
         raise Decline(Code.BATCHED_OPERAND, "its K differs in length")
     axis = sample_axis(int(ctx.attribute(node, "axis", -1)), data.rank)
     if data.beside is not None:

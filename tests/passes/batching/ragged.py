@@ -35,6 +35,7 @@ __all__ = [
     "fused",
     "joined",
     "loops_of",
+    "prove_declined",
     "prove_ragged",
     "ragged",
     "reasons_of",
@@ -273,6 +274,20 @@ def prove_ragged(
     model, reasons = fused(case, want, lacks)
     assert loops_of(model) == case.loops + inside, f"loops are left: {reasons}"
     assert not any(n.op_type in lacks for g in all_graphs(model) for n in g)
+    _assert_yields(model, case, want, batch)
+
+
+def prove_declined(case: RaggedCase, reasons: str, *, lacks: Collection[str] = ()) -> None:
+    """Assert which operators stay per-sample, and why, and that all samples come out right."""
+    want = wanted(case, 3)
+    model, found = fused(case, want, lacks)
+    assert ", ".join(f"{r.op_type} {r.code.value}" for r in found) == reasons
+    _assert_yields(model, case, want, 3)
+
+
+def _assert_yields(
+    model: ir.Model, case: RaggedCase, want: Sequence[Sequence[Array]], batch: int
+) -> None:
     outputs = run_model(ir.to_proto(model), feeds_of(case, batch))
     for position, got in enumerate(outputs):
         expected = joined(want, position, batch)

@@ -12,9 +12,13 @@ from passes.typing import type_values
 assert rules
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
-g (float[N,4] x, float[L,5] w, float[4,5] c, float[M,4] z, float[?] v) => (int64[k] y)
+g (float[N,4] x, float[L,5] w, float[4,5] c, float[M,4] z, float[?] v, float[?,4] q, float[?,4] k,
+   float[?,?,4] p, float[1,4] e, float[L,4,5] h, float[N,5,4] j, float[N,P,9] both, int64[1] m,
+   float[1] a, float n) => (int64[l] y)
 <int64[1] all = {-1}, int64[3] row = {1,-1,1}, int64[2] four = {-1,4}, int64[2] same = {0,-1},
- int64[2] places = {-4,3}, int64[1] behind = {4}, int64[1] one = {1}, int64[1] first = {0}>
+ int64[2] places = {-4,3}, int64[1] behind = {4}, int64[1] one = {1}, int64[1] first = {0},
+ int64[1] third = {2}, int64[1] nine = {9}, int64[1] four1 = {4}, float[1] half = {0.5},
+ float[1] large = {1.5}, float[1] less = {-0.5}, float[2] halves = {0.5,0.5}>
 { %s y = Shape (r) }"""
 CASES = {
     "r = Reshape (x, all)": True,
@@ -40,6 +44,36 @@ CASES = {
     "r = Add (x, z)": False,
     "r = Neg (v)": True,
 }
+BOXES = """b = Slice (both, first, four1, third) f = Slice (both, four1, nine, third)
+  s = Transpose <perm = [0, 2, 1]> (f) r = NonMaxSuppression ({})"""
+FOUR = "= Slice ({}, first, four1, {})"
+CHECKED = {
+    BOXES.format("b, s, nine, half"): True,
+    BOXES.format("d, s, nine, half").replace("r =", f"d {FOUR.format('b', 'first')} r ="): False,
+    BOXES.format("b, d, nine, half").replace("r =", f"d {FOUR.format('s', 'third')} r ="): False,
+    BOXES.format("f, s, nine, half"): False,
+    BOXES.format("b, s, nine"): False,
+    BOXES.format("b, s, m, half"): False,
+    BOXES.format("b, s, places, half"): False,
+    BOXES.format("b, s, nine, a"): False,
+    BOXES.format("b, s, nine, large"): False,
+    BOXES.format("b, s, nine, less"): False,
+    BOXES.format("b, s, nine, halves"): False,
+    "r = NonZero (x)": True,
+    "r = NonZero (n)": False,
+    "r = Add (x, e)": True,
+    "r = Add (q, e)": True,
+    "r = Add (q, k)": False,
+    "r = Concat <axis = 1> (q, k)": False,
+    "r = MatMul (h, j)": False,
+    "r = MatMul (p, c)": True,
+}
+"""What inference has not checked."""
+
+
+@pytest.mark.parametrize(("text", "safe"), [*CHECKED.items()], ids=CHECKED)
+def test_constants_and_dimensions_are_checked(text: str, safe: bool) -> None:
+    test_a_node_runs_whatever_the_dimensions_are(text, safe)
 
 
 @pytest.mark.parametrize(("text", "safe"), CASES.items(), ids=CASES)

@@ -298,6 +298,14 @@ def test_rows_of_different_width(side: str, batch: int) -> None:
     prove_ragged(RaggedCase("", text, {"x": mapped((2, 3)), "c": SIDES[side]}), batch)
 
 
+def test_branches_of_one_shape_run_for_all_samples() -> None:
+    operands = {"x": mapped((2, 3)), "c": SIDES["mixed"]}
+    case = Case("", _if("a = Neg(x)", "b = Abs(x)"), operands, symbolic=True)
+    prove(case, 3)
+    proto, _ = fused_model(case)
+    assert not {"If", "NonZero"} & {node.op_type for node in proto.graph.node}
+
+
 @pytest.mark.parametrize("text", [COLUMNS, ALONG], ids=["columns", "rows beside columns"])
 def test_what_would_broadcast_declines(text: str) -> None:
     operands = {"x": ragged(1), "k": constant(np.array([1])), "c": SIDES["mixed"]}

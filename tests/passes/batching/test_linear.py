@@ -170,6 +170,8 @@ QUANTIZED = [
     quantized("mapped left scale", {"as_": scales()}),
     quantized("mapped right scale", {"bs": scales(), "b": V}),
     quantized("mapped scale of the result", {"ys": scales()}),
+    quantized("mapped left point", {"az": whole()}),
+    quantized("mapped point of the result", {"yz": whole(seed=2)}),
     quantized("mapped points", {"az": whole(), "bz": whole(seed=1), "yz": whole(seed=2)}),
     quantized("float16 scales", {"a": U, "b": V, **HALF}, 21),
 ]
@@ -280,3 +282,25 @@ def test_an_integer_product_is_one(name: str) -> None:
     operators = [node.op_type for node in proto.graph.node]
     assert "MatMulInteger" in operators
     assert "MatMul" not in operators
+
+
+UNSQUEEZED = [
+    Case(
+        name,
+        "u = Unsqueeze(a, z) y = MatMul(u, b)",
+        {"a": a, "z": constant(np.array([0])), "b": b},
+    )
+    for name, a, b in (
+        ("a row by a shared matrix", mapped((3,)), shared(B.first)),
+        ("a row by a matrix of each", mapped((3,)), mapped((3, 4))),
+        ("a row by several matrices", mapped((3,)), shared(np.ones((2, 3, 4), np.float32))),
+        ("a number by a row", mapped(()), shared(np.ones((1, 4), np.float32))),
+        ("several rows by a matrix", mapped((2, 3)), shared(B.first)),
+    )
+]
+
+
+@BATCHES
+@pytest.mark.parametrize("case", UNSQUEEZED, ids=str)
+def test_products_of_what_becomes_a_row(case: Case, batch: int) -> None:
+    prove(case, batch)

@@ -14,6 +14,7 @@ from tests.passes.batching.ragged import (
     feeds_of,
     fused,
     loops_of,
+    prove_declined,
     prove_ragged,
     ragged,
     reasons_of,
@@ -157,3 +158,28 @@ def test_what_could_go_wrong_stays_in_a_loop(name: str) -> None:
     made = case(name, KEPT[name], (3, 3, 3), **given)
     with pytest.raises(AssertionError, match="loops are left"):
         prove_ragged(made, 3, lacks=("Loop",))
+
+
+BRANCHES = """t = Transpose(k)
+  s = If(c) <then_branch = a () => (p) { p = MatMul(q, t) },
+             else_branch = b () => (r) { m = MatMul(q, t) r = Neg(m) }> """
+READ = {
+    "the shape": "y = Shape(s)",
+    "weights": "w = Softmax(s) y = MatMul(w, k)",
+    "a sum": "e = Exp(s) y = ReduceSum<keepdims = 0>(e)",
+}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [shared(np.array(True)), mapped(np.array(True), np.array(False), np.array(True))],
+    ids=["shared", "of each"],
+)
+@pytest.mark.parametrize("name", READ)
+def test_scores_that_a_branch_yields_have_sizes_of_their_own(
+    name: str, condition: Operand
+) -> None:
+    operands = {"q": ragged(4), "k": ragged(4, lengths=(1, 2, 3), seed=1), "c": condition}
+    prove_declined(
+        RaggedCase(name, BRANCHES + READ[name], operands), "If ragged", lacks=("Loop", "Scan")
+    )

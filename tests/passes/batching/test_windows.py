@@ -149,3 +149,30 @@ def test_a_last_window_that_is_shorter_stays_shorter(axis: int, by: str) -> None
         x = np.random.default_rng(size).standard_normal(shape).astype(np.float32)
         (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+COUNTED = {
+    "beside another size": "q = Div (rest, by) more = Add (q, columns) trips = Add (more, one)",
+    "twice": "q = Div (rest, by) more = Add (q, q) trips = Add (more, one)",
+    "and one more": "q = Div (rest, by) more = Add (q, one) trips = Add (more, one)",
+    "by fewer rows": "q = Div (rest, one) trips = Add (q, one)",
+    "less a part": "q = Div (rest, by) p = Div (rest, four) d = Sub (q, p) trips = Add (d, one)",
+    "of a product": "q = Mul (rest, by) trips = Add (q, one)",
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_windows_that_are_not_counted_by_what_fits(name: str) -> None:
+    """Those behind the last row are empty."""
+    text = MODEL.format(axis=0, hop=2, width=4, past=4, new_axis=0)
+    before, _, after = text.replace("float[a, b, c]", "float[b, c]").partition("f = Cast")
+    _, _, after = after.partition("go =")
+    text = f"""{before} by = Constant <value_int = 2> ()  one = Constant <value_int = 1> ()
+        four = Constant <value_int = 4> ()  columns = Gather (s, one)  {COUNTED[name]}
+        go ={after}"""
+    model = onnx.parser.parse_model(text)
+    new = rewriter.optimize(model, strategy="fuse")
+    for size in (4, 5, 11):
+        x = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
+        (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)

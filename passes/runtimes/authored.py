@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import subgraphs, walk_nodes
 
-__all__ = ["Authored", "nodes_by_others"]
+__all__ = ["Authored", "OthersPass", "nodes_by_others"]
 
 
 class Authored:
@@ -56,6 +56,22 @@ def nodes_by_others(model: ir.Model, authored: Authored | None) -> list[ir.Node]
     if authored is not None:
         return list(authored.others(model))
     return [node for graph in _outermost(model) for node in walk_nodes(graph)]
+
+
+class OthersPass(ir.passes.InPlacePass):
+    """A pass that looks at the nodes that the model's author did not write."""
+
+    def __init__(self, authored: Authored | None = None) -> None:
+        """Set up the pass.
+
+        Args:
+            authored: The model as its author wrote it; None for none of its nodes.
+        """
+        super().__init__()
+        self._authored = authored
+
+    def _others(self, model: ir.Model) -> list[ir.Node]:
+        return nodes_by_others(model, self._authored)
 
 
 def _outermost(model: ir.Model) -> list[ir.Graph]:

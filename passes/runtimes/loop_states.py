@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.graph.graphs import all_nodes, is_operator
-from passes.runtimes.authored import Authored, nodes_by_others
+from passes.runtimes.authored import OthersPass
 from passes.typing import Typing, type_values
 
 __all__ = ["LoopStatesPass"]
 
 
-class LoopStatesPass(ir.passes.InPlacePass):
+class LoopStatesPass(OthersPass):
     """Leave out the declared dimensions of what a Loop carries where they may be false.
 
     Exporters declare for a state the shape that it begins with. In the model as given nothing
@@ -22,19 +22,10 @@ class LoopStatesPass(ir.passes.InPlacePass):
     state has grown. The rank stays. A model in which no node was written or moved stays as it is.
     """
 
-    def __init__(self, authored: Authored | None = None) -> None:
-        """Set up the pass.
-
-        Args:
-            authored: The model as its author wrote it; None for none of its nodes.
-        """
-        super().__init__()
-        self._authored = authored
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the Loops of the main graph, subgraphs and functions."""
         states = list(_states_of_known_size(model))
-        if not states or not nodes_by_others(model, self._authored):
+        if not states or not self._others(model):
             return ir.passes.PassResult(model, False)
         typing = type_values(model, proven=True)
         modified = False

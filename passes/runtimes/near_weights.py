@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import Authored, nodes_by_others
+from passes.runtimes.authored import OthersPass
 
 __all__ = ["NearWeightsPass"]
 
@@ -23,7 +23,7 @@ _MOST = 2**23
 """The most bytes that all copies take."""
 
 
-class NearWeightsPass(ir.passes.InPlacePass):
+class NearWeightsPass(OthersPass):
     """Copy weights that are read from two graphs further out, or more, to their readers.
 
     onnxruntime packs weights for products when it loads a model. It looks for them in the graph of
@@ -34,21 +34,12 @@ class NearWeightsPass(ir.passes.InPlacePass):
     Source: ``SessionState::PrepackConstantInitializedTensors`` of onnxruntime.
     """
 
-    def __init__(self, authored: Authored | None = None) -> None:
-        """Set up the pass.
-
-        Args:
-            authored: The model as its author wrote it; None for none of its nodes.
-        """
-        super().__init__()
-        self._authored = authored
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Copy the weights that the main graph holds, and those of graphs between."""
         around = _graphs_around(model)
         copies: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
         left = _MOST
-        for node, at, weights in _far_reads(model, self._authored, around):
+        for node, at, weights in _far_reads(self._others(model), around):
             tensor, graph = _tensor(weights), node.graph
             if tensor is None or not isinstance(graph, ir.Graph):
                 continue
@@ -76,10 +67,10 @@ def _graphs_around(model: ir.Model) -> dict[ir.Graph, ir.Graph]:
 
 
 def _far_reads(
-    model: ir.Model, authored: Authored | None, around: dict[ir.Graph, ir.Graph]
+    nodes: Sequence[ir.Node], around: dict[ir.Graph, ir.Graph]
 ) -> Iterator[tuple[ir.Node, int, ir.Value]]:
     """Yield what reads weights from too far out, at which input, and the weights."""
-    for node in nodes_by_others(model, authored):
+    for node in nodes:
         places = _PACKED.get(node.op_type, ()) if is_default_domain(node) else ()
         for at in places:
             value = node.inputs[at] if at < len(node.inputs) else None

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.failing import cannot_fail
 from passes.graph.graphs import all_graphs, all_nodes, is_operator, subgraphs
 from passes.graph.names import make_names_unique
-from passes.runtimes.authored import Authored, nodes_by_others
+from passes.runtimes.authored import OthersPass
 from passes.typing import type_values
 
 __all__ = ["OneBranchPass"]
@@ -18,25 +18,16 @@ Owners = Mapping[ir.Graph, ir.Node]
 """The node that each inner graph belongs to."""
 
 
-class OneBranchPass(ir.passes.InPlacePass):
+class OneBranchPass(OthersPass):
     """Move nodes in front of an If into the one branch that reads them, at any depth.
 
     What could fail stays, since it would no longer fail where the other branch runs. What the
     model's author wrote stays, too.
     """
 
-    def __init__(self, authored: Authored | None = None) -> None:
-        """Set up the pass.
-
-        Args:
-            authored: The model as its author wrote it; None for none of its nodes.
-        """
-        super().__init__()
-        self._authored = authored
-
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Move what can be moved, out of outer graphs first."""
-        nodes = set(nodes_by_others(model, self._authored))
+        nodes = set(self._others(model))
         owners = {inner: node for node in all_nodes(model) for _, inner in subgraphs(node)}
         if not any(_branch_for(node, owners) for node in nodes):
             return ir.passes.PassResult(model, False)

@@ -16,7 +16,8 @@ from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
 from passes.runtimes.authored import Authored, nodes_by_others
 from passes.runtimes.branches import newly_decided
-from passes.runtimes.table import DEFECTS, Defect
+from passes.runtimes.defect import Defect
+from passes.runtimes.table import DEFECTS
 from passes.runtimes.types import Types
 
 __all__ = ["SidestepDefectsPass"]

@@ -9,12 +9,8 @@ on any of them.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+import functools
 
-import onnx_ir as ir
-
-from passes.graph.builder import Builder
 from passes.runtimes import (
     branches,
     contractions,
@@ -27,46 +23,10 @@ from passes.runtimes import (
     sequences,
     signs,
 )
-from passes.runtimes.beside import TAKEN_AWAY, Beside, anywhere, by_way_of
-from passes.runtimes.types import Types
+from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
+from passes.runtimes.defect import Defect, seen_in
 
-__all__ = ["DEFECTS", "Defect"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Defect:
-    """One defect of a runtime and the way around it.
-
-    Attributes:
-        name: What it is called in tests and on its page in ``docs/upstream``.
-        runtime: The runtime.
-        since: The oldest version in which it was seen.
-        operators: The default-domain operators that may meet it.
-        meets: Whether a node, with its types, meets the defect.
-        form: Records nodes that compute the same and do not meet it. Returns the new outputs,
-            None where the node stays as it is.
-        pinned_by: The test that fails when the runtime is mended.
-        mended_in: The first version without it; None where there is none yet.
-        stays: Whether the node stays: the form gives it other inputs, or makes new outputs of its
-            own.
-        rounds: Whether the form may round otherwise. It is for batched nodes alone: a node in a
-            loop, or a copy of one of the body, reads what it read in the model as given, and
-            rounds as it did there.
-        beside: Whether a node of the author's is looked at as well, since the runtime takes it
-            together with new ones; None where it never does.
-    """
-
-    name: str
-    runtime: str
-    since: str
-    operators: tuple[str, ...]
-    meets: Callable[[ir.Node, Types], bool]
-    form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None]
-    pinned_by: str
-    mended_in: str | None = None
-    stays: bool = False
-    rounds: bool = False
-    beside: Beside | None = None
+__all__ = ["DEFECTS"]
 
 
 _REDUCTIONS = (
@@ -75,34 +35,9 @@ _REDUCTIONS = (
 )
 
 
-def _onnxruntime(
-    name: str,
-    operators: tuple[str, ...],
-    meets: Callable[[ir.Node, Types], bool],
-    form: Callable[[ir.Node, Types, Builder], list[ir.Value] | None],
-    mended_in: str | None = None,
-    *,
-    stays: bool = False,
-    rounds: bool = False,
-    beside: Beside | None = None,
-) -> Defect:
-    return Defect(
-        name,
-        "onnxruntime",
-        "1.31.1",
-        operators,
-        meets,
-        form,
-        _pin(name),
-        mended_in,
-        stays,
-        rounds,
-        beside,
-    )
-
-
-def _pin(name: str) -> str:
-    return f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]"
+_onnxruntime = functools.partial(seen_in, "onnxruntime", "1.31.1")
+_openvino = functools.partial(seen_in, "openvino", "2026.4.1")
+_iree = functools.partial(seen_in, "iree", "3.13.0")
 
 
 DEFECTS: tuple[Defect, ...] = (
@@ -324,61 +259,43 @@ DEFECTS: tuple[Defect, ...] = (
         loops.is_along_another_axis,
         loops.along_the_first_axis,
     ),
-    Defect(
+    _openvino(
         "openvino-what-an-if-yields",
-        "openvino",
-        "2026.4.1",
         ("If",),
         loops.is_read_early,
         loops.expanded_to_its_shape,
-        _pin("openvino-what-an-if-yields"),
         stays=True,
     ),
-    Defect(
+    _openvino(
         "openvino-loop-from-nothing",
-        "openvino",
-        "2026.4.1",
         ("Loop",),
         loops.begins_with_nothing,
         loops.with_made_beginnings,
-        _pin("openvino-loop-from-nothing"),
         stays=True,
     ),
-    Defect(
+    _openvino(
         "openvino-nothing-as-a-number",
-        "openvino",
-        "2026.4.1",
         ("Concat", "Expand", "Gather", "Shape", "Slice", "Where"),
         loops.reads_nothing,
         loops.with_made_constants,
-        _pin("openvino-nothing-as-a-number"),
         stays=True,
     ),
-    Defect(
+    _openvino(
         "openvino-constant-of-nothing",
-        "openvino",
-        "2026.4.1",
         ("Constant",),
         loops.yields_nothing,
         loops.made_constant,
-        _pin("openvino-constant-of-nothing"),
     ),
-    Defect(
+    _openvino(
         "openvino-quantized-by-computed-rows",
-        "openvino",
-        "2026.4.1",
         ("QuantizeLinear",),
         quantized.is_quantized_by_computed_rows,
         quantized.quantized_by_steps,
-        _pin("openvino-quantized-by-computed-rows"),
     ),
-    Defect(
+    _iree(
         "iree-bytes-from-floats",
-        "iree",
-        "3.13.0",
         ("Cast",),
         signs.is_byte_of_a_float,
         signs.by_way_of_integers,
-        _pin("iree-bytes-from-floats"),
     ),
 )

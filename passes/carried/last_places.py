@@ -1,4 +1,4 @@
-"""Rows written to places of which some may be equal: what is written last to a place holds.
+"""Rows written to places, perhaps several to one place: what is written last holds.
 
 ``s[2] = a; s[0] = b; s[2] = c`` leaves ``b`` in row 0 and ``c`` in row 2.
 """
@@ -92,7 +92,7 @@ def _last_ones(builder: Builder, tensor: ir.Value, places: ir.Value, named: int)
 
 
 def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:
-    """Return what a carried tensor is written with, at places of which nothing need be known.
+    """Return the writes to a carried tensor; nothing need be known of their places.
 
     Args:
         carried: The carried tensor.

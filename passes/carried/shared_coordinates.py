@@ -33,7 +33,7 @@ def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
 
 
 def _all_rows(places: ir.Value) -> ir.Value:
-    """Return the places of which some are kept."""
+    """Return all places, before some of them are dropped."""
     while (node := made_by(places, "Compress")) is not None:
         if node.attributes.get_int("axis", -1) != 0:
             break

@@ -18,9 +18,9 @@ __all__ = ["IterationChain"]
 
 @dataclasses.dataclass(frozen=True)
 class IterationChain:
-    """Iterations of a Loop, behind each of which an If asks whether there is one more.
+    """Iterations of a Loop, one behind the other; an If between them asks whether one is left.
 
-    So many copies of the body as there are iterations at most compute each number of them.
+    There is one copy of the body for each iteration, up to the largest number of them.
 
     Attributes:
         iteration: The Loop.

@@ -172,6 +172,16 @@ def test_a_copy_reads_a_row_and_keeps_its_axis_in_one_node() -> None:
     assert {made[n.input[1]] for n in read} == {"Gather"}
 
 
+def test_a_copy_reduces_and_keeps_its_axis_in_one_node() -> None:
+    after = rewriter.rewrite(model(GRAPHS["bags"])).model
+    (asked,) = (node for node in after.graph.node if node.op_type == "If")
+    few = next(a.g for a in asked.attribute if a.name == "else_branch")
+    nodes = [node for node in _nodes(few) if node.op_type in ("ReduceSum", "Unsqueeze")]
+    kept = [a.i for node in nodes for a in node.attribute if a.name == "keepdims"]
+    assert {node.op_type for node in nodes} == {"ReduceSum"}
+    assert kept == [1] * len(nodes)
+
+
 @pytest.mark.parametrize(("text", "most"), [("bags", range(4, 9)), ("stacked", range(1, 4))])
 def test_what_is_asked_first_counts_too(text: str, most: range) -> None:
     """Bags of one length are asked for in vain where they are not."""

@@ -1,4 +1,4 @@
-"""An If that yields several carried values, of which some are read again behind it."""
+"""An If that yields several carried values; the model reads some of them again behind it."""
 
 from __future__ import annotations
 

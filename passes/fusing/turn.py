@@ -21,7 +21,7 @@ from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, walk_nodes, with_subgraphs
-from passes.maps.merge import find_readers, merge_sites
+from passes.maps.merge import MergedMaps
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
@@ -180,40 +180,44 @@ class Turn:
         """
         merged = self._merged(node)
         pair = next(merged, None)
-        best = None if pair is None else self._plan(pair)
+        best = None if pair is None else self._plan(pair.site())
         if best is None:
             return None
         longer = list(merged)
-        whole = self._plan(longer[-1]) if longer else None
-        for site in () if whole is not None else longer[:-1]:
-            plan = self._plan(site)
+        whole = self._plan(longer[-1].site()) if longer else None
+        for maps in () if whole is not None else longer[:-1]:
+            plan = self._plan(maps.site())
             if plan is None:
                 break
             best = plan
         plan = whole or best
         return plan.site if self._apply(plan, draft) is None else None
 
-    def _merged(self, node: ir.Node) -> Iterator[MapSite]:
+    def _merged(self, node: ir.Node) -> Iterator[MergedMaps]:
         """Yield a Map merged with the one that reads it, then with the one behind that too, ..."""
-        site, members = self._read(node), [node]
-        while (found := self._merged_once(site, members)) is not None:
-            site, reader = found
-            members.append(reader)
-            yield site
+        first = self._read(node)
+        gone = _nodes_of(first)
+        merged: MergedMaps | None = MergedMaps.of(first)
+        while merged is not None and (merged := self._merged_once(merged, gone)) is not None:
+            yield merged
 
-    def _merged_once(
-        self, site: MapSite, members: Collection[ir.Node]
-    ) -> tuple[MapSite, ir.Node] | None:
-        """Return a map merged with one that reads it, and that one."""
-        for reader in find_readers(site, members):
+    def _merged_once(self, maps: MergedMaps, gone: set[ir.Node]) -> MergedMaps | None:
+        """Merge maps with one that reads them.
+
+        Args:
+            maps: The maps.
+            gone: All nodes of their originals; those of the new one are added.
+        """
+        for reader in maps.readers():
             second = self._read(reader)
             if any(map(_is_in_parts, second.originals)):
                 continue
-            originals = [*site.originals, *second.originals]
-            gone = set(walk_nodes(node for one in originals for node, _ in one.nodes))
-            merged = merge_sites(site, second, gone)
+            more = _nodes_of(second)
+            gone |= more
+            merged = maps.merged_with(second, gone)
             if merged is not None:
-                return merged, reader
+                return merged
+            gone -= more
         return None
 
     def _plan(self, site: MapSite) -> FusionPlan | None:
@@ -315,6 +319,11 @@ def _is_gone(node: ir.Node) -> bool:
 def _is_in_parts(original: Original) -> bool:
     """Whether a Loop became more than one Map."""
     return original.rest is not None or len(_maps_of(original)) > 1
+
+
+def _nodes_of(site: MapSite) -> set[ir.Node]:
+    """Return all nodes, at any depth, of what a map was raised from."""
+    return set(walk_nodes(node for one in site.originals for node, _ in one.nodes))
 
 
 def _maps_of(original: Original) -> list[ir.Node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -20,7 +20,7 @@ from passes.maps.sequence_map import find_sequence_maps, is_sequence_map
 from passes.maps.sequence_source import SequenceSource
 from passes.site import MapResult, MapSite
 
-__all__ = ["find_readers", "merge_sequence_maps", "merge_sites"]
+__all__ = ["MergedMaps", "merge_sequence_maps"]
 
 
 def merge_sequence_maps(
@@ -50,24 +50,26 @@ def merge_sequence_maps(
             given = stands_for.get(second, second)
             pairs.append((stands_for.get(first, first), given))
             stands_for[merged] = given
+    for graph in {node.graph for node in stands_for if node.graph is not None}:
+        graph.sort()
     return pairs
 
 
 def _merge_each(model: ir.Model, keeps_views: bool) -> Iterator[tuple[ir.Node, ir.Node, ir.Node]]:
-    """Merge each SequenceMap with what reads it, as often as it goes: both, and the new one."""
-    for _, node in find_sequence_maps(model):
-        first = node
-        while first.graph is not None and _may_merge(first):
-            if keeps_views and read_view(first.outputs[0]):
-                break
-            readers = filter(_may_merge, find_readers(_as_sequences(first), [first]))
-            pairs = ((second, _merge(first, second)) for second in readers)
-            found = next(((second, new) for second, new in pairs if new is not None), None)
-            if found is None:
-                break
-            second, merged = found
-            yield first, second, merged
-            first = merged
+    """Merge each SequenceMap with one that reads it: both, and the new one.
+
+    New maps wait for the next time: in a chain their bodies are then copied less often.
+    """
+    for _, first in find_sequence_maps(model):
+        if first.graph is None or not _may_merge(first):
+            continue
+        if keeps_views and read_view(first.outputs[0]):
+            continue
+        readers = filter(_may_merge, MergedMaps.of(_as_sequences(first)).readers())
+        pairs = ((second, _merge(first, second)) for second in readers)
+        found = next(((second, new) for second, new in pairs if new is not None), None)
+        if found is not None:
+            yield (first, *found)
 
 
 def _may_merge(node: ir.Node) -> bool:
@@ -92,26 +94,119 @@ def _as_sequences(node: ir.Node) -> MapSite:
     return MapSite(node, graph, node.name or "", [*elements], [], body, results)
 
 
-def find_readers(site: MapSite, members: Collection[ir.Node]) -> Iterator[ir.Node]:
-    """Yield each map that reads what another one yields, of the same operator.
+@dataclasses.dataclass(frozen=True)
+class MergedMaps:
+    """Maps of one number of samples, each but the first a reader of one before it.
 
-    Nothing else that it reads may depend on the first map.
+    Their bodies are put together when the map is asked for, and stay as they are.
+
+    Attributes:
+        sites: The maps, in order.
+        elements: What the samples of all are, but for what one map reads of another.
+        results: What is still wanted of what they yield; positions are among ``outputs``.
+        outputs: The outputs of their bodies.
+        links: For some inputs of a body what they are: an input or output of one before it.
+    """
+
+    sites: Sequence[MapSite]
+    elements: Sequence[tuple[ir.Value, ElementSource]]
+    results: Sequence[MapResult]
+    outputs: Sequence[ir.Value]
+    links: Mapping[ir.Value, ir.Value]
+
+    @classmethod
+    def of(cls, site: MapSite) -> MergedMaps:
+        """Begin with one map."""
+        return cls([site], site.elements, site.results, site.body.outputs, {})
+
+    def readers(self) -> Iterator[ir.Node]:
+        """Yield each map of the same operator that reads what one of these yields.
+
+        Nothing else that it reads may depend on one of these.
+        """
+        last = self.sites[-1].node
+        members = {site.node for site in self.sites}
+        is_alike = is_map if is_map(last) else is_sequence_map
+        own = [result.value for result in self.results if result.kind == "sequence"]
+        results = {result.value for result in self.results}
+        for value in own:
+            for user, _ in value.uses():
+                if not is_alike(user) or user.graph is not last.graph or user in members:
+                    continue
+                count = user.attributes.get_int("count", -1)
+                direct = [v for i, v in enumerate(user.inputs) if i != count]
+                if not _depends(user, direct, own, results):
+                    yield user
+
+    def merged_with(self, second: MapSite, gone: Collection[ir.Node]) -> MergedMaps | None:
+        """Add a map that reads a sequence of one of these.
+
+        A result that nothing but the new map needs is no result any more.
+
+        Args:
+            second: A map that `readers` found.
+            gone: All nodes, at any depth, of the originals that become this map; none where
+                there are none, and all results are kept.
+
+        Returns:
+            The maps; None if the new one need not have their number of samples.
+        """
+        yielded = {r.value: self.outputs[r.output] for r in self.results if r.kind == "sequence"}
+        counted = self.elements[0][1]
+        if not _has_as_many(counted, second, yielded.keys()):
+            return None
+        index = next((inner for inner, s in self.elements if s.kind == "index"), None)
+        links = dict(self.links)
+        for inner, source in second.elements:
+            if source.as_sequence in yielded:
+                links[inner] = yielded[source.as_sequence]
+            elif source.kind == "index" and index is not None:
+                links[inner] = index
+        others = [(inner, source) for inner, source in second.elements if inner not in links]
+        kept = [r for r in self.results if not gone or not _vanishes(r.value, second.node, gone)]
+        many = len(self.outputs)
+        moved = [dataclasses.replace(r, output=r.output + many) for r in second.results]
+        return MergedMaps(
+            [*self.sites, second],
+            [*self.elements, *((inner, _counted(one, counted)) for inner, one in others)],
+            [*kept, *moved],
+            [*self.outputs, *second.body.outputs],
+            links,
+        )
+
+    def site(self) -> MapSite:
+        """Return one map that yields what all yield; its body is new, and stands in no model."""
+        last = self.sites[-1]
+        body, copied = _joined([site.body for site in self.sites], self.links, last.path)
+        shared = [pair for site in self.sites for pair in site.shared]
+        return dataclasses.replace(
+            last,
+            elements=[(copied[inner], source) for inner, source in self.elements],
+            shared=[(copied[inner], outer) for inner, outer in shared],
+            body=body,
+            results=[*self.results],
+            originals=[one for site in self.sites for one in site.originals],
+        )
+
+
+def _has_as_many(first: ElementSource, second: MapSite, sequences: Collection[ir.Value]) -> bool:
+    """Whether a map has one sample for each of another, which counts those of a source.
 
     Args:
-        site: A map.
-        members: The maps that it consists of.
+        first: The source.
+        second: The map.
+        sequences: What the other map yields.
     """
-    is_alike = is_map if is_map(site.node) else is_sequence_map
-    own = [result.value for result in site.results if result.kind == "sequence"]
-    results = {result.value for result in site.results}
-    for value in own:
-        for user, _ in value.uses():
-            if not is_alike(user) or user.graph is not site.graph or user in members:
-                continue
-            count = user.attributes.get_int("count", -1)
-            direct = [v for i, v in enumerate(user.inputs) if i != count]
-            if not _depends(user, direct, own, results):
-                yield user
+    sources = (first.counted, second.elements[0][1].counted)
+    one, other = (None if source is None else source.as_sequence for source in sources)
+    return other is not None and (other in sequences or other is one)
+
+
+def _counted(source: ElementSource, by: ElementSource) -> ElementSource:
+    """Return a source that asks another for the number of samples: its own may be gone."""
+    if not isinstance(source, IndexSource):
+        return source
+    return IndexSource(lambda builder: by.count(builder, None), source.known, by.counted)
 
 
 def _depends(
@@ -146,64 +241,6 @@ def _captured(node: ir.Node) -> list[ir.Value]:
     return [value for _, graph in subgraphs(node) for value in captured_values(graph)]
 
 
-def merge_sites(first: MapSite, second: MapSite, gone: Collection[ir.Node]) -> MapSite | None:
-    """Return one map that yields what two yield; the second reads a sequence of the first.
-
-    The bodies are copied, and stand in no model. A result of the first that nothing but the
-    second needs is no result any more.
-
-    Args:
-        first: A map.
-        second: A map that `find_readers` found for it.
-        gone: All nodes, at any depth, of the originals that become this map; none where there
-            are none, and all results are kept.
-
-    Returns:
-        The map; None if the two need not have one number of samples.
-    """
-    outputs = {r.value: r.output for r in first.results if r.kind == "sequence"}
-    if not _has_as_many(first, second, outputs.keys()):
-        return None
-    index = next((inner for inner, s in first.elements if s.kind == "index"), None)
-    links: dict[ir.Value, ir.Value] = {}
-    for inner, source in second.elements:
-        sequence = source.as_sequence
-        if sequence in outputs:
-            links[inner] = first.body.outputs[outputs[sequence]]
-        elif source.kind == "index" and index is not None:
-            links[inner] = index
-    body, copied = _joined(first.body, second.body, links, second.path)
-    others = [(inner, source) for inner, source in second.elements if inner not in links]
-    counted = first.elements[0][1]
-    elements = [*first.elements, *((inner, _counted(one, counted)) for inner, one in others)]
-    moved = [
-        dataclasses.replace(r, output=r.output + len(first.body.outputs)) for r in second.results
-    ]
-    kept = [r for r in first.results if not gone or not _vanishes(r.value, second.node, gone)]
-    return dataclasses.replace(
-        second,
-        elements=[(copied[inner], source) for inner, source in elements],
-        shared=[(copied[inner], outer) for inner, outer in (*first.shared, *second.shared)],
-        body=body,
-        results=[*kept, *moved],
-        originals=[*first.originals, *second.originals],
-    )
-
-
-def _counted(source: ElementSource, by: ElementSource) -> ElementSource:
-    """Return a source that asks another for the number of samples: its own may be gone."""
-    if not isinstance(source, IndexSource):
-        return source
-    return IndexSource(lambda builder: by.count(builder, None), source.known, by.counted)
-
-
-def _has_as_many(first: MapSite, second: MapSite, sequences: Collection[ir.Value]) -> bool:
-    """Whether a map has one sample for each of another, which yields some sequences."""
-    counted = [site.elements[0][1].counted for site in (first, second)]
-    one, other = (None if source is None else source.as_sequence for source in counted)
-    return other is not None and (other in sequences or other is one)
-
-
 def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bool:
     """Whether nothing needs a value any more once a Map that reads it, and Loops, are gone.
 
@@ -231,9 +268,10 @@ def _merge(first: ir.Node, second: ir.Node) -> ir.Node | None:
     """Put one SequenceMap that yields the outputs of both into the place of the second."""
     graph = second.graph
     assert graph is not None
-    site = merge_sites(_as_sequences(first), _as_sequences(second), ())
-    if site is None:
+    merged = MergedMaps.of(_as_sequences(first)).merged_with(_as_sequences(second), ())
+    if merged is None:
         return None
+    site = merged.site()
     read = dict(site.elements)
     new = ir.Node(
         second.domain,
@@ -253,28 +291,26 @@ def _merge(first: ir.Node, second: ir.Node) -> ir.Node | None:
         old.replace_all_uses_with(value, replace_graph_outputs=True)
         old.name, value.name = None, name
     remove_dead([second, first])
-    graph.sort()
     return new
 
 
 def _joined(
-    first: ir.Graph, second: ir.Graph, links: Mapping[ir.Value, ir.Value], path: str
+    bodies: Sequence[ir.Graph], links: Mapping[ir.Value, ir.Value], path: str
 ) -> tuple[ir.Graph, Mapping[ir.Value, ir.Value]]:
-    """Copy two bodies into one that yields what both yield.
+    """Copy bodies into one that yields what all yield.
 
     Args:
-        first: A body.
-        second: Another body.
-        links: For some inputs of the second what they are: an input or output of the first.
+        bodies: The bodies.
+        links: For some inputs what they are: an input or output of a body before.
         path: Names new nodes.
 
     Returns:
-        The body, and for each input and output of the two the one that stands for it there.
+        The body, and for each input and output of theirs the one that stands for it there.
     """
     values: dict[ir.Value, ir.Value | None] = {}
     inputs: list[ir.Value] = []
     nodes: list[ir.Node] = []
-    for body in (first, second):
+    for body in bodies:
         for old in body.inputs:
             if old in links:
                 values[old] = values.get(links[old], links[old])
@@ -282,13 +318,13 @@ def _joined(
             inputs.append(ir.Value(name=old.name, type=old.type, shape=old.shape))
             values[old] = inputs[-1]
         nodes += copy_nodes(body, values)
-    made, outputs = set(nodes), list[ir.Value]()
-    for old in (*first.outputs, *second.outputs):
+    made, outputs = set(nodes), dict[ir.Value, None]()
+    for old in (out for body in bodies for out in body.outputs):
         value = copy_of(values, old)
         if value in outputs or value.producer() not in made:
             nodes.append(ir.Node("", "Identity", [value], name=f"{path}/Identity"))
             note(nodes[-1])
             value = nodes[-1].outputs[0]
-        outputs.append(value)
+        outputs[value] = None
     copied = {old: value for old, value in values.items() if value is not None}
-    return ir.Graph(inputs, outputs, nodes=nodes, name=second.name), copied
+    return ir.Graph(inputs, [*outputs], nodes=nodes, name=bodies[-1].name), copied

@@ -24,6 +24,8 @@ Place: TypeAlias = tuple[int, ...]
 Types: TypeAlias = ChainMap[str, onnx.TypeProto]
 
 _ROUNDS = 12
+_MOST_INFERENCES = 100
+"""A chain of Loops with other nodes between takes one inference each."""
 _MADE_BY_INFERENCE = re.compile(r"unk__\d+")
 
 
@@ -34,6 +36,7 @@ class _LoopState:
     Attributes:
         graph: The graph that the Loop stands in.
         inner: The input of the body.
+        initial: The name of what it begins with.
         result: The name of what the Loop yields; empty for nothing.
         dtype: Element type.
         first: What inference knows of the dimensions that it begins with.
@@ -42,16 +45,16 @@ class _LoopState:
 
     graph: onnx.GraphProto
     inner: onnx.ValueInfoProto
+    initial: str
     result: str
     dtype: int
     first: Dims | None
     following: Dims | None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the body says nothing of its rank that is not so."""
+    def may_be(self, dims: Dims) -> bool:
+        """Whether the body declares no other rank than that of some dimensions."""
         shape = self.inner.type.tensor_type
-        return not shape.HasField("shape") or len(shape.shape.dim) == len(self.first or ())
+        return not shape.HasField("shape") or len(shape.shape.dim) == len(dims)
 
 
 _States: TypeAlias = dict[Place, _LoopState]
@@ -69,12 +72,16 @@ def keep_carried_shapes(
         infer: Does it again.
     """
     known: _Known = {}
-    result = inferred
-    for _ in range(_ROUNDS):
+    result, rounds = inferred, 0
+    for _ in range(_MOST_INFERENCES):
         states = dict(_states(proto.graph, result.graph, ChainMap(), ()))
-        now = known | (_begun(states, known) or _checked(states, known))
+        begun = _begun(states, known)
+        now = known | (begun or _checked(states, known))
         if now == known:
             return result
+        rounds += not begun
+        if rounds == _ROUNDS:
+            return inferred
         known = now
         trial = onnx.ModelProto()
         trial.CopyFrom(proto)
@@ -90,12 +97,19 @@ def keep_carried_shapes(
 
 
 def _begun(states: _States, known: _Known) -> _Known:
-    """Return the initial shapes of loop states for which no shape is assumed yet."""
-    return {
-        place: state.first
-        for place, state in states.items()
-        if place not in known and state.first is not None and state.is_open
-    }
+    """Return the initial shapes of loop states for which no shape is assumed yet.
+
+    One that begins with what a Loop before it yields begins with the shape that is assumed there.
+    """
+    begun: _Known = {}
+    yielded: dict[tuple[Place, str], Dims | None] = {}
+    for place, state in states.items():
+        graph = place[:-3]
+        first = state.first or yielded.get((graph, state.initial))
+        if place not in known and first is not None and state.may_be(first):
+            begun[place] = first
+        yielded[graph, state.result] = begun.get(place, known.get(place))
+    return begun
 
 
 def _checked(states: _States, known: _Known) -> _Known:
@@ -130,6 +144,7 @@ def _states(
                     _LoopState(
                         graph,
                         body.input[i + 2],
+                        name,
                         node.output[i] if i < len(node.output) else "",
                         first.tensor_type.elem_type,
                         _dims(first),

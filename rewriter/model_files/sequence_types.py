@@ -9,6 +9,7 @@ SequenceEmpty, where no input or output of the model has them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 import onnx
@@ -63,9 +64,7 @@ def mend_sequences(model: ir.Model, untyped: Collection[str] = ()) -> None:
     if not empties and not untyped:
         return
     interface = (*model.graph.inputs, *model.graph.outputs)
-    sequences = _Sequences(default_opset(model), interface)
-    for node in nodes:
-        sequences.read(node)
+    sequences = _Sequences(nodes, default_opset(model), interface)
     for node in empties:
         dtype = sequences.dtype(node.outputs[0])
         if dtype is not None and dtype != ir.DataType.FLOAT:
@@ -83,10 +82,29 @@ def mend_sequences(model: ir.Model, untyped: Collection[str] = ()) -> None:
             )
 
 
+class _Group:
+    """Values that are one sequence, which grows.
+
+    Attributes:
+        members: The sequence, as it is called here and there.
+        inserted: What goes into it.
+        taken: What comes out of it.
+        begins: Whether it begins as a SequenceEmpty that says no type.
+    """
+
+    def __init__(self) -> None:
+        self.members: list[ir.Value] = []
+        self.inserted: list[ir.Value] = []
+        self.taken: list[ir.Value] = []
+        self.begins = False
+
+
 class _Sequences:
     """Which values are one sequence that grows, and what the elements of each are."""
 
-    def __init__(self, opset: int, interface: Collection[ir.Value]) -> None:
+    def __init__(
+        self, nodes: Iterable[ir.Node], opset: int, interface: Collection[ir.Value]
+    ) -> None:
         self._opset = opset
         self._interface = frozenset(interface)
         self._same: dict[ir.Value, ir.Value] = {}
@@ -94,8 +112,11 @@ class _Sequences:
         self._taken: list[tuple[ir.Value, ir.Value]] = []
         self._begun: list[ir.Value] = []
         self._asked: set[ir.Value] = set()
+        for node in nodes:
+            self._read(node)
+        self._groups = self._grouped()
 
-    def read(self, node: ir.Node) -> None:
+    def _read(self, node: ir.Node) -> None:
         """Enter what a node says of sequences."""
         inputs, outputs = node.inputs, node.outputs
         match node.op_type:
@@ -142,37 +163,41 @@ class _Sequences:
             self._asked.remove(first)
 
     def _dtype(self, first: ir.Value) -> ir.DataType | None:
-        members = self._members(first)
-        inserted = self._told(self._inserted, first)
-        others = self._told(self._taken, first)
-        others |= {v.type.dtype for v in members if isinstance(v.type, ir.SequenceType)}
-        begun = any(self._first(v) is first for v in self._begun)
-        if begun and inserted and not self._is_float_outside(members):
+        group = self._groups[first]
+        inserted, others = self._told(group.inserted), self._told(group.taken)
+        others |= {v.type.dtype for v in group.members if isinstance(v.type, ir.SequenceType)}
+        if group.begins and inserted and not self._is_float_outside(group.members):
             others.discard(ir.DataType.FLOAT)
         known = inserted | others
-        if not known and begun:
+        if not known and group.begins:
             return ir.DataType.FLOAT
-        holds = begun or any(self._first(s) is first for s, _ in self._inserted + self._taken)
-        return known.pop() if len(known) == 1 and holds else None
+        is_sequence = bool(group.begins or group.inserted or group.taken)
+        return known.pop() if len(known) == 1 and is_sequence else None
 
     def retype(self, value: ir.Value, dtype: ir.DataType) -> None:
         """Replace the floats that were declared of a sequence and of what is read from it."""
-        first = self._first(value)
-        for member in self._members(first):
+        group = self._groups[self._first(value)]
+        for member in group.members:
             if isinstance(member.type, ir.SequenceType):
                 member.type = ir.SequenceType(ir.TensorType(dtype))
-        for sequence, element in self._taken:
-            if self._first(sequence) is first and element.type is not None:
+        for element in group.taken:
+            if element.type is not None:
                 element.type = ir.TensorType(dtype)
 
-    def _members(self, first: ir.Value) -> list[ir.Value]:
-        return [v for v in self._same if self._first(v) is first]
+    def _grouped(self) -> defaultdict[ir.Value, _Group]:
+        groups = defaultdict[ir.Value, _Group](_Group)
+        for sequence, element in self._inserted:
+            groups[self._first(sequence)].inserted.append(element)
+        for sequence, element in self._taken:
+            groups[self._first(sequence)].taken.append(element)
+        for value in self._begun:
+            groups[self._first(value)].begins = True
+        for value in self._same:
+            groups[self._first(value)].members.append(value)
+        return groups
 
-    def _told(
-        self, elements: Iterable[tuple[ir.Value, ir.Value]], first: ir.Value
-    ) -> set[ir.DataType]:
-        """Return the known element types of what goes into a sequence, or comes out of it."""
-        tensors = [v for sequence, v in elements if self._first(sequence) is first]
+    def _told(self, tensors: Iterable[ir.Value]) -> set[ir.DataType]:
+        """Return the element types of tensors that are known."""
         return {dtype for v in tensors if (dtype := self._of_tensor(v)) is not None}
 
     def _is_float_outside(self, members: Iterable[ir.Value]) -> bool:
@@ -190,9 +215,11 @@ class _Sequences:
             self._inserted.append((sequence, element))
 
     def _first(self, value: ir.Value) -> ir.Value:
-        while (other := self._same.setdefault(value, value)) is not value:
-            value = other
-        return value
+        first = value
+        while (other := self._same.setdefault(first, first)) is not first:
+            first = other
+        self._same[value] = first
+        return first
 
     def _of_tensor(self, value: ir.Value | None) -> ir.DataType | None:
         """Return the element type of a tensor: declared, or what operators make of operands."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -62,18 +62,23 @@ def with_left_loops(
         for node, path in node_paths(model).items()
         if is_given(node) and path not in told
     ]
-    return [*(_with_inner(decision, model) for decision in decisions), *left]
-
-
-def _with_inner(decision: Decision, model: ir.Model) -> Decision:
-    """Say which Loops and Scans of a body that was batched are left: each runs for all samples."""
-    inside = f"{decision.path}/"
-    origins = (
+    origins = dict.fromkeys(
         node.metadata_props.get(ORIGIN_KEY, "") for node in all_nodes(model) if is_iteration(node)
     )
+    return [*(_with_inner(decision, origins) for decision in decisions), *left]
+
+
+def _with_inner(decision: Decision, origins: Iterable[str]) -> Decision:
+    """Say which Loops and Scans of a body that was batched are left: each runs for all samples.
+
+    Args:
+        decision: What was done with the map.
+        origins: The paths of all Loops and Scans that are left.
+    """
+    inside = f"{decision.path}/"
     notes = [
         f"'{origin}' in it stays: it runs once for all samples, one step after another"
-        for origin in dict.fromkeys(origins)
+        for origin in origins
         if origin.startswith(inside)
     ]
     if decision.verdict not in (Verdict.FUSED, Verdict.GUARDED, Verdict.FISSIONED) or not notes:

@@ -175,3 +175,19 @@ def test_what_follows_a_loop_is_batched(trips: int) -> None:
             assert difference.equal, difference.message
     none = {"x": rows(0, 4), "w": rows(4, 4), "n": np.array(trips)}
     assert run(result.model, none)["y"].shape == (0, 5)
+
+
+@pytest.mark.parametrize("between", ["Identity", "Tanh"])
+def test_a_long_chain_of_loops(between: str) -> None:
+    many = 30
+    loops = " ".join(
+        f"""y{i} = Loop (n, t, z{i}) <body = step (int64 i, bool c, float[] s) => (bool go, float[] u) {{
+            u = Tanh (s)
+            go = Identity (c)
+        }}> z{i + 1} = {between} (y{i})"""
+        for i in range(many)
+    )
+    text = f"""{HEADER}g (int64 n, float[N,4] z0) => (float[] last) <bool t = {{1}}> {{
+        {loops} last = Neg (z{many}) }}"""
+    typings, values = both(text)
+    assert typings.proven.dims(values[f"y{many - 1}"]) == ("z0.0", 4)

@@ -211,7 +211,9 @@ def constant_value(value: ir.Value | None, largest: int = _LARGEST_CONSTANT) -> 
 def _small_array(tensor: ir.TensorProtocol | None, largest: int) -> np.ndarray | None:
     if tensor is None or isinstance(tensor, ir.ExternalTensor) or tensor.size > largest:
         return None
-    return tensor.numpy()
+    array = tensor.numpy()
+    # Without elements it would be an array of floats.
+    return array.astype(object) if tensor.dtype == ir.DataType.STRING else array
 
 
 def _constant_node(node: ir.Node, largest: int) -> np.ndarray | None:

@@ -124,7 +124,7 @@ class Raiser:
             reads = self._raise_one(node, graph, splits=splits) if is_wanted(node) else []
             for read in reads:
                 self._raise_all(read.site.body, is_given)
-            if reads:
+            if reads or node.graph is None:
                 continue
             for _, inner in subgraphs(node):
                 inside = splits and node.op_type != "SequenceMap"

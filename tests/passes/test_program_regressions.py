@@ -348,3 +348,28 @@ def test_a_loop_in_the_body_of_a_map_that_is_not_read_any_more() -> None:
     """No warning, which is an error here; what read the map stood in a Scan and is read by none."""
     result = rewrite(onnx.parser.parse_model(UNREAD))
     assert {d.verdict for d in result.report.decisions} == {"fused"}
+
+
+GONE = """<ir_version: 10, opset_import: ["" : 18]>
+g (seq(int32[?,?]) xs) => (int64 n) {
+  n = SequenceLength (xs) go = Constant <value = bool {1}> ()
+  none = SequenceEmpty <dtype = 6> ()
+  unread = Loop (n, go, none) <body = a (int64 i, bool c, seq(int32[]) s) => (bool d, seq(int32[]) t) {
+    x = SequenceAt (xs, i)
+    last, rows = Loop (n, "") <body = b (int64 j, bool e) => (bool f, int64 m, int32[3,0] r) {
+      m = ReduceSum (n) z = Constant <value = int64 {0}> ()
+      shape = Shape (x) k = Gather (shape, z)
+      more, sums = Loop (k, "") <body = q (int64 l, bool u) => (bool v, int64 w, int64[R] o) {
+        o = Add (shape, j) w = Sub (k, l) v = Identity (u) }>
+      p = Constant <value_ints = [-1]> () h = Constant <value_ints = [-3]> ()
+      y = Constant <value_ints = [1]> () r = Slice (x, p, h, y)
+      f = Constant <value = bool {1}> () }>
+    t = SequenceInsert (s, rows) d = Identity (c) }>
+}
+"""
+
+
+def test_loops_inside_of_one_that_is_gone() -> None:
+    """No warning, which is an error here; the Loops inside were read although they were taken apart."""
+    result = rewrite(onnx.parser.parse_model(GONE))
+    assert [node.op_type for node in result.model.graph.node] == ["SequenceLength"]

@@ -664,3 +664,14 @@ def test_a_copy_of_a_node_rounds_as_it_did() -> None:
     assert isinstance(after, onnx.ModelProto)
     products = [node for node in after.graph.node if node.op_type == "MatMul"]
     assert [node.input[1] for node in products] == ["v", "v"]
+
+
+def test_no_strings_are_left_alone() -> None:
+    """OpenVINO takes a constant of no numbers wrongly; strings that are none have no other form."""
+    model = parse("""g (string[N] x) => (string[M] y) {
+        k = Constant <value_strings = [""]> () y = Concat <axis = 0> (x, k) }""")
+    loaded = ir.from_proto(model)
+    none = ir.StringTensor([], shape=ir.Shape([0]))
+    loaded.graph[0].attributes.clear()
+    loaded.graph[0].attributes["value"] = ir.AttrTensor("value", none)
+    assert not SidestepDefectsPass(["openvino"])(loaded).modified

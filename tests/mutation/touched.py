@@ -23,11 +23,12 @@ FILE = "MUTATION_TOUCHED"
 
 _FOLDER = "passes/"
 _known: dict[tuple[str, int], int] = {}
+_lines: list[str] = []
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Record the lines that one test runs, and how long it takes, as a line of the file."""
+    """Record the lines that one test runs, and how long it takes."""
     root = f"{item.config.rootpath}/"
     ours = root + _FOLDER
     seen: dict[CodeType, set[int]] = {}
@@ -58,8 +59,15 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         mask = sum(1 << (line - code.co_firstlineno) for line in lines)
         masks[name] = masks.get(name, 0) | mask
     touched = Touched(time.perf_counter() - start, item.path.stat().st_mtime, masks)
-    with Path(os.environ[FILE]).open("a") as file:
-        file.write(_line(item.nodeid, touched, _known))
+    _lines.append(_line(item.nodeid, touched, _known))
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Write what is learnt behind the last test of each file, so that it is kept."""
+    if nextitem is None or nextitem.path != item.path:
+        with Path(os.environ[FILE]).open("a") as file:
+            file.writelines(_lines)
+        _lines.clear()
 
 
 class Touched(NamedTuple):

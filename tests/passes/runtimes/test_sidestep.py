@@ -265,6 +265,28 @@ def test_a_branch_that_is_always_taken(name: str) -> None:
     assert not sidestep(model).modified
 
 
+READ_FIRST = {
+    "a constant": "m = Abs(w) a = MatMul(p, m)",
+    "a sequence": "e = SequenceAt(l, z) a = Mul(e, p)",
+}
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+def test_a_condition_asks_for_the_size_of_a_tensor_that_is_fed(name: str) -> None:
+    text = f"""g (float[N, 2] x, seq(float[N, 2]) l) => (float[N, 2] r, int64[1] s) {{
+        w = Constant <value = float[2, 2] {{1, 0, 0, 1}}> () p = MatMul(x, w)
+        z = Constant <value_int = 0> () {CONDITIONS["floats"]} s = Shape <start = 1> (p)
+        r = If (c) <then_branch = t () => (float[N, 2] a) {{ {READ_FIRST[name]} }},
+        else_branch = e () => (float[N, 2] b) {{ b = Exp(p) }}> }}"""
+    model = ir.from_proto(parse(text))
+    sidestep = SidestepDefectsPass()
+    assert sidestep(model).modified
+    check(model)
+    x = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x, "l": [x]}), x)
+    assert not sidestep(model).modified
+
+
 def test_what_only_the_other_branch_read_is_gone() -> None:
     text = """g (float[N] x, bool p) => (float[N] r) {
         c = Constant <value = bool {1}> ()

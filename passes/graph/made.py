@@ -20,7 +20,9 @@ __all__ = [
     "only_number",
     "operand",
     "operands",
+    "shaped",
     "skip_identities",
+    "takes_whole_shape",
     "through",
 ]
 
@@ -40,6 +42,24 @@ def made_by(
         return None
     is_asked = not op_types or node.op_type in op_types
     return node if is_asked and (body is None or stands_in(body, node)) else None
+
+
+def shaped(value: ir.Value | None, body: ir.Graph | Scope | None = None) -> ir.Value | None:
+    """Return the tensor all of whose dimensions a value holds, None where it is something else.
+
+    Args:
+        value: The value.
+        body: The Shape has to stand in this graph itself.
+    """
+    node = made_by(value, "Shape", body=body)
+    if node is None or not takes_whole_shape(node):
+        return None
+    return skip_identities(operand(node, 0))
+
+
+def takes_whole_shape(node: ir.Node) -> bool:
+    """Whether a Shape yields all dimensions; exporters write the first that it has, too."""
+    return not node.attributes.get_int("start", 0) and "end" not in node.attributes
 
 
 def through(

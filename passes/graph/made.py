@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.scopes import Scope, stands_in
 
 __all__ = [
@@ -133,11 +133,9 @@ def _element_type(value: ir.Value) -> int | None:
     if isinstance(value.type, ir.TensorType):
         return int(value.type.dtype)
     node = value.producer()
-    if node is None or not is_default_domain(node):
-        return None
-    if node.op_type in _OF_FLAGS:
+    if is_operator(node, _OF_FLAGS):
         return int(ir.DataType.BOOL)
-    return node.attributes.get_int("to") if node.op_type == "Cast" else None
+    return node.attributes.get_int("to") if is_operator(node, "Cast") else None
 
 
 _OF_FLAGS = frozenset(

@@ -560,6 +560,42 @@ KEPT = {
         "(int64 i, bool c, seq(float[]) t, int64 m) => (bool d, seq(float[]) t2, int64 m2) "
         "{ d = Identity (c) t2 = SequenceInsert (t, x) m2 = SequenceLength (t) }>",
     ),
+    **{
+        name: (
+            "float[N,M] x, seq(float[]) e",
+            "int64 n",
+            'k = Constant <value_int = 3> () zero = Constant <value_int = 0> () s, r = Loop (k, "", '
+            "e, e) <body = b (int64 i, bool c, seq(float[]) t, seq(float[]) u) => (bool d, "
+            "seq(float[]) t2, seq(float[]) u2) { d = Identity (c) "
+            f"{body} }}> n = SequenceLength (s)",
+        )
+        for name, body in (
+            (
+                "a loop that appends to what it has appended",
+                "t2 = SequenceInsert (t, x) u2 = SequenceInsert (t2, x)",
+            ),
+            (
+                "a loop that hands on twice what it appended",
+                "t2 = SequenceInsert (t, x) u2 = Identity (t2)",
+            ),
+            ("a loop that inserts in front", "t2 = SequenceInsert (t, x, zero) u2 = Identity (u)"),
+            (
+                "a loop that appends twice",
+                "a = SequenceInsert (t, x) t2 = SequenceInsert (a, x) u2 = Identity (u)",
+            ),
+        )
+    },
+    **{
+        f"{name} of another domain": ("float[N,M] x, seq(float[N,M]) t", "float[A,M] y", nodes)
+        for name, nodes in (
+            ("a join", "s = SplitToSequence (x) y = other.ConcatFromSequence <axis = 0> (s)"),
+            ("a cut", "s = other.SplitToSequence (x) y = ConcatFromSequence <axis = 0> (s)"),
+            (
+                "a copy",
+                "s = SplitToSequence (x) u = other.Identity (s) y = ConcatFromSequence <axis = 0> (u)",
+            ),
+        )
+    },
 }
 
 

@@ -189,6 +189,21 @@ def test_a_tensor_that_is_cut_is_read(cut: str, axis: int, read: str, dims: str)
         assert sequences(after) == 0
 
 
+@pytest.mark.parametrize("shape", ["", "[1]"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_position_that_is_fed(keepdims: int, shape: str) -> None:
+    before = onnx.parser.parse_model(
+        text(
+            f"s = SplitToSequence <keepdims = {keepdims}> (x) y = SequenceAt (s, k)",
+            f"float[N,M] x, int64{shape} k",
+            "float[A,M] y" if keepdims else "float[M] y",
+        )
+    )
+    position = np.array([2] if shape else 2)
+    after = prove(before, {"x": matrix(4, 3), "k": position})
+    assert sequences(after) == 0
+
+
 def test_sizes_that_do_not_fit_are_still_an_error() -> None:
     for read in ("at 1", "concat 0", "concat 1"):
         before, _ = ranked(cut_and_read("lengths", 0, read, "N,4"), {"x": matrix(4, 4)})

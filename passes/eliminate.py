@@ -16,11 +16,12 @@ from passes.graph.graphs import (
     constant_value,
     default_opset,
     graphs_in_loops,
-    is_default_domain,
+    is_operator,
     node_paths,
     subgraphs,
     walk_nodes,
 )
+from passes.graph.made import operand, operands
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
@@ -104,24 +105,18 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
 
 
 def _hold_sequences(model: ir.Model) -> bool:
-    return any(_is_one_of(node, MAKERS) for graph in all_graphs(model) for node in graph)
-
-
-def _is_one_of(node: ir.Node, op_types: Iterable[str]) -> bool:
-    return node.op_type in op_types and is_default_domain(node)
+    return any(is_operator(node, MAKERS) for graph in all_graphs(model) for node in graph)
 
 
 def _may_gain(node: ir.Node) -> bool:
     """Whether it is worth typing the model for a node: it reads or yields what is made here."""
-    if _is_one_of(node, READERS):
-        value = node.inputs[0] if node.inputs else None
-        made = None if value is None else maker(value)
-        return made is not None and _is_one_of(made, MAKERS)
-    if not _is_one_of(node, ("If", "Loop")):
+    if is_operator(node, READERS):
+        return is_operator(maker(operand(node, 0)), MAKERS)
+    if not is_operator(node, ("If", "Loop")):
         return False
     outputs = [value for _, graph in subgraphs(node) for value in graph.outputs]
     makers = [maker(value, through=("Identity",)) for value in outputs]
-    return any(made is not None and _is_one_of(made, MAKERS) for made in makers) or any(
+    return any(is_operator(made, MAKERS) for made in makers) or any(
         isinstance(value.type, ir.SequenceType) for value in outputs
     )
 
@@ -144,7 +139,7 @@ def _eliminate(model: ir.Model, kept: Collection[ir.Node], *, required: bool) ->
 
 def _eliminate_in_bodies(model: ir.Model) -> bool:
     """Eliminate reads of cut tensors once, in the bodies of Loops and Scans."""
-    loops = [node for node in all_nodes(model) if _is_one_of(node, ("Loop", "Scan"))]
+    loops = [node for node in all_nodes(model) if is_operator(node, ("Loop", "Scan"))]
     inside = [node for loop in loops for _, body in subgraphs(loop) for node in walk_nodes(body)]
     nodes = [node for node in dict.fromkeys(inside) if _reads_cut(node)]
     if not nodes:
@@ -158,19 +153,19 @@ def _reads_of_cuts(model: ir.Model) -> Iterator[ir.Node]:
     """Yield what reads slices of given sizes in a Loop or Scan that goes through them."""
     outer = [model.graph, *(function.graph for function in model.functions.values())]
     for node in (node for one in outer for graph in graphs_in_loops(one) for node in graph):
-        if not _is_one_of(node, ("SequenceAt",)) or constant_value(node.inputs[1]) is not None:
+        if not is_operator(node, "SequenceAt") or constant_value(node.inputs[1]) is not None:
             continue
-        made = None if node.inputs[0] is None else maker(node.inputs[0], through=("Identity",))
-        if made is None or not _is_one_of(made, ("SplitToSequence",)):
+        made = maker(operand(node, 0), through=("Identity",))
+        if not is_operator(made, "SplitToSequence"):
             continue
-        if len(made.inputs) > 1 and made.inputs[1] and made.graph is not node.graph:
+        if len(operands(made)) > 1 and made.graph is not node.graph:
             yield node
 
 
 def _reads_cut(node: ir.Node) -> bool:
     """Whether a node reads a sequence that is cut out of a tensor in the same graph."""
-    made = maker(node.inputs[0]) if _is_one_of(node, READERS) and node.inputs[0] else None
-    return made is not None and _is_one_of(made, ("SplitToSequence",)) and made.graph is node.graph
+    made = maker(operand(node, 0)) if is_operator(node, READERS) else None
+    return is_operator(made, "SplitToSequence") and made.graph is node.graph
 
 
 def _replace_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> bool:
@@ -199,7 +194,7 @@ def _plan_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReade
     paths = node_paths(model)
     reads = []
     for node in nodes:
-        if not _is_one_of(node, READERS):
+        if not is_operator(node, READERS):
             continue
         builder = Builder(paths[node])
         value = reader.read(builder, node)
@@ -259,6 +254,6 @@ def _replace(read: _Read, new: ir.Value, declared: Collection[ir.Value]) -> None
 def _remove_unread(model: ir.Model) -> bool:
     """Remove what makes or reads sequences and is not read itself."""
     before = {graph: len(graph) for graph in all_graphs(model)}
-    found = [node for graph in before for node in graph if _is_one_of(node, MAKERS | READERS)]
+    found = [node for graph in before for node in graph if is_operator(node, MAKERS | READERS)]
     remove_dead(reversed(found))
     return any(len(graph) != count for graph, count in before.items())

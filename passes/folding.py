@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import made_by, operand, operands
+from passes.graph.made import made_by, operand, operands, shaped
 from passes.typing import Typing
 
 __all__ = ["Folder"]
@@ -173,9 +173,9 @@ class Folder:
         value = node.inputs[0]
         if value is None:
             return None
-        shape = value.producer()
-        if shape is not None and _is_whole_shape(shape) and shape.inputs[0] is not None:
-            rank = self._typing.rank(shape.inputs[0])
+        whole = shaped(value)
+        if whole is not None:
+            rank = self._typing.rank(whole)
             return None if rank is None else np.array(rank, np.int64)
         dims = self._typing.static_dims(value)
         return None if dims is None else np.array(int(np.prod(dims)), np.int64)
@@ -214,11 +214,6 @@ _FOLDABLE = frozenset(
         "Unsqueeze",
     }
 )
-
-
-def _is_whole_shape(node: ir.Node) -> bool:
-    bounds = {"start", "end"} & set(node.attributes)
-    return is_operator(node, "Shape") and not bounds
 
 
 def _is_foldable(node: ir.Node) -> bool:

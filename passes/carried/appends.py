@@ -28,6 +28,7 @@ from passes.typing.value_types import Typing
 __all__ = [
     "ConcatAppend",
     "find_append",
+    "fitting_rows",
     "has_no_rows",
     "like_initial",
     "same_dims_beside",
@@ -57,8 +58,7 @@ class ConcatAppend(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the rows of all iterations behind the initial ones."""
         initial, (rows,), (known,) = self.carried.initial, joined.values, joined.types
-        builder, typing = joined.builder, joined.typing
-        around = typing.dims(initial)
+        around = joined.typing.dims(initial)
         dims = None if known.dims is None else list(known.dims)
         if dims is not None and self.terms[0].kind == "stacked":
             dims.insert(self.axis % (len(dims) + 1), 1)
@@ -66,11 +66,27 @@ class ConcatAppend(Pattern):
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         axis = self.axis % len(around)
-        if not joined.runs and not same_dims_beside(typing, initial, dims, axis):
-            rows = like_initial(builder, initial, rows, len(around), axis)
+        rows = fitting_rows(joined, initial, rows, dims, axis)
         if has_no_rows(initial, axis):
             return rows
-        return builder.op("Concat", [initial, rows], {"axis": axis})
+        return joined.builder.op("Concat", [initial, rows], {"axis": axis})
+
+
+def fitting_rows(
+    joined: Joined, initial: ir.Value, rows: ir.Value, dims: Sequence[int | str | None], axis: int
+) -> ir.Value:
+    """Return the rows of all iterations; if there are none, with an initial value's dimensions.
+
+    Args:
+        joined: What is known of all iterations.
+        initial: The initial value.
+        rows: What stands beside it along an axis.
+        dims: What is known of the dimensions of these rows, which are as many.
+        axis: The axis.
+    """
+    if joined.runs or same_dims_beside(joined.typing, initial, dims, axis):
+        return rows
+    return like_initial(joined.builder, initial, rows, len(dims), axis)
 
 
 def same_dims_beside(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.appends import like_initial, unsqueezed
+from passes.carried.appends import fitting_rows, unsqueezed
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -21,7 +21,6 @@ from passes.carried.pattern import (
     added,
     dependent_values,
     path_through,
-    same_dims,
 )
 from passes.decisions import Code
 from passes.graph.made import made_by, operand, skip_identities
@@ -99,19 +98,15 @@ class RollingBuffer(Pattern):
         Raises:
             NotAMapError: Their rank is not known.
         """
-        builder, initial, axis = joined.builder, self.carried.initial, self.axis
+        initial, axis = self.carried.initial, self.axis
         dims, around = joined.types[0].dims, joined.typing.dims(initial)
         if dims is not None and self.is_unsqueezed:
             dims = (*dims[:axis], 1, *dims[axis:])
         if dims is None or around is None or len(dims) != len(around):
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
-        rows = self._rows(joined)
-        if not joined.runs:
-            own = [*dims[:axis], around[axis], *dims[axis + 1 :]]
-            if not same_dims(joined.typing, initial, own):
-                rows = like_initial(builder, initial, rows, len(around), axis)
-        return builder.op("Concat", [initial, rows], {"axis": axis})
+        rows = fitting_rows(joined, initial, self._rows(joined), dims, axis)
+        return joined.builder.op("Concat", [initial, rows], {"axis": axis})
 
     def _rows(self, joined: Joined) -> ir.Value:
         """Record all that is appended, ``[.., trips * step, ..]``."""

@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.appends import like_initial, same_dims_beside
+from passes.carried.appends import fitting_rows
 from passes.carried.pattern import Joined, Pattern, Term, dependent_values
 from passes.carried.uniform import one_number
 from passes.decisions import Code
@@ -57,12 +57,11 @@ class CacheWrite(Pattern):
             NotAMapError: Nothing tells the rank.
         """
         builder, initial, (rows,) = joined.builder, self.carried.initial, joined.values
-        rank, dims = joined.typing.rank(initial), joined.types[0].dims
-        if rank is None or dims is None:
+        dims = joined.types[0].dims
+        if dims is None:
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
-        if not joined.runs and not same_dims_beside(joined.typing, initial, dims, self.axis):
-            rows = like_initial(builder, initial, rows, rank, self.axis)
+        rows = fitting_rows(joined, initial, rows, dims, self.axis)
         positions = self._positions(builder)
         if self.mode == "circular":
             over = self._rows_too_many(builder, rows)

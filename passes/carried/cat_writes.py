@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.appends import like_initial, same_dims_beside, unsqueezed
+from passes.carried.appends import fitting_rows, unsqueezed
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import Builder
@@ -63,8 +63,7 @@ class CatWrite(Pattern):
         if own is None or rank != len(own) or own[self.axis] != self.width:
             detail = f"'{self.carried.inner.name}' is not proven to gain as many rows as it loses"
             raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
-        if not joined.runs and not same_dims_beside(joined.typing, initial, own, self.axis):
-            rows = like_initial(builder, initial, rows, rank, self.axis)
+        rows = fitting_rows(joined, initial, rows, own, self.axis)
         first = write_number(builder, self.first)
         count = builder.op("Mul", [joined.trips.write(builder), builder.ints(self.width)])
         behind = builder.op("Add", [first, count])

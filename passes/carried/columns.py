@@ -12,7 +12,15 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
-from passes.graph.made import axes_of, made_by, only_number, operand, operands, skip_identities
+from passes.graph.made import (
+    axes_of,
+    made_by,
+    only_number,
+    operand,
+    operands,
+    shaped,
+    skip_identities,
+)
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Least, Linear, is_nonnegative
@@ -108,11 +116,10 @@ def _summed(expand: ir.Node, body: ir.Graph | Scope) -> list[ir.Value | int] | N
     """
     where = made_by(expand.inputs[1], "Where", body=body)
     target = expand.inputs[1] if where is None else where.inputs[2]
-    shape = made_by(target, "Shape", body=body)
-    if shape is None or shape.attributes:
+    value = shaped(target, body)
+    if value is None:
         return None
     found: list[ir.Value | int] = []
-    value = operand(shape, 0)
     while (add := made_by(value, "Add", body=body)) is not None:
         value, last = operands(add)
         found.insert(0, _key(skip_identities(last)))

@@ -12,7 +12,15 @@ from passes.carried.pattern import FLOATS, Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.tile_places import Side
 from passes.carried.tiles import TileWrite
-from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
+from passes.graph.made import (
+    either_order,
+    made_by,
+    operand,
+    operands,
+    shaped,
+    skip_identities,
+    through,
+)
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -73,11 +81,9 @@ def _given(
 ) -> tuple[ir.Value, Bounds, str] | None:
     """Return what is written, the box that it is expanded to, and how it is joined."""
     node = made_by(through(updates, ["Reshape"], facts.scope), "Expand", body=facts.scope)
-    shape = None if node is None else made_by(node.inputs[1], "Shape", body=facts.scope)
-    if node is None or shape is None or shape.attributes:
-        return None
-    box = _box(operand(shape, 0), carried, facts, rank)
-    if box is None or len(box) < 2:
+    like = None if node is None else shaped(node.inputs[1], facts.scope)
+    box = None if like is None else _box(like, carried, facts, rank)
+    if node is None or box is None or len(box) < 2:
         return None
     value = skip_identities(operand(node, 0))
     joins = find_join(value, carried.inner, facts.scope)

@@ -14,7 +14,7 @@ from passes.carried.pattern import added
 from passes.carried.uniform import one_number
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
-from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.made import made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
@@ -121,7 +121,7 @@ class RowBody:
             case "Identity" if whole is not None:
                 known.rows[out] = whole
                 return []
-            case "Shape" if not node.attributes:
+            case "Shape" if takes_whole_shape(node):
                 known.values[out] = self._shape
                 return []
             case "Gather" if whole is not None and self._is_own(node, inputs[1]):

@@ -16,7 +16,7 @@ from passes.carried.shared_coordinates import shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
 from passes.decisions import Code
-from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.made import made_by, operand, operands, shaped, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
@@ -213,9 +213,8 @@ def _added_scatter(carried: Carried, body: ir.Graph | Scope) -> ir.Node | None:
     if scatter is None or scatter.attributes.get_string("reduction", "none") != "none":
         return None
     zeros = made_by(scatter.inputs[0], "ConstantOfShape", body=body)
-    shape = None if zeros is None else made_by(zeros.inputs[0], "Shape", body=body)
-    if zeros is None or shape is None or shape.attributes:
+    if zeros is None or shaped(zeros.inputs[0], body) is not carried.inner:
         return None
     filled = zeros.attributes.get("value")
     is_zero = filled is None or not filled.as_tensor().numpy().any()
-    return scatter if is_zero and shape.inputs[0] is carried.inner else None
+    return scatter if is_zero else None

@@ -13,6 +13,7 @@ from passes.graph.graphs import (
     constant_value,
     default_opset,
     is_default_domain,
+    is_operator,
     subgraphs,
 )
 from passes.typing import Typing, type_values
@@ -83,12 +84,7 @@ def host_facts(model: ir.Model, reads_on_host: ReadsOnHost) -> HostFacts:
 
 def computes_integers(node: ir.Node, facts: HostFacts) -> bool:
     """Return whether a node is arithmetic on integers or truth values."""
-    return (
-        is_default_domain(node)
-        and node.op_type in _ARITHMETIC
-        and len(node.outputs) == 1
-        and facts.dtype(node.outputs[0]) in INTEGERS
-    )
+    return is_operator(node, _ARITHMETIC) and facts.dtype(node.outputs[0]) in INTEGERS
 
 
 def graph_of(value: ir.Value) -> ir.Graph | None:

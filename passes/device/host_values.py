@@ -30,7 +30,7 @@ from passes.device.host_facts import (
 from passes.device.host_graph import HostGraph
 from passes.device.natural_numbers import is_natural
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, graphs_in_loops, is_default_domain
+from passes.graph.graphs import constant_value, graphs_in_loops, is_operator
 
 __all__ = ["HostValues", "values_in_loops"]
 
@@ -119,14 +119,14 @@ class HostValues:
             is_number = self._facts.typing.rank(value) == 0
             is_given = is_number and self._facts.dtype(value) in INTEGERS
             return _Held(value, follows=False) if is_given else None
-        if is_default_domain(node) and (node.op_type in _SIZES or self._is_read(node)):
+        if is_operator(node, _SIZES) or self._is_read(node):
             return _Held(value)
         if not computes_integers(node, self._facts):
             return None
         return self._row(node) or self._computed(node)
 
     def _is_read(self, node: ir.Node) -> bool:
-        return node.op_type == "GatherND" and self._facts.dtype(node.outputs[0]) == HOST_ONLY
+        return is_operator(node, "GatherND") and self._facts.dtype(node.outputs[0]) == HOST_ONLY
 
     def _computed(self, node: ir.Node) -> _Held | None:
         """Compute a node once more, from what the host has; as it is where it is there already."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 
 __all__ = ["is_natural"]
 
@@ -32,13 +32,13 @@ def is_natural(
     if constant is not None:
         return bool((constant >= 0).all())
     node = value.producer()
-    if node is None or not is_default_domain(node):
-        return value in iterations
-    if node.op_type in _SIZES:
+    if is_operator(node, _SIZES):
         return True
+    if not is_operator(node, {"Gather", "Max", *_KEEPING}):
+        return value in iterations
     natural = (is_natural(one, iterations, depth + 1) for one in node.inputs)
     if node.op_type == "Max":
         return any(natural)
     if node.op_type == "Gather":
         return next(natural)
-    return node.op_type in _KEEPING and all(natural)
+    return all(natural)

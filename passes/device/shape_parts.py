@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import shaped
 from passes.typing import Typing
 
 __all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
@@ -20,8 +21,8 @@ def may_be_part(node: ir.Node) -> bool:
     """Whether a node reads a shape, or what is picked of one; its types are not asked for."""
     before = None if node.inputs[0] is None else node.inputs[0].producer()
     if before is not None and node.op_type == "Unsqueeze" and before.op_type == "Gather":
-        return _shaped(before.inputs[0]) is not None
-    return _shaped(node.inputs[0]) is not None
+        return shaped(before.inputs[0]) is not None
+    return shaped(node.inputs[0]) is not None
 
 
 def part_of_shape(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
@@ -59,7 +60,7 @@ def _bounds_of_index(
     node: ir.Node, typing: Typing, *, rank: int
 ) -> tuple[ir.Value, int, int] | None:
     """Return the tensor, and the bounds of the dimension that a Gather picks of its shape."""
-    whole, index = _shaped(node.inputs[0]), constant_value(node.inputs[1])
+    whole, index = shaped(node.inputs[0]), constant_value(node.inputs[1])
     dims = None if whole is None else typing.dims(whole)
     if whole is None or dims is None or index is None or index.ndim != rank or index.size != 1:
         return None
@@ -70,7 +71,7 @@ def _bounds_of_index(
 
 def _bounds_of_slice(node: ir.Node, typing: Typing) -> tuple[ir.Value, int, int] | None:
     """Return the tensor, and the bounds of the dimensions that a Slice cuts out of its shape."""
-    whole = _shaped(node.inputs[0])
+    whole = shaped(node.inputs[0])
     dims = None if whole is None else typing.dims(whole)
     if whole is None or dims is None or len(node.inputs) < 3:
         return None
@@ -83,12 +84,3 @@ def _bounds_of_slice(node: ir.Node, typing: Typing) -> tuple[ir.Value, int, int]
         return None
     first, last, _ = slice(start, end).indices(len(dims))
     return (whole, first, max(first, last))
-
-
-def _shaped(value: ir.Value | None) -> ir.Value | None:
-    """Return the tensor whose whole shape a value is, None where it is something else."""
-    node = None if value is None else value.producer()
-    if not is_operator(node, "Shape"):
-        return None
-    is_part = node.attributes.get_int("start", 0) or "end" in node.attributes
-    return None if is_part else node.inputs[0]

@@ -276,7 +276,7 @@ def makers(value: ir.Value, through: Collection[str] | None = None) -> Iterator[
             continue
         seen.add(maker)
         yield maker
-        if through is None or (is_default_domain(maker) and maker.op_type in through):
+        if through is None or is_operator(maker, through):
             pending.extend(maker.inputs)
 
 

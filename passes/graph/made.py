@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.scopes import Scope, stands_in
 
 __all__ = [
@@ -20,7 +20,9 @@ __all__ = [
     "only_number",
     "operand",
     "operands",
+    "shaped",
     "skip_identities",
+    "takes_whole_shape",
     "through",
 ]
 
@@ -40,6 +42,24 @@ def made_by(
         return None
     is_asked = not op_types or node.op_type in op_types
     return node if is_asked and (body is None or stands_in(body, node)) else None
+
+
+def shaped(value: ir.Value | None, body: ir.Graph | Scope | None = None) -> ir.Value | None:
+    """Return the tensor all of whose dimensions a value holds, None where it is something else.
+
+    Args:
+        value: The value.
+        body: The Shape has to stand in this graph itself.
+    """
+    node = made_by(value, "Shape", body=body)
+    if node is None or not takes_whole_shape(node):
+        return None
+    return skip_identities(operand(node, 0))
+
+
+def takes_whole_shape(node: ir.Node) -> bool:
+    """Whether a Shape yields all dimensions; exporters write the first that it has, too."""
+    return not node.attributes.get_int("start", 0) and "end" not in node.attributes
 
 
 def through(
@@ -113,11 +133,9 @@ def _element_type(value: ir.Value) -> int | None:
     if isinstance(value.type, ir.TensorType):
         return int(value.type.dtype)
     node = value.producer()
-    if node is None or not is_default_domain(node):
-        return None
-    if node.op_type in _OF_FLAGS:
+    if is_operator(node, _OF_FLAGS):
         return int(ir.DataType.BOOL)
-    return node.attributes.get_int("to") if node.op_type == "Cast" else None
+    return node.attributes.get_int("to") if is_operator(node, "Cast") else None
 
 
 _OF_FLAGS = frozenset(

@@ -13,7 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import only_number
 
 __all__ = ["LEAST_OPSET", "reshape_without_zeros", "to_older_form"]
 
@@ -102,12 +103,10 @@ def _parts(values: Sequence[ir.Value | None]) -> list[int] | None:
 def _is_one_number(value: ir.Value) -> bool:
     """Whether a vector is proven to have one entry."""
     node = value.producer()
-    if node is None or not is_default_domain(node) or len(node.inputs) < 2:
-        return False
-    picked = [constant_value(v) for v in node.inputs[1:3]]
-    if node.op_type == "Gather":
-        return picked[0] is not None and picked[0].shape == (1,)
-    if node.op_type == "Slice" and len(picked) == 2 and len(node.inputs) == 3:
-        start, end = picked
-        return start is not None and end is not None and bool(start >= 0 and end - start == 1)
+    if is_operator(node, "Gather"):
+        places = constant_value(node.inputs[1])
+        return places is not None and places.shape == (1,)
+    if is_operator(node, "Slice") and len(node.inputs) == 3:
+        start, end = (only_number(v) for v in node.inputs[1:])
+        return start is not None and end is not None and start >= 0 and end - start == 1
     return False

@@ -11,7 +11,8 @@ from passes.decisions import Decision, Verdict
 from passes.fold_branches import chosen_branch, fold_branches
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain, is_operator, subgraphs
+from passes.graph.graphs import is_operator, subgraphs
+from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead, splice
 from passes.typing import Typing, type_values
@@ -78,9 +79,8 @@ def settle(model: ir.Model, copies: Sequence[ir.Node]) -> None:
 
 def _forward(nodes: Iterable[ir.Node]) -> None:
     for node in nodes:
-        value = node.inputs[0] if node.op_type == "Identity" and node.inputs else None
-        if value is None or node.graph is None or not is_default_domain(node):
+        if node.graph is None or not is_operator(node, "Identity"):
             continue
         if not node.outputs[0].is_graph_output():
-            node.outputs[0].replace_all_uses_with(value)
+            node.outputs[0].replace_all_uses_with(operand(node, 0))
             remove_dead([node])

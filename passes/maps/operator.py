@@ -53,7 +53,7 @@ _LISTS = (
 
 def is_map(node: ir.Node) -> bool:
     """Whether a node is a Map."""
-    return node.domain == DOMAIN and node.op_type == OP_TYPE
+    return (node.domain, node.op_type) == (DOMAIN, OP_TYPE)
 
 
 def register_schema() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.graph.graphs import graphs_with_nodes, is_default_domain, is_operator
+from passes.graph.graphs import graphs_with_nodes, is_operator
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import SequenceSource, sequence_source
 from passes.site import MapResult, MapSite
@@ -93,11 +93,7 @@ def results_of(output: int, value: ir.Value, graph: ir.Graph) -> Iterator[MapRes
     """Yield how an output of a map is used: by concatenations, and as a sequence otherwise."""
     escapes = value.is_graph_output()
     for user, _ in value.uses():
-        if (
-            user.op_type == "ConcatFromSequence"
-            and is_default_domain(user)
-            and user.graph is graph
-        ):
+        if is_operator(user, "ConcatFromSequence") and user.graph is graph:
             is_new = bool(user.attributes.get_int("new_axis", 0))
             axis = user.attributes.get_int("axis", 0)
             yield MapResult(output, "stacked" if is_new else "concatenated", user.outputs[0], axis)

@@ -6,8 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graph.graphs import captured_values, is_default_domain, is_operator
-from passes.graph.made import skip_identities
+from passes.graph.graphs import captured_values, is_operator
+from passes.graph.made import made_by, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Linear
 from passes.reading.sources import Reads
@@ -57,8 +57,8 @@ def _equality(
     """Return the two numbers that a condition compares, and the branch taken if they are equal."""
     branches = ["then_branch", "else_branch"]
     while condition is not None:
-        node = skip_identities(condition).producer()
-        if node is None or not is_default_domain(node):
+        node = made_by(condition)
+        if node is None:
             return None
         match node.op_type:
             case "Equal":

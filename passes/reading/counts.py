@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.decisions import Code
-from passes.graph.graphs import constant_value, is_default_domain
-from passes.graph.made import skip_identities
+from passes.graph.graphs import constant_value
+from passes.graph.made import made_by, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import (
@@ -173,8 +173,8 @@ def conditions(
     array = constant_value(value)
     if array is not None:
         return [] if array.size == 1 and bool(array.reshape(()).item()) else None
-    node = value.producer()
-    if node is None or not is_default_domain(node):
+    node = made_by(value)
+    if node is None:
         return None
     match node.op_type:
         case "And":
@@ -183,11 +183,10 @@ def conditions(
             return None if None in parts else list(dict.fromkeys(found))
         case "Cast" | "Unsqueeze" | "Squeeze" | "Reshape":
             return conditions(evaluator, node.inputs[0], always)
-        case "Not" if node.inputs[0] is not None:
-            inner = skip_identities(node.inputs[0]).producer()
-            if inner is None or not is_default_domain(inner):
-                return None
-            return _difference(evaluator, inner, _OPPOSITES.get(inner.op_type))
+        case "Not":
+            inner = made_by(node.inputs[0])
+            asked = None if inner is None else _OPPOSITES.get(inner.op_type)
+            return None if inner is None else _difference(evaluator, inner, asked)
     return _difference(evaluator, node, node.op_type)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import onnx_ir as ir
 
-from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
@@ -233,4 +233,4 @@ def _sides(dims: tuple[int | str | None, ...] | None, count: int) -> tuple[int, 
 
 
 def _is_followed(node: ir.Node) -> bool:
-    return is_default_domain(node) and (node.op_type in RULES or node.op_type == "Split")
+    return is_operator(node, RULES) or is_operator(node, "Split")

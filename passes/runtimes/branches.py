@@ -10,6 +10,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import (
     captured_values,
     is_default_domain,
+    is_operator,
     reads_of,
     subgraphs,
 )
@@ -33,7 +34,7 @@ def newly_decided(
     It makes the condition; or what a branch and a Shape read; or it is the Shape of a result.
     """
     for node in ifs:
-        if is_default_domain(node) and node not in others:
+        if is_operator(node, "If") and node not in others:
             makers = _constant_makers(node.inputs[0], types)
             if makers is not None and not (makers | _at_risk(node)).isdisjoint(others):
                 yield node

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand, operands
 from passes.typing import Typing
 
@@ -90,12 +90,10 @@ def _most_sizes(sizes: ir.Value) -> int:
     ``Shape <start = -2>`` of a vector is one number, of anything else two.
     """
     node = sizes.producer()
-    if node is None or not is_default_domain(node):
-        return 0
-    if node.op_type == "Shape":
+    if is_operator(node, "Shape"):
         end = node.attributes.get_int("end")
         return _between(node.attributes.get_int("start", 0), end)
-    if node.op_type != "Slice" or len(node.inputs) != 3:
+    if not is_operator(node, "Slice") or len(node.inputs) != 3:
         return 0
     starts, ends = (constant_value(one) for one in node.inputs[1:])
     if starts is None or ends is None or starts.size != 1 or ends.size != 1:

@@ -6,7 +6,8 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand, operands
 
 __all__ = ["Append", "find_append"]
 
@@ -32,7 +33,7 @@ class Append:
 
 def find_append(node: ir.Node, body: ir.Graph, state: int) -> Append | None:
     """Return how a body appends to a state; None if it does anything else with it."""
-    first = node.inputs[2 + state]
+    first = operand(node, 2 + state)
     value = body.inputs[2 + state]
     insert = None
     while value is not body.outputs[1 + state]:
@@ -40,17 +41,12 @@ def find_append(node: ir.Node, body: ir.Graph, state: int) -> Append | None:
         if len(users) != 1 or value.is_graph_output():
             return None
         user = users[0][0]
-        if user.graph is not body or not is_default_domain(user):
-            return None
-        if user.op_type == "SequenceInsert" and insert is None and user.inputs[0] is value:
+        if is_operator(user, "SequenceInsert") and insert is None and user.inputs[0] is value:
             insert = user
-        elif user.op_type != "Identity":
+        elif not is_operator(user, "Identity"):
             return None
         value = user.outputs[0]
-    if insert is None or value.uses() or list(body.outputs).count(value) != 1 or first is None:
+    if insert is None or value.uses() or list(body.outputs).count(value) != 1:
         return None
-    at_end = len(insert.inputs) < 3 or insert.inputs[2] is None
-    element = insert.inputs[1]
-    if not at_end or element is None:
-        return None
-    return Append(state, element, insert, first, node.outputs[state])
+    _, element, *position = operands(insert)
+    return None if position else Append(state, element, insert, first, node.outputs[state])

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder, tensor_value
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.splice import remove_dead
 from passes.sequences.appended import Append
 from passes.sequences.known import KnownSequences
@@ -92,9 +92,7 @@ def _one_axis(users: list[ir.Node]) -> int | None:
     """Return the axis along which all users join a sequence."""
     axes = {
         user.attributes.get_int("axis")
-        if user.op_type == "ConcatFromSequence"
-        and is_default_domain(user)
-        and not user.attributes.get_int("new_axis", 0)
+        if is_operator(user, "ConcatFromSequence") and not user.attributes.get_int("new_axis", 0)
         else None
         for user in users
     }

@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import is_default_domain, is_operator
+from passes.graph.made import operand
 from passes.maps.sequence_source import cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.sequences.parts import Parts, Sliced
@@ -27,9 +28,8 @@ _PASSED_ON = ("Identity", "SequenceErase", "SequenceInsert")
 def maker(sequence: ir.Value, through: Collection[str] = _PASSED_ON) -> ir.Node | None:
     """Return the node that made a sequence, behind those that pass it on."""
     node = sequence.producer()
-    while node is not None and node.op_type in through and is_default_domain(node):
-        before = node.inputs[0] if node.inputs else None
-        node = None if before is None else before.producer()
+    while is_operator(node, through):
+        node = operand(node, 0).producer()
     return node
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.splice import remove_dead
 from passes.maps.sequence_source import before_identities, cut_tensor
 from passes.maps.tensor_source import TensorSource
@@ -37,15 +37,12 @@ def cut_of(sequence: ir.Value, typings: Typings) -> Cut | None:
     if source is not None:
         return _of_slices(source, typings)
     made = before_identities(sequence)
-    node = made.producer()
-    if node is None or not is_default_domain(node):
-        return None
-    view = read_view(made)
+    node, view = made.producer(), read_view(made)
     if view is not None:
         return "padded" if view.is_padded else "flat"
-    if node.op_type == "SequenceEmpty":
+    if is_operator(node, "SequenceEmpty"):
         return "empty"
-    if node.op_type != "If" or made is not sequence or sequence.uses():
+    if not is_operator(node, "If") or made is not sequence or sequence.uses():
         return None
     position = node.outputs.index(sequence)
     cuts = {cut_of(graph.outputs[position], typings) for graph in _branches(node)}

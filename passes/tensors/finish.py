@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder, tensor_value
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead, splice
 from passes.loops.escape import SPLITTABLE
@@ -88,7 +88,7 @@ def _split_by_insertion(model: ir.Model, io: TensorIo) -> bool:
         if value.name not in io.inputs or value.dtype in SPLITTABLE:
             continue
         for node, position in list(value.uses()):
-            if node.op_type != "SplitToSequence" or position or not is_default_domain(node):
+            if position or not is_operator(node, "SplitToSequence"):
                 continue
             _insert_slices(node)
             found = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.graph.builder import Builder, tensor_value
-from passes.graph.graphs import is_default_domain
+from passes.graph.graphs import is_operator
+from passes.graph.made import operands
 from passes.loops.forms import Form, LoopBody, OutputPlan
 from passes.loops.loop import write_loop
 from passes.maps.element_source import ElementSource
@@ -34,13 +35,12 @@ def lengths_of(builder: Builder, sequence: ir.Value, typings: Typings) -> ir.Val
             return builder.op("Cast", [cut.split], {"to": int(_INT64)})
     elif made is not None:
         node = made.producer()
-        if node is not None and is_default_domain(node):
-            if node.op_type == "SequenceConstruct":
-                sizes = [_first_dim(builder, v) for v in node.inputs if v is not None]
-                rows = [builder.op("Unsqueeze", [s, builder.ints(0)]) for s in sizes]
-                return builder.op("Concat", rows, {"axis": 0})
-            if node.op_type == "SequenceMap":
-                return _of_map(builder, node, made)
+        if is_operator(node, "SequenceConstruct"):
+            sizes = [_first_dim(builder, v) for v in operands(node)]
+            rows = [builder.op("Unsqueeze", [s, builder.ints(0)]) for s in sizes]
+            return builder.op("Concat", rows, {"axis": 0})
+        if is_operator(node, "SequenceMap"):
+            return _of_map(builder, node, made)
     return _by_loop(builder, source, typings)
 
 

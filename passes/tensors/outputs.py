@@ -8,7 +8,8 @@ import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
-from passes.graph.graphs import default_opset, is_default_domain, name_of
+from passes.graph.graphs import default_opset, is_operator, name_of
+from passes.graph.made import operands
 from passes.graph.names import make_names_unique
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
@@ -142,13 +143,11 @@ def _equal_dims(sequence: ir.Value, typings: Typings) -> Dims | None:
         return None if dims is None else _of_slices(source, list(dims), typings)
     sequence = before_identities(sequence)
     node = sequence.producer()
-    if node is None or not is_default_domain(node):
-        return _one_number_each(proven, proven.dims(sequence))
-    if node.op_type == "SequenceMap":
+    if is_operator(node, "SequenceMap"):
         position = node.outputs.index(sequence)
         return typings.equal_dims(node.attributes["body"].as_graph().outputs[position])
-    if node.op_type == "SequenceConstruct":
-        return _common([_one_number_each(proven, proven.dims(v)) for v in node.inputs if v])
+    if is_operator(node, "SequenceConstruct"):
+        return _common([_one_number_each(proven, proven.dims(v)) for v in operands(node)])
     return _one_number_each(proven, proven.dims(sequence))
 
 

@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import made_by, only_number, operand
+from passes.graph.made import made_by, only_number, operand, shaped
 
 __all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
 
@@ -134,10 +134,8 @@ def asked_dimension(value: ir.Value | None) -> tuple[ir.Value, int] | None:
         end = node.attributes.get_int("end")
         is_one = start == -1 if end is None else start == end - 1 != -1
         return (operand(node, 0), start) if is_one else None
-    at, shape = only_number(operand(node, 1)), made_by(node.inputs[0], "Shape")
-    if at is None or shape is None or shape.attributes:
-        return None
-    return operand(shape, 0), int(at)
+    at, whole = only_number(operand(node, 1)), shaped(node.inputs[0])
+    return None if at is None or whole is None else (whole, int(at))
 
 
 def pass_whole(proto: onnx.NodeProto) -> None:

@@ -8,9 +8,11 @@ import dataclasses
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeAlias
 
 __all__ = ["Mutant", "drawn", "mutants_of"]
 
+_Lines: TypeAlias = tuple[int, int] | None
 _SWAPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -33,6 +35,8 @@ class Mutant:
         path: The file, from the root of the project.
         function: Qualified name of the function that it is in, empty outside of all.
         line: Where it is.
+        lines: First and last line of what has to run for it to matter, from the function's first;
+            None outside of all.
         kind: What is changed.
         change: The code before and after.
         source: The whole file with the change.
@@ -41,6 +45,7 @@ class Mutant:
     path: str
     function: str
     line: int
+    lines: _Lines
     kind: str
     change: str
     source: str = dataclasses.field(repr=False)
@@ -55,6 +60,7 @@ class _Change:
     """A change that may be made: ``old`` gives place to ``new``."""
 
     function: str
+    lines: _Lines
     kind: str
     old: ast.AST
     new: ast.AST
@@ -104,13 +110,17 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
             yield "number changed", ast.Constant(node.value + more)
 
 
-def _within(node: ast.AST, function: str, scope: str) -> Iterator[_Change]:
+def _within(
+    node: ast.AST, function: str = "", scope: str = "", first: int = 0, lines: _Lines = None
+) -> Iterator[_Change]:
     """Yield the changes of what a node holds.
 
     Args:
         node: The node.
         function: Qualified name of the function around it.
         scope: What stands before the qualified names of functions in it.
+        first: The line that this function begins at.
+        lines: The lines of the statement of it that the node belongs to.
     """
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list"):
@@ -118,15 +128,35 @@ def _within(node: ast.AST, function: str, scope: str) -> Iterator[_Change]:
         for child, place in _children(node, name, value):
             if _is_left_alone(child):
                 continue
+            around = _lines(child, first) or lines if function else None
             for kind, new in _changes(child):
-                yield _Change(function, kind, child, new, place)
+                yield _Change(function, around, kind, child, new, place)
             if isinstance(child, ast.FunctionDef):
                 inner = f"{scope}{child.name}"
-                yield from _within(child, inner, f"{inner}.<locals>.")
+                begins = min(n.lineno for n in (child, *child.decorator_list))
+                whole = _lines(child, begins)
+                yield from _within(child, inner, f"{inner}.<locals>.", begins, whole)
             elif isinstance(child, ast.ClassDef):
-                yield from _within(child, function, f"{scope}{child.name}.")
+                yield from _within(child, function, f"{scope}{child.name}.", first, around)
             else:
-                yield from _within(child, function, scope)
+                yield from _within(child, function, scope, first, around)
+
+
+def _lines(node: ast.AST, first: int) -> _Lines:
+    """Return the lines of a statement, of its head only where others are in it; None of no other.
+
+    A default of a parameter counts for the whole function, whose body reads it.
+
+    Args:
+        node: The statement.
+        first: The line to count from.
+    """
+    if not isinstance(node, ast.stmt):
+        return None
+    last = node.end_lineno or node.lineno
+    if isinstance(node, ast.If | ast.While | ast.For | ast.With):
+        last = max(node.lineno, node.body[0].lineno - 1)
+    return node.lineno - first, last - first
 
 
 def _children(
@@ -165,7 +195,7 @@ def _made(path: str, tree: ast.Module, change: _Change) -> Mutant:
     change.place(change.old)
     line = getattr(change.old, "lineno", 0)
     words = f"{_short(change.old)}  ->  {_short(change.new)}"
-    return Mutant(path, change.function, line, change.kind, words, source)
+    return Mutant(path, change.function, line, change.lines, change.kind, words, source)
 
 
 def mutants_of(path: str, source: str) -> list[Mutant]:
@@ -176,7 +206,7 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
         source: What it holds.
     """
     tree = ast.parse(source)
-    return [_made(path, tree, change) for change in _within(tree, "", "")]
+    return [_made(path, tree, change) for change in _within(tree)]
 
 
 def drawn(root: Path, folder: str, number: int, seed: int) -> list[Mutant]:
@@ -191,7 +221,7 @@ def drawn(root: Path, folder: str, number: int, seed: int) -> list[Mutant]:
     kinds: dict[str, list[tuple[str, ast.Module, _Change]]] = {}
     for file in sorted((root / folder).rglob("*.py")):
         path, tree = file.relative_to(root).as_posix(), ast.parse(file.read_text())
-        for change in _within(tree, "", ""):
+        for change in _within(tree):
             kinds.setdefault(change.kind, []).append((path, tree, change))
     rng = random.Random(seed)
     left = [rng.sample(kinds[kind], len(kinds[kind])) for kind in sorted(kinds)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import itertools
-import json
 import os
 import resource
 import shutil
@@ -14,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 # What takes long to load and is never wrong is loaded once, before the process forks.
 import numpy as np
@@ -24,7 +22,7 @@ import onnxruntime
 import pytest
 
 from tests.mutation.mutants import Mutant
-from tests.mutation.touched import FILE
+from tests.mutation.touched import FILE, read, write
 
 __all__ = ["Cases", "Copy"]
 
@@ -38,7 +36,7 @@ _EACH = 8
 _WHOLE = 30.0
 """How many seconds the cases of these and others may take, as they took when first run."""
 _OTHERS = 120.0
-"""How many seconds all others may take that call the function."""
+"""How many seconds all others may take that run the lines."""
 _SECONDS = 600
 _ALL_CASES = ("-m", "not cuda")
 """Asks for the cases of large tables, too, that the default run leaves out."""
@@ -52,7 +50,7 @@ class Cases(enum.Enum):
 
 
 class Copy:
-    """A copy of a project, and which of its tests call which functions."""
+    """A copy of a project, and which of its tests run which lines."""
 
     def __init__(self, root: Path, folder: Path, tests: Sequence[str]) -> None:
         """Copy a project and run some of its tests.
@@ -63,35 +61,34 @@ class Copy:
             tests: The files or folders of tests to choose from.
         """
         self.root, self.output = folder / "project", folder / "output"
-        touched = folder / "touched.json"
+        touched = folder / "touched"
         shutil.rmtree(self.root, ignore_errors=True)
         shutil.copytree(root, self.root, ignore=_LEFT_OUT)
-        known = _read(touched)
-        learnt = {_file(test): said["changed"] for test, said in known.items()}
+        known = read(touched)
+        learnt = {_file(test): said.changed for test, said in known.items()}
         files = [f for t in tests for f in sorted((self.root / t).rglob("test_*.py"))]
         times = {str(f.relative_to(self.root)): f.stat().st_mtime for f in files}
         changed = [name for name, time in times.items() if learnt.get(name) != time]
         self._tests = {t: said for t, said in known.items() if _file(t) not in changed}
         if changed:
-            plugin, new = ["-p", "tests.mutation.touched"], folder / "new.json"
+            plugin, new = ["-p", "tests.mutation.touched"], folder / "new"
             new.unlink(missing_ok=True)
             try:
                 failed = self._pytest([*plugin, *changed], {FILE: str(new)})
             finally:
-                self._tests |= _read(new)
-                touched.write_text(json.dumps(self._tests))
+                self._tests |= read(new)
+                write(touched, self._tests)
             if failed and os.waitstatus_to_exitcode(failed) != pytest.ExitCode.NO_TESTS_COLLECTED:
                 raise RuntimeError(f"the tests fail before anything is changed: {self.output}")
 
     def killed_by(self, mutant: Mutant) -> Cases | None:
-        """Return which cases tell a mutant from the project, of the tests that call its function.
+        """Return which cases tell a mutant from the project, of the tests that run its lines.
 
         The nearest of them are asked first, then some of each file, then the others, and only
         then the cases that the default run leaves out. Outside of a function it is the tests of
         the folder.
         """
-        place = f"{mutant.path}:{mutant.function}"
-        near = [t for t, said in self._tests.items() if _calls(said["functions"], place)]
+        near = [t for t, said in self._tests.items() if _runs(said.masks, mutant)]
         for folder in Path(mutant.path).parents:
             near = near or [t for t in self._tests if t.startswith(f"tests/{folder}/")]
         own = f"test_{Path(mutant.path).stem}"
@@ -136,7 +133,7 @@ class Copy:
         return [test for test, end in zip(tests, ends, strict=True) if end < most]
 
     def _seconds(self, test: str) -> float:
-        return float(self._tests[test]["seconds"])
+        return self._tests[test].seconds
 
     def _pytest(self, arguments: Sequence[str], variables: dict[str, str] | None = None) -> int:
         """Run tests in the copy, in a process of its own; 0 if they pass."""
@@ -173,17 +170,14 @@ class Copy:
             os._exit(status)
 
 
-def _read(learnt: Path) -> dict[str, Any]:
-    """Return what was learnt of each test, by its name."""
-    return dict(json.loads(learnt.read_text())) if learnt.exists() else {}
-
-
 def _file(test: str) -> str:
     return test.partition("::")[0]
 
 
-def _calls(functions: Sequence[str], place: str) -> bool:
-    """Whether a test calls a function, or any of a file where the place names none."""
-    if place.endswith(":"):
-        return any(f.startswith(place) for f in functions)
-    return place in functions
+def _runs(masks: dict[str, int], mutant: Mutant) -> bool:
+    """Whether a test runs the lines of a mutant, or any of the file where it is in no function."""
+    if mutant.lines is None:
+        return any(name.startswith(f"{mutant.path}:") for name in masks)
+    first, last = mutant.lines
+    mask = masks.get(f"{mutant.path}:{mutant.function}", 0)
+    return bool(mask >> first & (2 << last - first) - 1)

@@ -10,25 +10,22 @@ each; with pytest-xdist every worker writes one of its own, and what stands in a
 from __future__ import annotations
 
 import ast
-import importlib.abc
-import importlib.machinery
 import operator
 import os
-import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 import pytest
+
+from tests.mutation.loading import load_by
 
 __all__ = ["FILE", "NAMES", "undecided", "watched"]
 
 FILE = "MUTATION_UNDECIDED"
 """Environment variable that names the file to write."""
 
-_PACKAGE = "passes"
 _ORDERS: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], int]] = {
     ast.Lt: (operator.lt, -1),
     ast.GtE: (operator.ge, -1),
@@ -162,32 +159,8 @@ def watched(path: str, source: str) -> CodeType:
     return compile(_Watch(path).visit(ast.parse(source)), path, "exec")
 
 
-class _Loader(SourceFileLoader):
-    def get_code(self, fullname: str) -> CodeType:
-        """Compile the module anew: what Python keeps beside it is not watched."""
-        return watched(self.path, Path(self.path).read_text())
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module with the functions that watch."""
-        module.__dict__.update(NAMES)
-        super().exec_module(module)
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return how to load a module of the package, None for all others."""
-        if fullname.partition(".")[0] != _PACKAGE:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
-        return spec
-
-
 if FILE in os.environ:
-    sys.meta_path.insert(0, _Finder())
+    load_by(watched, NAMES)
 
 
 def undecided(root: str = "") -> list[str]:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.eliminate import EliminateSequencesPass
+from passes.graph.graphs import all_nodes
 from rewriter.backends import BackendError, open_session
 from rewriter.model_files.model_facts import count_operators
 from rewriter.proof.compare import compare
@@ -186,6 +187,21 @@ def test_a_tensor_that_is_cut_is_read(cut: str, axis: int, read: str, dims: str)
         or ("stack" in read and "without" in cut)
     ):
         assert sequences(after) == 0
+
+
+@pytest.mark.parametrize("shape", ["", "[1]"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_position_that_is_fed(keepdims: int, shape: str) -> None:
+    before = onnx.parser.parse_model(
+        text(
+            f"s = SplitToSequence <keepdims = {keepdims}> (x) y = SequenceAt (s, k)",
+            f"float[N,M] x, int64{shape} k",
+            "float[A,M] y" if keepdims else "float[M] y",
+        )
+    )
+    position = np.array([2] if shape else 2)
+    after = prove(before, {"x": matrix(4, 3), "k": position})
+    assert sequences(after) == 0
 
 
 def test_sizes_that_do_not_fit_are_still_an_error() -> None:
@@ -511,6 +527,52 @@ def test_functions_that_hold_sequences() -> None:
     assert [node.op_type for node in after.graph.node] == ["Transpose"]
 
 
+NEAR_APPENDS = {
+    "it appends, and copies": ("a = SequenceInsert (u, q) w = Identity (a) w2 = Identity (v)", 0),
+    "it counts what it has appended": (
+        "w = SequenceInsert (u, q) p = SequenceLength (w) r2 = Cast <to = 1> (p) "
+        "q2 = Mul (q, r2) w2 = SequenceInsert (v, q2)",
+        1,
+    ),
+    "it hands on twice what it appended": ("w = SequenceInsert (u, q) w2 = Identity (w)", 2),
+    "it appends to what it has appended": (
+        "w = SequenceInsert (u, q) w2 = SequenceInsert (w, q)",
+        2,
+    ),
+    "it appends to both": (
+        "w = SequenceInsert (u, q) q2 = Neg (q) w2 = SequenceInsert (u, q2)",
+        2,
+    ),
+    "it swaps": ("w = SequenceInsert (v, q) w2 = Identity (u)", 2),
+    "it appends twice": (
+        "a = SequenceInsert (u, q) w = SequenceInsert (a, q) w2 = Identity (v)",
+        1,
+    ),
+    "it inserts in front": ("w = SequenceInsert (u, q, i) w2 = Identity (v)", 1),
+    "it erases": ("a = SequenceInsert (u, q) w = SequenceErase (a) w2 = Identity (v)", 1),
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("case", NEAR_APPENDS)
+def test_what_a_loop_does_beside_appending(case: str, rows: int) -> None:
+    body, carried = NEAR_APPENDS[case]
+    nodes = (
+        "l = Shape <end = 1> (x) k = Squeeze (l) s = SequenceConstruct (z) zero = Constant "
+        '<value_ints = [0]> () t, o = Loop (k, "", s, s) <body = b (int64 i, bool c, '
+        "seq(float[]) u, seq(float[]) v) => (bool d, seq(float[]) w, seq(float[]) w2) { "
+        "d = Identity (c) r = Gather <axis = 0> (x, i) q = Unsqueeze (r, zero) "
+        f"{body} }}> y = ConcatFromSequence <axis = 0> (t) m = ConcatFromSequence <axis = 0> (o)"
+    )
+    before = onnx.parser.parse_model(
+        text(nodes, "float[N,4] x, float[1,4] z", "float[P,4] y, float[Q,4] m")
+    )
+    after = prove(before, {"x": matrix(rows, 4), "z": matrix(1, 4) + 50})
+    (loop,) = (node for node in all_nodes(ir.from_proto(after)) if node.op_type == "Loop")
+    states = [value.type for value in loop.attributes["body"].as_graph().inputs[2:]]
+    assert len(states) == carried
+
+
 # name: inputs, outputs, nodes
 KEPT = {
     "an input": ("seq(float[N]) s, int64 k", "float[M] y", "y = SequenceAt (s, k)"),
@@ -560,6 +622,17 @@ KEPT = {
         "(int64 i, bool c, seq(float[]) t, int64 m) => (bool d, seq(float[]) t2, int64 m2) "
         "{ d = Identity (c) t2 = SequenceInsert (t, x) m2 = SequenceLength (t) }>",
     ),
+    **{
+        f"{name} of another domain": ("float[N,M] x, seq(float[N,M]) t", "float[A,M] y", nodes)
+        for name, nodes in (
+            ("a join", "s = SplitToSequence (x) y = other.ConcatFromSequence <axis = 0> (s)"),
+            ("a cut", "s = other.SplitToSequence (x) y = ConcatFromSequence <axis = 0> (s)"),
+            (
+                "a copy",
+                "s = SplitToSequence (x) u = other.Identity (s) y = ConcatFromSequence <axis = 0> (u)",
+            ),
+        )
+    },
 }
 
 

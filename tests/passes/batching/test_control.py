@@ -56,6 +56,13 @@ CASES = [
         inside=1,
     ),
     Case(
+        "loop whose steps another node reads",
+        _LOOP % ("x", "x") + " v = Neg(z)",
+        {"x": mapped((2,))},
+        outputs=("y", "v"),
+        inside=1,
+    ),
+    Case(
         "loop whose state becomes stacked",
         _LOOP % ("w", "x"),
         {"x": mapped((2,)), "w": shared(np.ones(2, np.float32))},

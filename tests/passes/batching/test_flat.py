@@ -263,6 +263,8 @@ FILTERS = (
 IMAGE = {"element": "float[1,3,H,W]", "least": 5, "high": 1.0, "tolerance": 3e-6}
 WINDOWED = [
     FlatCase("convolved", FILTERS + "y = Conv (x, f)", result="float[1,1,h,w]", **IMAGE),
+    FlatCase("convolved, with no bias in its place", FILTERS + 'y = Conv (x, f, "")',
+             result="float[1,1,h,w]", **IMAGE),
     FlatCase("convolved by steps", FILTERS + "y = Conv <strides = [2, 3], pads = [1, 0, 2, 1], "
              "dilations = [1, 2]> (x, f)", result="float[1,1,h,w]", **IMAGE),
     FlatCase("convolved to the same size", FILTERS + 'y = Conv <auto_pad = "SAME_UPPER"> (x, f)',

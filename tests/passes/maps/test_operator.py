@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import onnx
+import onnx_ir as ir
 import pytest
 
-from passes.maps.operator import DOMAIN, OP_TYPE, register_schema
+from passes.maps.operator import DOMAIN, OP_TYPE, is_map, register_schema
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18, "seqmap" : 1]>
 g (float[N,3] x, float[6,3] z) => (seq(float[]) y) <int64 size = {{{size}}}> {{
@@ -34,6 +35,16 @@ def test_the_shape_of_a_sample(name: str) -> None:
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     element = inferred.graph.output[0].type.sequence_type.elem_type
     assert [dim.dim_value for dim in element.tensor_type.shape.dim] == expected
+
+
+@pytest.mark.parametrize(
+    ("domain", "op_type", "expected"),
+    [(DOMAIN, OP_TYPE, True), ("other", OP_TYPE, False), (DOMAIN, "Fold", False)],
+)
+def test_only_that_operator_of_that_domain_is_a_map(
+    domain: str, op_type: str, *, expected: bool
+) -> None:
+    assert is_map(ir.node(op_type, [], domain=domain)) is expected
 
 
 def test_a_map_says_all_of_itself() -> None:

@@ -1084,6 +1084,34 @@ def test_an_early_exit_stays_a_loop() -> None:
     assert kept(text).codes == ["early-exit"]
 
 
+FITTED = {
+    "no iteration, and nothing told": ("n = Gather <axis = 0> (shape, zero)", "K", "M", True),
+    "no iteration, and all told": ("n = Gather <axis = 0> (shape, zero)", "4", "4", False),
+    "no iteration, and one told": ("n = Gather <axis = 0> (shape, zero)", "4", "M", True),
+    "three iterations": ("n = Constant <value = int64 {3}> ()", "K", "M", False),
+}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_rows_get_the_shape_of_what_they_are_joined_to_where_there_may_be_none(name: str) -> None:
+    count, columns, width, asked = FITTED[name]
+    before = model(f"""g (float[N,{width}] x, float[R,{columns}] start) => (float[S,T] r) {{
+        {SCALARS} shape = Shape (x) {count}
+        r = Loop (n, t, start) <body = step (int64 i, bool cond, float[P,Q] s)
+            => (bool go, float[P2,Q2] s2) {{
+            e = Gather <axis = 0> (x, i) u = Tanh (e) v = Unsqueeze (u, zero1)
+            s2 = Concat <axis = 0> (s, v) go = Identity (cond)
+        }}> }}""")
+    found = read(before)
+    assert found.loops == 0
+    operators = [node.op_type for node in found.model.graph.node]
+    assert ("Reshape" in operators) is asked
+    start, rows = np.ones((2, 4), np.float32), np.ones((3, 4), np.float32)
+    fed = [rows, rows[:1], rows[:0], np.ones((0, 4 if width == "4" else 7), np.float32)]
+    fed = fed if "Gather" in count else fed[:1]
+    assert same(before, found.model, *({"x": x, "start": start} for x in fed)) == len(fed)
+
+
 RESIZED = """
             a = ArgMax <axis = 0, keepdims = 1> (e)  m = Add (a, one1)
             d = Constant <value = int64[2] {0, 1}> ()  h = Unsqueeze (e, d)

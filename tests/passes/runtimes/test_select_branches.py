@@ -150,6 +150,18 @@ STAY = [
         "float[N,M] x, float[N,M] w", "float[A,B] y"), {}),
     Case("integers divided", graph(choose("a = Div (x, x)", "b = Identity (x)", "int64[N]"),
          "int64[N] x", "int64[K] y"), {}),
+    Case("the largest number along an axis", graph(choose(
+        "m = ReduceMax<keepdims = 0> (x, zero) a = Add (x, m)", "b = Identity (x)")), {}),
+    Case("the largest number along an axis, at opset 13", graph(choose(
+        "m = ReduceMax<keepdims = 0, axes = [0]> (x) a = Add (x, m)", "b = Identity (x)")), {}, 13),
+    Case("the largest number, of the rank of all", graph(choose(
+        "m = ReduceMax (x) a = Add (x, m)", "b = Identity (x)")), {}),
+    Case("the largest of small integers", graph(choose(
+        "m = ReduceMax<keepdims = 0> (x) a = Mul (x, m)", "b = Identity (x)", "uint8[N]"),
+        "uint8[N] x", "uint8[K] y"), {}),
+    Case("the average of all numbers, below a condition by another shape", graph(
+        "m = ReduceMean (x) z = Constant<value_float = 0.0> () e = Greater (m, z) "
+        + SAME.replace("(c)", "(e)").replace("float[N]", "float[N,M]"), "float[N,M] x", "float[K,L] y"), {}),
     Case("random numbers", graph(choose("a = RandomNormalLike<seed = 1.0> (x)",
          "b = Identity (x)")), {}),
     Case("a shape that is computed", graph(choose("a = Reshape (x, s)", "b = Identity (x)"),

@@ -96,6 +96,10 @@ STAYS = {
     "a division of a number": "r = Div(s, s)",
     "divisions of as many": "r = Div(v, v)",
     "a division of floats": "k = Cast <to = 1> (s) y = Div(x, k) r = Shape(y)",
+    **{
+        f"numbers that were {name}": f"a = Cast <to = {to}> (x) b = Cast <to = 7> (a) r = Max(b, b)"
+        for name, to in (("uint8", 2), ("int8", 3), ("uint16", 4), ("int16", 5), ("int32", 6), ("bool", 9))
+    },
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",
 }
@@ -262,6 +266,28 @@ def test_a_branch_that_is_always_taken(name: str) -> None:
     assert ("If" in operators(model)) == (name in ("a shape", "floats"))
     found = run(ir.to_proto(model), {"x": np.ones((3, 2), np.float32)})
     np.testing.assert_array_equal(found, np.full((3, 2), 4, np.float32))
+    assert not sidestep(model).modified
+
+
+READ_FIRST = {
+    "a constant": "m = Abs(w) a = MatMul(p, m)",
+    "a sequence": "e = SequenceAt(l, z) a = Mul(e, p)",
+}
+
+
+@pytest.mark.parametrize("name", READ_FIRST)
+def test_a_condition_asks_for_the_size_of_a_tensor_that_is_fed(name: str) -> None:
+    text = f"""g (float[N, 2] x, seq(float[N, 2]) l) => (float[N, 2] r, int64[1] s) {{
+        w = Constant <value = float[2, 2] {{1, 0, 0, 1}}> () p = MatMul(x, w)
+        z = Constant <value_int = 0> () {CONDITIONS["floats"]} s = Shape <start = 1> (p)
+        r = If (c) <then_branch = t () => (float[N, 2] a) {{ {READ_FIRST[name]} }},
+        else_branch = e () => (float[N, 2] b) {{ b = Exp(p) }}> }}"""
+    model = ir.from_proto(parse(text))
+    sidestep = SidestepDefectsPass()
+    assert sidestep(model).modified
+    check(model)
+    x = np.ones((3, 2), np.float32)
+    np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x, "l": [x]}), x)
     assert not sidestep(model).modified
 
 

@@ -1,0 +1,36 @@
+"""Loops in other spellings end and compute as they do in the one that they are written in."""
+
+from __future__ import annotations
+
+import functools
+
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
+from passes.graph.graphs import all_nodes
+from tests.passes.loops import same
+from tests.passes.raising.test_near_misses import BASES
+from tests.spellings import SPELLINGS
+
+_OFTEN = 60
+UNSEEN = ("no shapes", "copies", "absent inputs")
+"""Spellings that may hide what lets a Loop end."""
+CASES = [
+    pytest.param(base, spelling, marks=() if number % _OFTEN == 0 else pytest.mark.full)
+    for spelling in SPELLINGS
+    for number, base in enumerate(BASES)
+]
+
+
+@pytest.mark.parametrize(("base", "spelling"), CASES)
+def test_another_spelling_ends_and_computes_as_the_first(base: str, spelling: str) -> None:
+    given, feeds = BASES[base]
+    spelled = functools.reduce(lambda model, change: change(model), SPELLINGS[spelling], given)
+    onnx.checker.check_model(spelled, full_check=True)
+    rewritten = FuseSequenceMapPass(FuseOptions(), loops=True)(ir.from_proto(spelled)).model
+    left = [n.op_type for n in all_nodes(rewritten) if n.op_type in ("Loop", "Scan")]
+    assert not left or spelling in UNSEEN
+    assert same(spelled, ir.to_proto(rewritten), *feeds)

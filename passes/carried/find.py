@@ -26,6 +26,7 @@ from passes.carried.resets import find_resets
 from passes.carried.row_updates import find_row_update
 from passes.carried.selections import find_selection
 from passes.carried.several_rows import find_several_rows
+from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.iterations import Carried
@@ -121,7 +122,14 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
         or find_steps(carried, facts, typing, _find_write)
         or find_conditional(carried, facts, typing, _find_write)
         or find_last_write(carried, facts)
+        or find_viewed(carried, facts, typing, _find_one_write)
     )
+
+
+def _find_one_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    """Return what a carried tensor is written with by one scatter."""
+    found = find_write(carried, facts, typing.dtype(carried.initial))
+    return found or find_last_write(carried, facts)
 
 
 def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:

@@ -140,6 +140,7 @@ class Pattern(abc.ABC):
         grows: Whether the Loop copies in every iteration what it has appended so far.
         needs_sizes: Whether the sizes of what iterations give count where there are none.
         is_dear: Whether it may take many times the time and memory of the Loop.
+        cheap_from: The opset from which on it does not; None where there is none.
         nodes: What computes terms that the body itself does not compute, in order; they read
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
@@ -154,6 +155,7 @@ class Pattern(abc.ABC):
     grows: bool = False
     needs_sizes: bool = True
     is_dear: bool = False
+    cheap_from: int | None = None
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     between: tuple[ir.Value, ...] = ()

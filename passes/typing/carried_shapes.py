@@ -90,12 +90,22 @@ def keep_carried_shapes(
 
 
 def _begun(states: _States, known: _Known) -> _Known:
-    """Return the initial shapes of loop states for which no shape is assumed yet."""
-    return {
+    """Return the initial shapes of loop states for which no shape is assumed yet.
+
+    Those of inner Loops wait until outer ones begin: they may begin with what those carry.
+    """
+    found = {
         place: state.first
         for place, state in states.items()
         if place not in known and state.first is not None and state.is_open
     }
+    bodies = {place[:-1] for place in found}
+    return {p: dims for p, dims in found.items() if not any(_is_inside(p, b) for b in bodies)}
+
+
+def _is_inside(place: Place, body: Place) -> bool:
+    """Whether a state belongs to a Loop inside of a body."""
+    return len(place) > len(body) + 1 and place[: len(body)] == body
 
 
 def _checked(states: _States, known: _Known) -> _Known:

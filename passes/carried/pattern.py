@@ -216,11 +216,13 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     from around it.
     """
     found = set(start)
+    given = body.given if isinstance(body, Scope) else ()
     for node in body:
         if is_operator(node, ASK_SHAPE):
             continue
         if not found.isdisjoint(reads_of(node)):
-            found.update(v for v in node.outputs if not found.isdisjoint(read_for(v)))
+            outputs = (v for v in node.outputs if not found.isdisjoint(read_for(v)))
+            found.update(v for v in outputs if v not in given)
     return found
 
 

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir as ir
 
-from passes.carried.pattern import ASK_SHAPE, Joined, Pattern, Term
+from passes.carried.pattern import ASK_SHAPE, Joined, Pattern
 from passes.carried.row_bodies import needed_for
+from passes.carried.wrapped import Wrapped
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator, subgraphs
 from passes.graph.made import made_by, operand, skip_identities
@@ -27,7 +28,7 @@ Find = Callable[[Carried, LoopFacts, Typing], Pattern | None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Viewed(Pattern):
+class Viewed(Wrapped):
     """A carried tensor that is written to in another form.
 
     Attributes:
@@ -37,46 +38,8 @@ class Viewed(Pattern):
         views: Those of them that change the form itself: Transposes and Reshapes.
     """
 
-    carried: Carried
-    form: Pattern
     steps: tuple[ir.Node, ...]
     views: tuple[ir.Node, ...]
-    needs_sizes = False
-
-    @property
-    def terms(self) -> tuple[Term, ...]:  # type: ignore[override]
-        """What the writes need of all iterations."""
-        return self.form.terms
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What the report calls it."""
-        return self.form.name
-
-    @property
-    def rounds(self) -> bool:  # type: ignore[override]
-        """Whether it rounds otherwise than the Loop."""
-        return self.form.rounds
-
-    @property
-    def is_dear(self) -> bool:  # type: ignore[override]
-        """Whether it may take many times the time and memory of the Loop."""
-        return self.form.is_dear
-
-    @property
-    def cheap_from(self) -> int | None:  # type: ignore[override]
-        """The opset from which on it does not."""
-        return self.form.cheap_from
-
-    @property
-    def nodes(self) -> tuple[ir.Node, ...]:  # type: ignore[override]
-        """What computes terms that the body does not compute."""
-        return self.form.nodes
-
-    @property
-    def speculated(self) -> tuple[tuple[ir.Node, ir.Node], ...]:  # type: ignore[override]
-        """Those of them that stood in a branch."""
-        return self.form.speculated
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""
@@ -88,9 +51,7 @@ class Viewed(Pattern):
         builder.nodes.extend(copy_nodes(self.steps, values))
         initial = values[self.views[-1].outputs[0]]
         assert initial is not None
-        joined.typing.set(initial, joined.typing[self.form.carried.initial])
-        carried = dataclasses.replace(self.form.carried, initial=initial)
-        made = dataclasses.replace(self.form, carried=carried).write(joined)  # type: ignore[type-var]
+        made = self.begun(joined, initial).write(joined)
         for view in reversed(self.views):
             before = values.get(operand(view, 0), operand(view, 0))
             assert before is not None

@@ -164,3 +164,29 @@ def test_no_samples_are_divided_by_zero(op_type: str) -> None:
     numbers = {n: np.arange(-3, n - 3) for n in (0, 1, 7)}
     given = [{"x": numbers[n], "z": numbers[m]} for n, m in ((0, 0), (0, 7), (1, 7), (7, 7))]
     assert same(before, found.model, *given) == len(given)
+
+
+SHIFTED = """{more}  a = Unsqueeze (i, zero1)  o = Unsqueeze (k1, zero1)
+            new = Slice (x, a, o, zero1)  kept = Slice (s, one1, far, zero1)
+            s2 = Concat <axis = 0> (kept, new)  first = Gather <axis = 0> (s, zero)
+            y = Neg (first)"""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("more", "loops"), [("one", 0), ("two", 1)])
+def test_what_a_buffer_gains_by_slices(dialect: str, more: str, loops: int) -> None:
+    """``s = cat(s[1:], x[i:i+1])``; a slice of two may end behind the last row."""
+    prepare = """far = Constant <value = int64[1] {9223372036854775807}> ()
+        two = Constant <value = int64 {2}> ()
+        form = Constant <value = int64[2] {3, 4}> ()"""
+    body = SHIFTED.format(more=f"k1 = Add (i, {more})")
+    state = "float[3,4]" if more == "one" else "float[Q,4]"
+    text = loop(
+        dialect, state, body, "ConstantOfShape (form)", prepare=prepare, collected="float[4]"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == loops, [(d.path, d.reasons) for d in found.decisions]
+    assert loops == 0 or "recurrence" in found.codes
+    ran = same(before, found.model, *map(feeds, LENGTHS))
+    assert ran == len(LENGTHS) or more == "two"

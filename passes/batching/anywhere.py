@@ -128,9 +128,16 @@ def _squeezes_ones(node: ir.Node, typing: Typing) -> bool:
 
 
 def _flattens(node: ir.Node, typing: Typing) -> bool:
-    """Whether a Reshape gives all numbers one axis, and others of size 1."""
+    """Whether a Reshape gives all numbers one axis, and others of size 1, or those in front."""
     shape = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
-    return shape is not None and sorted(shape.tolist()) == [-1, *[1] * (shape.size - 1)]
+    if shape is None or not shape.size:
+        return False
+    if sorted(shape.tolist()) == [-1, *[1] * (shape.size - 1)]:
+        return True
+    first, *last = shape.tolist()
+    dims = _dims(node, 0, typing)
+    is_same = dims is not None and len(dims) > len(last) and list(dims[-len(last) :]) == last
+    return first == -1 and is_same and min(last) > 0
 
 
 _CHECKED = {

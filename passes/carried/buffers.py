@@ -8,7 +8,6 @@ places, two new ones in each iteration, the initial ``[a, b, c]`` and the append
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -25,6 +24,7 @@ from passes.carried.pattern import (
 from passes.decisions import Code
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
+from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.slice_bounds import Bounds, bounds_of
@@ -47,6 +47,7 @@ class RollingBuffer(Pattern):
         step: How many places an iteration appends.
         is_unsqueezed: Whether the term lacks the axis, and is a single place.
         nodes: What joins several appended tensors of one iteration.
+        ends: Where slices that are appended end, each with the size of what it is cut from.
     """
 
     carried: Carried
@@ -55,6 +56,7 @@ class RollingBuffer(Pattern):
     step: int
     is_unsqueezed: bool
     nodes: tuple[ir.Node, ...] = ()
+    ends: tuple[tuple[Linear, Linear], ...] = ()
     name = "carried buffer"
 
     def write(self, joined: Joined) -> ir.Value:
@@ -96,9 +98,13 @@ class RollingBuffer(Pattern):
         """Record the initial value and all that is appended behind it.
 
         Raises:
-            NotAMapError: Their rank is not known.
+            NotAMapError: Their rank is not known, or how much is appended.
         """
         initial, axis = self.carried.initial, self.axis
+        last = joined.trips.bound - 1
+        if not all(is_nonnegative(size - end.replace({TRIP: last})) for end, size in self.ends):
+            detail = f"what is appended to '{self.carried.inner.name}' may be shorter"
+            raise NotAMapError(Code.RECURRENCE, detail, self.carried.next.producer())
         dims, around = joined.types[0].dims, joined.typing.dims(initial)
         if dims is not None and self.is_unsqueezed:
             dims = (*dims[:axis], 1, *dims[axis:])
@@ -161,9 +167,10 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
         return None
     rank = len(dims)
     axis = joins.attributes.get_int("axis", 0) % rank
-    step = _places(path[1], axis, rank, typing)
+    found = [_places(part, axis, rank, facts, typing) for part in path[1]]
+    step, ends = sum(size or 0 for size, _ in found), [end for _, own in found for end in own]
     bounds = bounds_of(cut, facts.evaluator)
-    if step is None or bounds is None or bounds.axis % rank != axis:
+    if any(not size for size, _ in found) or bounds is None or bounds.axis % rank != axis:
         return None
     if not _drops(bounds, dims[axis], step, is_last=cuts_last):
         return None
@@ -174,19 +181,29 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
         new = nodes[0].outputs[0]
     row = unsqueezed(new, body, axis)
     term = Term(new if row is None else row)
-    return RollingBuffer(carried, (term,), axis, step, row is not None, nodes)
+    return RollingBuffer(carried, (term,), axis, step, row is not None, nodes, tuple(ends))
 
 
-def _places(parts: Sequence[ir.Value], axis: int, rank: int, typing: Typing) -> int | None:
-    """Return how many places some tensors have together along an axis, if it is known."""
-    total = 0
-    for part in parts:
-        dims = typing.dims(part)
-        size = dims[axis] if dims is not None and len(dims) == rank else None
-        if not isinstance(size, int):
-            return None
-        total += size
-    return total or None
+def _places(
+    part: ir.Value, axis: int, rank: int, facts: LoopFacts, typing: Typing
+) -> tuple[int | None, list[tuple[Linear, Linear]]]:
+    """Return how many places a tensor has along an axis, if it is known.
+
+    Of a slice it is known if that ends within what it is cut from: where, and the size of that.
+    """
+    dims = typing.dims(part)
+    size = dims[axis] if dims is not None and len(dims) == rank else None
+    if isinstance(size, int):
+        return size, []
+    node = made_by(part, "Slice", body=facts.iteration.body)
+    bounds = None if node is None else bounds_of(node, facts.evaluator)
+    if node is None or bounds is None or bounds.axis % rank != axis:
+        return None, []
+    whole = facts.evaluator.dimension(operand(node, 0), axis)
+    length = (bounds.end - bounds.start).number
+    if whole is None or length is None or not is_nonnegative(bounds.start):
+        return None, []
+    return max(length, 0), [(bounds.end, whole)]
 
 
 def _drops(bounds: Bounds, size: int | str | None, step: int, *, is_last: bool) -> bool:

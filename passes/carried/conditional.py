@@ -63,6 +63,11 @@ class Conditional(Pattern):
         """Whether it may take many times the time and memory of the Loop."""
         return self.done.is_dear
 
+    @property
+    def cheap_from(self) -> int | None:  # type: ignore[override]
+        """The opset from which on it does not."""
+        return self.done.cheap_from
+
     def check_shape(self, joined: Joined) -> None:
         """Check that what is done leaves the shape as it is."""
         self.done.check_shape(joined)

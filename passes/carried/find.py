@@ -20,29 +20,39 @@ from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
-from passes.carried.pattern import Pattern
+from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.reductions import find_reduction
+from passes.carried.rereads import Begun, Delay, Reread, Unwritten, find_rereads
 from passes.carried.resets import find_resets
-from passes.carried.row_updates import find_row_update
+from passes.carried.rings import find_cycle, find_ring
+from passes.carried.row_updates import RowUpdate, find_row_update
 from passes.carried.selections import find_selection
 from passes.carried.several_rows import find_several_rows
+from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
 from passes.reading.facts import Kind, LoopFacts, State
+from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
 __all__ = ["with_patterns"]
 
 
-def with_patterns(facts: LoopFacts, typing: Typing) -> LoopFacts:
+def with_patterns(facts: LoopFacts, typing: Typing, *, rereads: bool = True) -> LoopFacts:
     """Return what is carried, with the patterns of the values that are no counters.
 
     Args:
         facts: The Loop or Scan.
         typing: The proven typing.
+        rereads: Whether what an iteration reads of a tensor that it writes to may become a
+            carried value of its own.
     """
     states = [_with_pattern(state, facts, typing) for state in facts.states]
     states = _with_choices(states, facts, typing)
+    for at, state in enumerate(states) if rereads else ():
+        if _is_closed(state):
+            states, given = _with_rereads(states, at, facts, typing)
+            facts = dataclasses.replace(facts, given=facts.given | given)
     patterns = [state.pattern for state in states if state.pattern is not None]
     nodes = [node for pattern in patterns for node in pattern.nodes]
     speculated = dict(pair for pattern in patterns for pair in pattern.speculated)
@@ -71,6 +81,60 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
             anew = chosen or find_resets(state.carried, iteration, typing)
             states[at] = dataclasses.replace(state, pattern=anew)
     return states
+
+
+def _is_closed(state: State) -> bool:
+    """Whether nothing can read what iterations make of a carried value."""
+    pattern = state.pattern
+    if isinstance(pattern, RowUpdate):  # which reads its own row
+        return False
+    can_read = pattern is not None and pattern.can_collect(is_after=False)
+    return state.kind is Kind.OTHER and not can_read
+
+
+def _with_rereads(
+    states: list[State], at: int, facts: LoopFacts, typing: Typing
+) -> tuple[list[State], frozenset[ir.Value]]:
+    """Enter what iterations read of a tensor as carried values, if it is a pattern then.
+
+    Returns:
+        The states, and what is read.
+    """
+    own = states[at].carried
+    reads = find_rereads(own, facts, typing)
+    given = frozenset(read.carried.inner for read in reads)
+    inside = dataclasses.replace(facts, given=facts.given | given)
+    pattern = _find_one_write(own, inside, typing) if reads else None
+    made = [] if pattern is None else [_reread(read, inside, typing) for read in reads]
+    if pattern is None or not all(made):
+        return states, frozenset()
+    found = [
+        State(read.carried, Kind.OTHER, pattern=one) for read, one in zip(reads, made, strict=True)
+    ]
+    kept = [*states, *found]
+    kept[at] = dataclasses.replace(states[at], pattern=pattern)
+    return kept, given
+
+
+def _reread(read: Reread, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    """Return what all iterations read of a tensor."""
+    carried = read.carried
+    if read.is_unwritten:
+        return Unwritten(carried, read)
+    if carried.next not in dependent_values(facts.scope, carried.inner):
+        first = read.place.replace({TRIP: Linear(0)})
+        is_counted = read.is_next or read.ring is not None or is_nonnegative(first)
+        return Delay(carried, (Term(carried.next),), read) if is_counted else None
+    if not read.is_next or read.ring is not None:
+        return None
+    (state,) = _with_choices(
+        [_with_pattern(State(carried, Kind.OTHER), facts, typing)], facts, typing
+    )
+    form = state.pattern
+    is_stacked = form is not None and all(term.kind == "stacked" for term in form.terms)
+    if form is None or not is_stacked or not form.can_collect(is_after=False):
+        return None
+    return Begun(carried, form, read)
 
 
 def _is_open(state: State, typing: Typing) -> bool:
@@ -106,6 +170,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
         or find_alternation(carried, facts, typing)
+        or find_cycle(carried, facts, typing)
     )
 
 
@@ -120,8 +185,16 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
         or find_range_write(carried, facts, typing)
         or find_steps(carried, facts, typing, _find_write)
         or find_conditional(carried, facts, typing, _find_write)
+        or find_ring(carried, facts)
         or find_last_write(carried, facts)
+        or find_viewed(carried, facts, typing, _find_one_write)
     )
+
+
+def _find_one_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    """Return what a carried tensor is written with by one scatter."""
+    found = find_write(carried, facts, typing.dtype(carried.initial))
+    return found or find_last_write(carried, facts)
 
 
 def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
@@ -22,12 +23,15 @@ from passes.graph.made import (
     through,
 )
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear
+from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.slice_bounds import axis_cut_in_steps_of_1, bounds_of
 from passes.typing.value_types import Typing
 
 __all__ = ["find_tiles"]
+
+Counts = Mapping[ir.Value, int]
+_DEEPEST = 16
 
 Bounds = dict[int, tuple[ir.Value, ir.Value]]
 
@@ -58,11 +62,20 @@ def find_tiles(carried: Carried, facts: LoopFacts, typing: Typing) -> TileWrite 
         return None
     terms = (Term(value), *(Term(v, is_alike=True) for v in ends))
     sides = tuple(
-        Side(axis, known[axis], 1 + 2 * at, 2 + 2 * at) for at, axis in enumerate(bounds)
+        Side(axis, known[axis], 1 + 2 * at, 2 + 2 * at, _is_counted(*bounds[axis], facts))
+        for at, axis in enumerate(bounds)
     )
     rounds = reduction in ("add", "mul") and dtype in FLOATS
     index = _own_index(bounds, known, facts) if reduction == "none" else None
-    return TileWrite(carried, terms, sides, len(dims), reduction, rounds, index)
+    sizes = dict(enumerate(own, len(dims) - len(own)))
+    is_whole = all(1 < span == sizes.get(axis) for axis, span in known.items())
+    return TileWrite(carried, terms, sides, len(dims), reduction, rounds, index, is_whole)
+
+
+def _is_counted(start: ir.Value, end: ir.Value, facts: LoopFacts) -> bool:
+    """Whether both bounds are known, and count from the start of the axis."""
+    numbers = [facts.evaluator.number(v) for v in (start, end)]
+    return all(number is not None and is_nonnegative(number) for number in numbers)
 
 
 def _own_index(
@@ -139,8 +152,7 @@ def _is_one(one: ir.Value, other: ir.Value, facts: LoopFacts) -> bool:
     """Whether two values are one number."""
     if _root(one) is _root(other):
         return True
-    numbers = [facts.evaluator.number(v) for v in (one, other)]
-    return numbers[0] is not None and numbers[0] == numbers[1]
+    return _span(one, other, facts) == 0
 
 
 def _root(value: ir.Value) -> ir.Value:
@@ -150,14 +162,37 @@ def _root(value: ir.Value) -> ir.Value:
 
 def _span(start: ir.Value, end: ir.Value, facts: LoopFacts) -> int | None:
     """Return how far an end is behind a start, if it is a constant."""
-    numbers = [facts.evaluator.number(v) for v in (start, end)]
-    if numbers[0] is not None and numbers[1] is not None:
-        return (numbers[1] - numbers[0]).number
-    node = made_by(_root(end), "Add", body=facts.scope)
-    return next(
-        (facts.evaluator.integer(o) for v, o in either_order(node) if _root(v) is _root(start)),
-        None,
-    )
+    gap, others = Linear(), collections.Counter[ir.Value]()
+    for value, sign in ((end, 1), (start, -1)):
+        known, unknown = _summed(_root(value), facts)
+        gap += known * sign
+        for one, count in unknown.items():
+            others[one] += count * sign
+    return None if any(others.values()) else gap.number
+
+
+def _summed(value: ir.Value, facts: LoopFacts, depth: int = 0) -> tuple[Linear, Counts]:
+    """Return a number as a known sum, and how often each number that is not known counts."""
+    value = skip_identities(value)
+    number = facts.evaluator.number(value)
+    if number is not None:
+        return number, {}
+    node = made_by(value, "Add", "Sub", "Mul", body=facts.scope)
+    if node is None or depth > _DEEPEST:
+        return Linear(), {value: 1}
+    if node.op_type == "Mul":
+        for one, other in either_order(node):
+            factor = facts.evaluator.integer(other)
+            if factor is not None:
+                known, unknown = _summed(one, facts, depth + 1)
+                return known * factor, {v: count * factor for v, count in unknown.items()}
+        return Linear(), {value: 1}
+    (first, counts), (second, more) = (_summed(v, facts, depth + 1) for v in operands(node))
+    sign = 1 if node.op_type == "Add" else -1
+    total = collections.Counter(counts)
+    for v, count in more.items():
+        total[v] += count * sign
+    return first + second * sign, total
 
 
 def _fits(

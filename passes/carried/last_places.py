@@ -13,13 +13,12 @@ import onnx_ir as ir
 
 from passes.carried.columns import find_columns
 from passes.carried.joined_places import as_rows
-from passes.carried.last_ones import last_ones
+from passes.carried.last_ones import OLDEST_SCATTER, last_ones
 from passes.carried.pattern import Joined, Term, dependent_values
 from passes.carried.range_reads import find_ranges
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write, placed_terms, scattered_terms
 from passes.decisions import Code
-from passes.graph.builder import Builder
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
@@ -39,10 +38,12 @@ class LastWrite(Write):
 
     Attributes:
         is_dear: Whether an iteration may write to many places, which cost more to sort.
+        cheap_from: The opset that has something better than to sort them.
         axes: The axes along which one place is named, if all of other axes is written.
     """
 
     is_dear: bool = False
+    cheap_from: int | None = OLDEST_SCATTER
     axes: tuple[int, ...] = ()
 
     def write(self, joined: Joined) -> ir.Value:
@@ -61,7 +62,10 @@ class LastWrite(Write):
         if is_turned:
             tensor = builder.op("Transpose", [tensor], {"perm": order})
         places, rows = self._flat(joined, named, tensor)
-        last = _last_ones(builder, tensor, places, named)
+        at, size = as_rows(builder, places, builder.op("Shape", [tensor]), named)
+        is_marked = self.is_dear and joined.opset >= OLDEST_SCATTER
+        at = builder.op("Squeeze", [at, builder.ints(1)])
+        last = last_ones(builder, at, size if is_marked else None)
         kept = [builder.op("Gather", [value, last], {"axis": 0}) for value in (places, rows)]
         written = builder.op("ScatterND", [tensor, *kept])
         if not is_turned:
@@ -83,12 +87,6 @@ class LastWrite(Write):
             builder.op("Reshape", [places, as_listed], {"allowzero": 1}),
             builder.op("Reshape", [rows, as_many], {"allowzero": 1}),
         )
-
-
-def _last_ones(builder: Builder, tensor: ir.Value, places: ir.Value, named: int) -> ir.Value:
-    """Record the numbers of those places, ``[m, named]``, that no later one equals."""
-    row, _ = as_rows(builder, places, builder.op("Shape", [tensor]), named)
-    return last_ones(builder, builder.op("Squeeze", [row, builder.ints(1)]))
 
 
 def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:

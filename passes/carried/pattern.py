@@ -140,6 +140,7 @@ class Pattern(abc.ABC):
         grows: Whether the Loop copies in every iteration what it has appended so far.
         needs_sizes: Whether the sizes of what iterations give count where there are none.
         is_dear: Whether it may take many times the time and memory of the Loop.
+        cheap_from: The opset from which on it does not; None where there is none.
         nodes: What computes terms that the body itself does not compute, in order; they read
             values of the body, and stand in no graph.
         speculated: Those of them that stood in a branch, each with the node that it is a copy of:
@@ -154,6 +155,7 @@ class Pattern(abc.ABC):
     grows: bool = False
     needs_sizes: bool = True
     is_dear: bool = False
+    cheap_from: int | None = None
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     between: tuple[ir.Value, ...] = ()
@@ -214,11 +216,13 @@ def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     from around it.
     """
     found = set(start)
+    given = body.given if isinstance(body, Scope) else ()
     for node in body:
         if is_operator(node, ASK_SHAPE):
             continue
         if not found.isdisjoint(reads_of(node)):
-            found.update(v for v in node.outputs if not found.isdisjoint(read_for(v)))
+            outputs = (v for v in node.outputs if not found.isdisjoint(read_for(v)))
+            found.update(v for v in outputs if v not in given)
     return found
 
 

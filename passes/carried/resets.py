@@ -169,7 +169,7 @@ class _Reader:
         part = self.read(own)
         if part is None:
             return None
-        condition = selection.condition
+        (condition,) = self._outside([selection.condition])
         if selection.is_whole:
             condition, beside = flag_of(condition)
             self.nodes += beside

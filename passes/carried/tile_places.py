@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined
 from passes.graph.builder import Builder
 
-__all__ = ["Plane", "Side", "places_of"]
+__all__ = ["Plane", "Side", "coordinates_of", "places_of", "turned_by", "turned_to_front"]
 
 _INT64 = int(ir.DataType.INT64)
 
@@ -24,12 +26,14 @@ class Side:
         span: How long it is; cut at the end of the axis.
         start: The term of its first position.
         end: The term of the first one behind it.
+        is_counted: Whether all positions count from the start, and none is behind the end.
     """
 
     axis: int
     span: int
     start: int
     end: int
+    is_counted: bool = False
 
 
 class Plane:
@@ -46,8 +50,8 @@ class Plane:
     def __init__(self, builder: Builder, tensor: ir.Value, rank: int, axes: Sequence[int]) -> None:
         """Record the tensor in that form."""
         self._builder = builder
-        self.order = [*axes, *(axis for axis in range(rank) if axis not in axes)]
-        turned = builder.op("Transpose", [tensor], {"perm": self.order})
+        self.order = turned_to_front(axes, rank)
+        turned = turned_by(builder, tensor, self.order)
         self._shape = builder.op("Shape", [turned])
         count = len(axes)
         self.sizes = [
@@ -69,53 +73,120 @@ class Plane:
         builder = self._builder
         turned = builder.op("Reshape", [rows, self._shape], {"allowzero": 1})
         inverse = [self.order.index(axis) for axis in range(len(self.order))]
-        return builder.op("Transpose", [turned], {"perm": inverse})
+        return turned_by(builder, turned, inverse)
 
 
-def places_of(joined: Joined, sides: Sequence[Side], plane: Plane) -> tuple[ir.Value, ir.Value]:
+def turned_to_front(axes: Sequence[int], rank: int) -> list[int]:
+    """Return the axes of a tensor in an order that has some of them in front."""
+    return [*axes, *(axis for axis in range(rank) if axis not in axes)]
+
+
+def turned_by(builder: Builder, tensor: ir.Value, order: Sequence[int]) -> ir.Value:
+    """Record a tensor with its axes in another order."""
+    if list(order) == sorted(order):
+        return tensor
+    return builder.op("Transpose", [tensor], {"perm": list(order)})
+
+
+def places_of(
+    joined: Joined, sides: Sequence[Side], plane: Plane, *, is_within: bool
+) -> tuple[ir.Value, ir.Value | None]:
     """Record the place of each position of each tile, and which of them lie in the tensor.
 
+    Args:
+        joined: Has the bounds of all tiles.
+        sides: The sides.
+        plane: The tensor.
+        is_within: Whether a position that does not lie in it is an error.
+
     Returns:
-        Two vectors of one length: the numbers of places, and booleans.
+        Two vectors of one length: the numbers of places, and booleans; None for these where all
+        are to be taken.
     """
     builder = joined.builder
-    place: ir.Value | None = None
-    kept: ir.Value | None = None
-    for at, (side, size) in enumerate(zip(sides, plane.sizes, strict=True)):
-        own, inside = _positions(joined, side, size)
-        beside = [1 + other for other in range(len(sides)) if other != at]
-        if beside:
-            own, inside = (
-                builder.op("Unsqueeze", [v, builder.ints(*beside)]) for v in (own, inside)
-            )
-        if place is None or kept is None:
-            place, kept = own, inside
-        else:
-            place = builder.op("Add", [builder.op("Mul", [place, size]), own])
-            kept = builder.op("And", [kept, inside])
-    assert place is not None
-    assert kept is not None
-    count = builder.op("Reshape", [builder.op("Size", [place]), builder.ints(1)])
-    return builder.op("Reshape", [place, count]), builder.op("Reshape", [kept, count])
+    (place, *others), inside = _grid(joined, sides, plane.sizes)
+    for own, size in zip(others, plane.sizes[1:], strict=True):
+        place = builder.op("Add", [builder.op("Mul", [place, size]), own])
+    if is_within:
+        place = builder.op("Where", [inside, place, plane.size])
+    listed = builder.ints(-1)
+    kept = None if is_within else builder.op("Reshape", [inside, listed])
+    return builder.op("Reshape", [place, listed]), kept
 
 
-def _positions(joined: Joined, side: Side, size: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Record the positions of all tiles along an axis, ``[n, span]``, and which a Slice has."""
+def coordinates_of(
+    joined: Joined, sides: Sequence[Side], tensor: ir.Value, *, is_within: bool
+) -> tuple[ir.Value, ir.Value | None]:
+    """Record where each position of each tile is, and which of them lie in the tensor.
+
+    Args:
+        joined: Has the bounds of all tiles.
+        sides: The sides, along the first axes of the tensor.
+        tensor: The tensor.
+        is_within: Whether a position that does not lie in it is an error.
+
+    Returns:
+        Places, ``[m, sides]``, and booleans, ``[m]``; None where all are to be taken.
+    """
     builder = joined.builder
-    start, end = (_bound(joined, at, size) for at in (side.start, side.end))
-    none = builder.scalar(0)
+    shape = builder.op("Shape", [tensor])
+    sizes = [
+        builder.op("Slice", [shape, builder.ints(at), builder.ints(at + 1)])
+        for at in range(len(sides))
+    ]
+    grid, inside = _grid(joined, sides, sizes)
+    if is_within and not all(side.is_counted for side in sides):
+        grid[0] = builder.op("Where", [inside, grid[0], sizes[0]])
+    places = builder.op("Concat", grid, {"axis": len(sides) + 1})
+    places = builder.op("Reshape", [places, builder.ints(-1, len(sides))])
+    return places, None if is_within else builder.op("Reshape", [inside, builder.ints(-1)])
+
+
+def _grid(
+    joined: Joined, sides: Sequence[Side], sizes: Sequence[ir.Value]
+) -> tuple[list[ir.Value], ir.Value]:
+    """Record the positions along each side, and which of all lie in the tensor.
+
+    All are ``[n, *spans, 1]``, for ``n`` tiles.
+    """
+    builder = joined.builder
+    spans = [side.span for side in sides]
+    grid: list[ir.Value] = []
+    flags: list[ir.Value] = []
+    for at, (side, size) in enumerate(zip(sides, sizes, strict=True)):
+        numbers = np.indices(spans)[at][..., np.newaxis]
+        own, inside = _positions(joined, side, size, numbers)
+        grid.append(own)
+        flags.append(inside)
+    return grid, functools.reduce(lambda a, b: builder.op("And", [a, b]), flags)
+
+
+def _positions(
+    joined: Joined, side: Side, size: ir.Value, numbers: np.ndarray
+) -> tuple[ir.Value, ir.Value]:
+    """Record the positions of all tiles along an axis, and which of them a Slice has."""
+    builder, beside = joined.builder, numbers.ndim - 1
+    grid, none = builder.constant(numbers.astype(np.int64)), builder.scalar(0)
+    if side.is_counted:
+        positions = builder.op("Add", [_listed(joined, side.start, beside), grid])
+        return positions, builder.op("Less", [positions, size])
+    start, end = (_bound(joined, at, size, beside) for at in (side.start, side.end))
     first = builder.op("Where", [builder.op("Less", [start, none]), none, start])
-    numbers = builder.ints(*range(side.span))
-    positions = builder.op("Add", [first, numbers])
+    positions = builder.op("Add", [first, grid])
     within = [builder.op("Less", [positions, limit]) for limit in (end, size)]
     return positions, builder.op("And", within)
 
 
-def _bound(joined: Joined, at: int, size: ir.Value) -> ir.Value:
-    """Record a bound of all tiles, ``[n, 1]``, counted from the start."""
-    builder = joined.builder
-    rows = builder.op("Cast", [joined.values[at]], {"to": _INT64})
-    count = builder.op("Concat", [joined.trips.write(builder), builder.ints(1)], {"axis": 0})
-    rows = builder.op("Reshape", [rows, count], {"allowzero": 1})
+def _bound(joined: Joined, at: int, size: ir.Value, beside: int) -> ir.Value:
+    """Record a bound of all tiles, counted from the start, with so many axes of 1 behind it."""
+    builder, rows = joined.builder, _listed(joined, at, beside)
     below = builder.op("Less", [rows, builder.scalar(0)])
     return builder.op("Where", [below, builder.op("Add", [rows, size]), rows])
+
+
+def _listed(joined: Joined, at: int, beside: int) -> ir.Value:
+    """Record a number of all tiles, ``[n, 1, ..]``, with so many axes of 1 behind the second."""
+    builder, rows = joined.builder, joined.values[at]
+    if joined.types[at].type != ir.TensorType(ir.DataType.INT64):
+        rows = builder.op("Cast", [rows], {"to": _INT64})
+    return builder.op("Reshape", [rows, builder.ints(-1, *[1] * (beside + 1))])

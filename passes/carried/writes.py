@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from passes.carried.coordinate_ranges import Span, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
@@ -129,12 +130,10 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
-    index = None
+    own: Span | None = None
     if reduction == "none":
-        index = one_number(indices, facts.evaluator)
-        if index is None and node.op_type == "ScatterND":
-            index = shared_coordinate(indices, facts.evaluator)
-        if index is None or not index.coefficient(TRIP):
+        own = _own_places(node, facts)
+        if own is None:
             return None
     rounds = reduction in ("add", "mul") and dtype in FLOATS
     axis = node.attributes.get_int("axis", 0)
@@ -142,7 +141,20 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         terms = scattered_terms(node, updates, facts)
     else:
         terms = (Term(indices, "concatenated", axis), Term(updates, "concatenated", axis))
-    return Write(carried, terms, node, index, reduction, rounds, nodes)
+    index, width = (None, 1) if own is None else (own.first, own.width)
+    return Write(carried, terms, node, index, reduction, rounds, nodes, width)
+
+
+def _own_places(node: ir.Node, facts: LoopFacts) -> Span | None:
+    """Return the places along an axis that an iteration has for its own, if there are any."""
+    indices, evaluator = operand(node, 1), facts.evaluator
+    is_listed = node.op_type == "ScatterND"
+    index = one_number(indices, evaluator)
+    if index is None and is_listed:
+        index = shared_coordinate(indices, evaluator)
+    if index is not None:
+        return Span(index, 1) if index.coefficient(TRIP) else None
+    return own_coordinate(indices, evaluator) if is_listed else own_span(indices, evaluator)
 
 
 def _is_apart(placed: SliceWrite, node: ir.Node, facts: LoopFacts) -> bool:

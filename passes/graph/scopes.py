@@ -16,9 +16,11 @@ class Scope:
 
     Attributes:
         graphs: The body, and the branches, outer ones first.
+        given: Values that are taken for given, whatever makes them.
     """
 
     graphs: tuple[ir.Graph, ...]
+    given: frozenset[ir.Value] = frozenset()
 
     def __iter__(self) -> Iterator[ir.Node]:
         """Yield the nodes; each comes behind those of the same scope that it reads."""

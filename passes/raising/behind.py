@@ -53,7 +53,8 @@ def write_behind(
         if options.exact and pattern.rounds:
             detail = f"{_title(pattern.name, pattern.carried.inner)} would add in another order"
             raise NotAMapError(Code.EXACT, detail, pattern.carried.next.producer())
-        if options.auto and not options.lacks and pattern.is_dear:
+        is_cheap = pattern.cheap_from is not None and opset >= pattern.cheap_from
+        if options.auto and not options.lacks and pattern.is_dear and not is_cheap:
             detail = (
                 f"{_title(pattern.name, pattern.carried.inner)} compares each place with each "
             )

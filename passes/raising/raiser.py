@@ -222,7 +222,7 @@ class Raiser:
         """Put Maps before and behind what is left of a Loop; return the maps."""
         path = self.paths[node]
         try:
-            facts, trips = find_loop(node, self.typings, self._opset)
+            facts, trips = find_loop(node, self.typings, self._opset, rereads=False)
         except NotAMapError:
             return []
         needs = BodyWriter(facts, trips, self.typings, path, None, Stage()).needs

@@ -60,6 +60,10 @@ class _Rest:
         iteration = self.iteration
         stacked = [one for one in iteration.collected if one.result in results]
         stacked += [Collected(value, value) for value in collected]
+        for row in (*collected, *self.given):
+            if self.typing.is_sequence(row):
+                detail = f"'{row.name}' is a sequence, which a Loop cannot collect"
+                raise NotAMapError(Code.UNKNOWN_SHAPE, detail, row.producer())
         states = [s for s in iteration.states if s.result in results]
         roots = [*(s.next for s in states), *(one.inner for one in stacked)]
         if iteration.next_goes_on is not None:

@@ -68,6 +68,7 @@ class LoopFacts:
         speculated: Those of them that are copies of nodes in a branch, with these nodes.
         alike: Values of the body that have the shape of a carried one, and which.
         branches: Branches in the body that are looked into, outer ones first.
+        given: Values of the body that stand for carried ones of their own, whatever makes them.
     """
 
     iteration: Iteration
@@ -78,11 +79,12 @@ class LoopFacts:
     speculated: Mapping[ir.Node, ir.Node] = dataclasses.field(default_factory=dict)
     alike: Mapping[ir.Value, ir.Value] = dataclasses.field(default_factory=dict)
     branches: tuple[ir.Graph, ...] = ()
+    given: frozenset[ir.Value] = frozenset()
 
     @property
     def scope(self) -> Scope:
         """The body, and the branches in it that are looked into."""
-        return Scope((self.iteration.body, *self.branches))
+        return Scope((self.iteration.body, *self.branches), self.given)
 
     def of_kind(self, kind: Kind) -> list[State]:
         """Return the carried values of one kind."""

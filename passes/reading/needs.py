@@ -255,6 +255,6 @@ class Needs:
 
 
 _PASS_SHAPE = frozenset(
-    {"Identity", "Slice", "Gather", "Unsqueeze", "Squeeze", "Transpose", "Cast"}
+    {"Identity", "Slice", "Gather", "Unsqueeze", "Squeeze", "Transpose", "Cast", "Reshape"}
 )
-"""Operators whose result has a shape that depends on the shape of their first operand only."""
+"""Operators that read no more than the shape of their first operand for that of their result."""

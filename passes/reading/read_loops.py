@@ -28,8 +28,16 @@ __all__ = ["find_loop", "read_loop", "read_part", "type_rows"]
 _OLDEST_OPSET, _OLDEST_IN_TWO = 11, 13
 
 
-def find_loop(node: ir.Node, typings: Typings, opset: int) -> tuple[LoopFacts, Trips]:
+def find_loop(
+    node: ir.Node, typings: Typings, opset: int, *, rereads: bool = True
+) -> tuple[LoopFacts, Trips]:
     """Find what a Loop or Scan carries, and how often it runs its body.
+
+    Args:
+        node: The Loop or Scan.
+        typings: Both typings.
+        opset: Version of ONNX's operators.
+        rereads: See `with_patterns`.
 
     Raises:
         NotAMapError: That is not known.
@@ -39,7 +47,8 @@ def find_loop(node: ir.Node, typings: Typings, opset: int) -> tuple[LoopFacts, T
     iteration = read_iteration(node)
     if iteration is None:
         raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
-    facts = with_patterns(find_facts(iteration, typings.proven), typings.proven)
+    facts = find_facts(iteration, typings.proven)
+    facts = with_patterns(facts, typings.proven, rereads=rereads)
     return facts, count_trips(facts, typings.proven)
 
 

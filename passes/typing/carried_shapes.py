@@ -100,6 +100,7 @@ def _begun(states: _States, known: _Known) -> _Known:
     """Return the initial shapes of loop states for which no shape is assumed yet.
 
     One that begins with what a Loop before it yields begins with the shape that is assumed there.
+    Those of inner Loops wait until outer ones begin: they may begin with what those carry.
     """
     begun: _Known = {}
     yielded: dict[tuple[Place, str], Dims | None] = {}
@@ -109,7 +110,13 @@ def _begun(states: _States, known: _Known) -> _Known:
         if place not in known and first is not None and state.may_be(first):
             begun[place] = first
         yielded[graph, state.result] = begun.get(place, known.get(place))
-    return begun
+    bodies = {place[:-1] for place in begun}
+    return {p: dims for p, dims in begun.items() if bodies.isdisjoint(_around(p))}
+
+
+def _around(place: Place) -> Iterator[Place]:
+    """Yield the bodies that the body of a Loop may stand in."""
+    yield from (place[:end] for end in range(len(place) - 3, 0, -2))
 
 
 def _checked(states: _States, known: _Known) -> _Known:

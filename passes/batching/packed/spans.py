@@ -46,8 +46,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
     only = _width_of_several(ctx, node, axis) if step == 1 and data.is_shared else None
     if only is not None:
-        least = ctx.op("Min", [size, ctx.builder.scalar(only)])
-        return [_windows(ctx, data, bounds[0], least, axis)]
+        return [_windows(ctx, data, bounds[0], _of_several(ctx, size, only), axis)]
     key = _key(ctx, node, axis) if step == 1 else None
     if data.is_shared:
         made = cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
@@ -108,6 +107,14 @@ def _width_of_several(ctx: Context, node: ir.Node, axis: int) -> int | None:
     if width is None or width < 0 or most is None or not is_nonnegative(size - most):
         return None
     return width
+
+
+def _of_several(ctx: Context, size: ir.Value, only: int) -> ir.Value:
+    """Return how many rows one sample has at most, and each of none or of several."""
+    width, count = ctx.builder.scalar(only), ctx.op("Squeeze", [ctx.batch, ctx.ints(0)])
+    beside = ctx.op("Sub", [ctx.builder.scalar(1), count])
+    free = ctx.op("Max", [size, ctx.op("Mul", [beside, width])])
+    return ctx.op("Min", [free, width])
 
 
 def _windows(ctx: Context, data: Batched, start: Batched, width: ir.Value, axis: int) -> Output:

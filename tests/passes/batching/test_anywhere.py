@@ -15,7 +15,7 @@ TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[N,4] x, float[L,5] w, float[4,5] c, float[M,4] z, float[?] v, float[?,4] q, float[?,4] k,
    float[?,?,4] p, float[1,4] e, float[L,4,5] h, float[N,5,4] j, float[N,P,9] both, int64[1] m,
    float[1] a, float n) => (int64[l] y)
-<int64[1] all = {-1}, int64[3] row = {1,-1,1}, int64[2] four = {-1,4}, int64[2] same = {0,-1},
+<int64[1] all = {-1}, int64[3] row = {1,-1,1}, int64[2] four = {-1,4}, int64[2] other = {-1,2}, int64[2] same = {0,-1},
  int64[2] places = {-4,3}, int64[1] behind = {4}, int64[1] one = {1}, int64[1] first = {0},
  int64[1] third = {2}, int64[1] nine = {9}, int64[1] four1 = {4}, float[1] half = {0.5},
  float[1] large = {1.5}, float[1] less = {-0.5}, float[2] halves = {0.5,0.5}>
@@ -23,7 +23,8 @@ g (float[N,4] x, float[L,5] w, float[4,5] c, float[M,4] z, float[?] v, float[?,4
 CASES = {
     "r = Reshape (x, all)": True,
     "r = Reshape (x, row)": True,
-    "r = Reshape (x, four)": False,
+    "r = Reshape (x, four)": True,
+    "r = Reshape (x, other)": False,
     "r = Reshape (x, same)": False,
     "u = Neg (x) r = Concat <axis = 1> (x, u)": True,
     "u = Neg (x) r = Concat <axis = -1> (x, u)": True,

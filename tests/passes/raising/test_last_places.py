@@ -197,3 +197,36 @@ def test_rows_that_depend_on_others_stay_in_a_loop(name: str) -> None:
     assert found.loops == 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_no_windows_of_less_than_a_window() -> None:
+    """Where there are none, nothing is expanded to the size of one."""
+    text = """g (float[N] x) => (float[M,4] r) {
+        t = Constant <value = bool {1}> ()
+        zero = Constant <value = int64 {0}> ()
+        one = Constant <value = int64 {1}> ()
+        two = Constant <value = int64 {2}> ()
+        four = Constant <value = int64 {4}> ()
+        zero1 = Constant <value = int64[1] {0}> ()
+        row = Constant <value = int64[1] {4}> ()
+        shape = Shape (x)
+        size = Gather <axis = 0> (shape, zero)
+        left = Sub (size, four)  half = Div (left, two)  n0 = Add (half, one)  n = Max (zero, n0)
+        n1 = Unsqueeze (n, zero1)  whole = Concat <axis = 0> (n1, row)
+        none = ConstantOfShape (whole)
+        r = Loop (n, t, none) <body = step (int64 i, bool cond, float[M,4] s)
+            => (bool go, float[M,4] s2) {
+            from = Mul (i, two)  to = Add (from, four)
+            from1 = Unsqueeze (from, zero1)  to1 = Unsqueeze (to, zero1)
+            e = Slice (x, from1, to1, zero1)
+            wide = Expand (e, row)  u = Unsqueeze (wide, zero1)
+            i1 = Unsqueeze (i, zero1)  places = Unsqueeze (i1, zero1)
+            s2 = ScatterND (s, places, u)
+            go = Identity (cond)
+        }>
+    }"""
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    given = [{"x": np.arange(n, dtype=np.float32)} for n in (0, 1, 2, 4, 5, 7, 64)]
+    assert same(before, found.model, *given) == len(given)

@@ -220,3 +220,22 @@ def test_two_maps_read_one_initializer_of_the_body() -> None:
     ]
     before = model(LONGEST)
     assert same(before, read(before).model, *many) == len(many)
+
+
+def test_a_condition_that_stands_in_a_branch() -> None:
+    """``if a: on = True  elif b: on = False``, as TorchScript writes it."""
+    body = f"""{ANY}  h2 = ReduceMin <axes = [0], keepdims = 0> (e)  yes = Identity (t)
+            s2 = If (l) <
+                then_branch = one () => (bool v1) {{ v1 = Identity (yes) }},
+                else_branch = other () => (bool v2) {{
+                    l2 = Less (h2, z)  l3 = Cast <to = 9> (l2)
+                    v2 = If (l3) <
+                        then_branch = low () => (bool v3) {{ v3 = Not (yes) }},
+                        else_branch = keep () => (bool v4) {{ v4 = Identity (s) }}> }}>
+            y = Identity (s2)"""
+    case = Case("bool", body, "Not (t)", LAST, "bool", scans=False)
+    for dialect in ("counted", "endless", "while"):
+        before = model(case.text(dialect))
+        found = read(before)
+        assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+        assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 from passes.decisions import Verdict
@@ -351,3 +352,35 @@ def test_the_map_behind_may_ask_how_many_iterations_there_were() -> None:
 @pytest.mark.parametrize("name", SPLITS)
 def test_a_loop_that_is_raised_in_vain_comes_back_to_the_byte(name: str) -> None:
     assert not raised_and_given_back(model(SPLITS[name].text("counted")))
+
+
+def test_what_a_loop_collects_is_no_sequence() -> None:
+    """The window of the last elements is a recurrence; what reads it stays with it."""
+    text = """g (float[N] x) => (seq(float) r) {
+        t = Constant <value = bool {1}> ()
+        zero = Constant <value = int64 {0}> ()
+        three = Constant <value = int64 {3}> ()
+        shape = Shape (x)
+        n = Gather <axis = 0> (shape, zero)
+        none = SequenceEmpty ()
+        start = SequenceEmpty ()
+        w, r = Loop (n, t, none, start) <body = step (int64 i, bool cond, seq(float) s, seq(float) o)
+            => (bool go, seq(float) s2, seq(float) o2) {
+            e = Gather <axis = 0> (x, i)
+            more = SequenceInsert (s, e)
+            many = SequenceLength (more)
+            full = Greater (many, three)
+            s2 = If (full) <
+                then_branch = drop () => (seq(float) a) { a = SequenceErase (more, zero) },
+                else_branch = keep () => (seq(float) b) { b = Identity (more) }>
+            rows = ConcatFromSequence <axis = 0, new_axis = 1> (s2)
+            mean = ReduceMean <keepdims = 0> (rows)
+            o2 = SequenceInsert (o, mean)
+            go = Identity (cond)
+        }>
+    }"""
+    before = model(text)
+    found = read(before)
+    assert found.loops == 1
+    given = [{"x": np.arange(n, dtype=np.float32)} for n in (0, 1, 2, 7, 64)]
+    assert same(before, found.model, *given) == len(given)

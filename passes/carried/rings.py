@@ -1,0 +1,186 @@
+"""Places that begin anew: ``s[i % n] = r_i``, and counters modulo a number.
+
+Before iteration ``i`` place ``p`` holds what the last iteration up to ``i - 1`` wrote whose number
+is ``p`` modulo ``n``; if there is none, what stood there at first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.last_places import LastWrite, find_last_write
+from passes.carried.pattern import Joined, Pattern, Term
+from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
+from passes.reading.facts import LoopFacts
+from passes.reading.integers import TRIP, Linear
+from passes.reading.iterations import Carried
+from passes.reading.written_numbers import is_writable, write_number
+from passes.typing.value_types import Typing
+
+__all__ = ["Cycle", "Ring", "RingWrite", "find_cycle", "find_ring", "ring_of"]
+
+_END = int(np.iinfo(np.int64).max)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ring:
+    """A number that grows with the iterations, modulo another.
+
+    Attributes:
+        number: The number.
+        size: What it is taken modulo of; None where it is not.
+    """
+
+    number: Linear
+    size: Linear | None
+
+
+def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
+    """Return what a place is modulo a number that is the same in all iterations."""
+    root = through(value, ["Unsqueeze", "Squeeze"])
+    state = next((one for one in facts.iteration.states if one.inner is root), None)
+    if state is not None:
+        return _cycle_of(state, facts)
+    node = made_by(root, "Mod")
+    if node is None or node.attributes.get_int("fmod") == 1:
+        return None
+    number, size = (facts.evaluator.number(v) for v in operands(node))
+    if number is None or size is None or not is_writable(size):
+        return None
+    if size.number is not None and size.number < 1:
+        return None
+    is_counted = is_writable(number.replace({TRIP: Linear(0)}))
+    return Ring(number, size) if is_counted and number.coefficient(TRIP) else None
+
+
+def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
+    """Return what a counter is that begins anew where it reaches a constant."""
+    node = made_by(carried.next, "Mod")
+    first = facts.evaluator.integer(carried.initial)
+    if node is None or node.attributes.get_int("fmod") == 1 or first is None:
+        return None
+    size = facts.evaluator.integer(node.inputs[1])
+    step = _step(operand(node, 0), carried, facts)
+    if size is None or step is None or not 0 <= first < size:
+        return None
+    return Ring(Linear.of(TRIP) * step + first, Linear(size))
+
+
+def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:
+    """Return by how much a counter grows, if it is a constant."""
+    for one, other in either_order(made_by(value, "Add")):
+        if skip_identities(one) is carried.inner:
+            return facts.evaluator.integer(other)
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Cycle(Pattern):
+    """A counter modulo a constant.
+
+    Attributes:
+        carried: Where it stands.
+        ring: What it is.
+        terms: None: no iteration computes any of it.
+    """
+
+    carried: Carried
+    ring: Ring
+    terms: tuple[Term, ...] = ()
+    name = "counter that begins anew"
+    needs_sizes = False
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record what it is behind the last iteration."""
+        builder = joined.builder
+        return self._of(joined, builder.op("Squeeze", [joined.trips.write(builder)]))
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """All of its numbers are known."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record its numbers in all iterations."""
+        builder, first = joined.builder, int(is_after)
+        count = builder.op("Squeeze", [joined.trips.write(builder)])
+        end = builder.op("Add", [count, builder.scalar(first)])
+        return self._of(
+            joined, builder.op("Range", [builder.scalar(first), end, builder.scalar(1)])
+        )
+
+    def check_shape(self, joined: Joined) -> None:
+        """It is one number."""
+
+    def _of(self, joined: Joined, numbers: ir.Value) -> ir.Value:
+        builder, (number, size) = joined.builder, (self.ring.number, self.ring.size)
+        assert size is not None
+        grown = builder.op("Mul", [numbers, builder.scalar(number.coefficient(TRIP))])
+        grown = builder.op("Add", [grown, builder.scalar(number.constant)])
+        return builder.op("Mod", [grown, builder.scalar(size.constant)])
+
+
+def find_cycle(carried: Carried, facts: LoopFacts, typing: Typing) -> Cycle | None:
+    """Return the counter modulo a constant that a carried number is, None if it is none."""
+    is_number = typing.dims(carried.initial) == ()
+    if not is_number or typing.dtype(carried.initial) != ir.DataType.INT64:
+        return None
+    ring = _cycle_of(carried, facts)
+    return None if ring is None else Cycle(carried, ring)
+
+
+@dataclasses.dataclass(frozen=True)
+class RingWrite(LastWrite):
+    """A carried tensor of which each iteration writes the next row, round and round.
+
+    Attributes:
+        ring: The place of an iteration.
+    """
+
+    ring: Ring = dataclasses.field(default_factory=lambda: Ring(Linear(), None))
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """Each iteration has rows of the initial tensor and of iterations before."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the tensors of all iterations, ``[n, places, *rest]``."""
+        builder, (_, rows) = joined.builder, joined.values
+        initial, ring = self.carried.initial, self.ring
+        assert ring.size is not None
+        zero, one = builder.scalar(0), builder.scalar(1)
+        shape = builder.op("Shape", [initial])
+        places = builder.op("Slice", [shape, builder.ints(0), builder.ints(1)])
+        rest = builder.op("Slice", [shape, builder.ints(1), builder.ints(_END)])
+        trips = joined.trips.write(builder)
+        listed = builder.op("Concat", [trips, rest], {"axis": 0})
+        rows = builder.op("Reshape", [rows, listed], {"allowzero": 1})
+        whole = builder.op("Concat", [initial, rows], {"axis": 0})
+        count = builder.op("Squeeze", [trips, builder.ints(0)])
+        numbers = builder.op("Range", [zero, count, one])
+        if not is_after:
+            numbers = builder.op("Sub", [numbers, one])
+        numbers = builder.op("Unsqueeze", [numbers, builder.ints(1)])
+        own = builder.op("Range", [zero, builder.op("Squeeze", [places, builder.ints(0)]), one])
+        size = builder.op("Max", [write_number(builder, ring.size), builder.ints(1)])
+        first = write_number(builder, ring.number.replace({TRIP: Linear(0)}))
+        ago = builder.op("Sub", [builder.op("Add", [numbers, first]), own])
+        wrote = builder.op("Sub", [numbers, builder.op("Mod", [ago, size])])
+        is_old = builder.op("Less", [wrote, zero])
+        is_old = builder.op("Or", [is_old, builder.op("Not", [builder.op("Less", [own, size])])])
+        at = builder.op("Where", [is_old, own, builder.op("Add", [wrote, places])])
+        return builder.op("Gather", [whole, at], {"axis": 0})
+
+
+def find_ring(carried: Carried, facts: LoopFacts) -> RingWrite | None:
+    """Return the rows of a tensor that iterations write in turn, None for other writes."""
+    found = find_last_write(carried, facts)
+    if found is None or found.axes or found.named != 1 or found.terms[0].kind != "stacked":
+        return None
+    ring = ring_of(operand(found.node, 1), facts)
+    if ring is None or ring.size is None or ring.number.coefficient(TRIP) != 1:
+        return None
+    fields = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
+    return RingWrite(**fields, ring=ring)

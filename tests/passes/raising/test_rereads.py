@@ -1,0 +1,192 @@
+"""Places of a carried tensor that are read again: fills, running totals, delays, rings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rewriter import rewrite
+from tests.passes.loops import model, read, same
+from tests.passes.raising.carried import LENGTHS, SCALARS, feeds, loop
+
+STATE, RING = "float[N,4]", "float[R,4]"
+PREPARE = """minus1 = Constant <value = int64[1] {-1}> ()
+        minus = Constant <value = int64 {-1}> ()
+        two = Constant <value = int64 {2}> ()
+        three = Constant <value = int64 {3}> ()
+        final = Add (n, minus)
+        size0 = Shape (start)
+        size = Gather <axis = 0> (size0, zero)"""
+DIALECTS = ["counted", "endless", "while"]
+
+
+def write(row: str, place: str = "i") -> str:
+    """Write a row to a place."""
+    return f"""{row}
+            o1 = Unsqueeze ({place}, zero1)  o2 = Unsqueeze (o1, minus1)
+            u = Unsqueeze (new, zero1)  s2 = ScatterND (s, o2, u)"""
+
+
+PAST = "k1 = Add (i, minus)  past = Gather <axis = 0> (s, k1)"
+BACK = "back = Sub (final, i)  k1 = Add (back, one)  past = Gather <axis = 0> (s, k1)"
+SPOT = "spot = Mod (i, size)"
+THREE = "spot = Mod (i, three)"
+OLD = "old = Gather <axis = 0> (s, spot)"
+READS = {
+    "filled": (STATE, write(f"{PAST}  new = Where (pe, e, past)")),
+    "filled_where_it_does_not_hold": (STATE, write(f"{PAST}  new = Where (pe, past, e)")),
+    "filled_in_place": (
+        STATE,
+        write(f"{PAST}  own = Gather <axis = 0> (s, i)  new = Where (pe, own, past)"),
+    ),
+    "total": (STATE, write(f"{PAST}  new = Add (past, e)")),
+    "greatest": (STATE, write(f"{PAST}  new = Max (e, past)")),
+    "what_the_one_before_wrote": (
+        STATE,
+        write("k1 = Sub (i, one)  past = Gather <axis = 0> (s, k1)  new = Identity (e)"),
+    ),
+    "delayed_in_a_ring": (RING, write(f"{SPOT}  {OLD}  new = Identity (e)", "spot")),
+    "delayed_by_three": (RING, write(f"{THREE}  {OLD}  new = Identity (e)", "spot")),
+    "the_oldest_but_one": (
+        RING,
+        write(
+            f"""{THREE}  j = Add (i, one)  k1 = Mod (j, three)
+            old = Gather <axis = 0> (s, k1)  new = Identity (e)""",
+            "spot",
+        ),
+    ),
+    "all_of_a_ring": (
+        RING,
+        write(f"{SPOT}  old = ReduceMean <keepdims = 0, axes = [0]> (s)  new = Neg (e)", "spot"),
+    ),
+}
+BEGIN = {STATE: "w", RING: "start"}
+COLLECTED = {"past", "old"}
+
+
+def graph(name: str, dialect: str) -> str:
+    """Return a graph whose Loop reads again, and collects what it reads."""
+    state, body = READS[name]
+    read_ = next((v for v in COLLECTED if f"{v} = " in body), None)
+    body += f"  y = Tanh ({read_})" if read_ else ""
+    collected = "float[4]" if read_ else ""
+    return loop(dialect, state, body, BEGIN[state], prepare=PREPARE, collected=collected)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", READS)
+def test_places_that_are_read_again(name: str, dialect: str) -> None:
+    before = model(graph(name, dialect))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_from_the_end() -> None:
+    """The last row but one reads the last one; so there is one iteration less."""
+    body = write(f"{BACK}  new = Where (pe, e, past)", "back")
+    text = loop("counted", STATE, body, "w", prepare=PREPARE)
+    text = text.replace("n = Gather", "n0 = Gather").replace(
+        "final = Add (n, minus)", "n = Sub (n0, one)  final = Sub (n0, two)"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(feeds, LENGTHS[1:])) == len(LENGTHS) - 1
+
+
+def test_a_target_without_control_flow_takes_them() -> None:
+    before = model(graph("filled", "counted"))
+    made = rewrite(before, target="portable").model
+    assert same(before, made, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_what_is_not_a_number_is_kept_where_it_is() -> None:
+    before = model(graph("filled", "counted"))
+    x = np.full((7, 4), np.nan, np.float32)
+    x[3] = np.inf
+    assert same(before, read(before).model, feeds(7, x=x)) == 1
+
+
+NEAR = {
+    "a_recurrence": (STATE, write(f"{PAST}  t1 = Tanh (past)  new = Add (t1, e)")),
+    "two_places_of_the_past": (
+        STATE,
+        write(
+            f"""{PAST}  k2 = Sub (i, two)  k3 = Max (k2, zero)
+            old = Gather <axis = 0> (s, k3)  both = Add (past, old)  new = Add (both, e)"""
+        ),
+    ),
+    "lag_of_two_that_adds": (
+        STATE,
+        write("k1 = Sub (i, two)  past = Gather <axis = 0> (s, k1)  new = Add (past, e)"),
+    ),
+    "a_place_of_the_data": (
+        STATE,
+        write(
+            """k0 = ReduceMax <keepdims = 0> (ke)  k1 = Mod (k0, n)
+            past = Gather <axis = 0> (s, k1)  new = Add (past, e)"""
+        ),
+    ),
+    "a_ring_that_remembers": (RING, write(f"{THREE}  {OLD}  new = Add (old, e)", "spot")),
+    "it_goes_round_to_what_it_wrote": (
+        STATE,
+        write("back = Sub (final, i)  k1 = Sub (back, one)  past = Gather <axis = 0> (s, k1)"
+              "  new = Add (past, e)", "back"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", NEAR)
+def test_near_misses_stay_in_a_loop(name: str, dialect: str) -> None:
+    state, body = NEAR[name]
+    before = model(loop(dialect, state, body, BEGIN[state], prepare=PREPARE))
+    found = read(before)
+    assert found.loops == 1
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    same(before, found.model, *map(feeds, LENGTHS))
+
+
+@pytest.mark.parametrize("op_type", ["Div", "Mod"])
+def test_no_samples_are_divided_by_zero(op_type: str) -> None:
+    """The Loop divides nothing; onnxruntime refuses a divisor of 0 even of no elements."""
+    text = f"""g (int64[N] x, int64[M] z) => (int64[K] y) {{ {SCALARS}
+        sx = Shape (x)  n = Gather <axis = 0> (sx, zero)
+        sz = Shape (z)  d = Gather <axis = 0> (sz, zero)
+        y = Loop (n, t) <body = step (int64 i, bool c) => (bool go, int64 q) {{
+            e = Gather <axis = 0> (x, i)  q = {op_type} (e, d)  go = Identity (c)
+        }}>
+    }}"""
+    before = model(text)
+    found = read(before)
+    assert found.loops == 0
+    numbers = {n: np.arange(-3, n - 3) for n in (0, 1, 7)}
+    given = [{"x": numbers[n], "z": numbers[m]} for n, m in ((0, 0), (0, 7), (1, 7), (7, 7))]
+    assert same(before, found.model, *given) == len(given)
+
+
+SHIFTED = """{more}  a = Unsqueeze (i, zero1)  o = Unsqueeze (k1, zero1)
+            new = Slice (x, a, o, zero1)  kept = Slice (s, one1, far, zero1)
+            s2 = Concat <axis = 0> (kept, new)  first = Gather <axis = 0> (s, zero)
+            y = Neg (first)"""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("more", "loops"), [("one", 0), ("two", 1)])
+def test_what_a_buffer_gains_by_slices(dialect: str, more: str, loops: int) -> None:
+    """``s = cat(s[1:], x[i:i+1])``; a slice of two may end behind the last row."""
+    prepare = """far = Constant <value = int64[1] {9223372036854775807}> ()
+        two = Constant <value = int64 {2}> ()
+        form = Constant <value = int64[2] {3, 4}> ()"""
+    body = SHIFTED.format(more=f"k1 = Add (i, {more})")
+    state = "float[3,4]" if more == "one" else "float[Q,4]"
+    text = loop(
+        dialect, state, body, "ConstantOfShape (form)", prepare=prepare, collected="float[4]"
+    )
+    before = model(text)
+    found = read(before)
+    assert found.loops == loops, [(d.path, d.reasons) for d in found.decisions]
+    assert loops == 0 or "recurrence" in found.codes
+    ran = same(before, found.model, *map(feeds, LENGTHS))
+    assert ran == len(LENGTHS) or more == "two"

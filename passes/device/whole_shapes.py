@@ -7,15 +7,15 @@ axis more: no node is left between Shape and what reads it.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterable
 
-import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.device.device_forms import HasKernel
+from passes.device.shape_vectors import ShapeVector, vector_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, constant_value, default_opset, is_operator
 from passes.graph.names import make_names_unique
@@ -25,6 +25,8 @@ from passes.typing import Typing, type_values
 
 __all__ = ["WholeShapesPass"]
 
+_MOST_NUMBERS = 2**16
+"""The largest constant that is expanded."""
 _SINCE = 15
 """The first opset in which Shape yields a part."""
 
@@ -70,7 +72,7 @@ class WholeShapesPass(ir.passes.InPlacePass):
             takes = counted is not None and self._takes(("Size",), counted, typing)
             return [ops.op("Size", [counted])] if takes else None
         position, write = _FORMS[node.op_type]
-        shape = _ShapeVector.read(node.inputs[position], typing)
+        shape = ShapeVector.read(node.inputs[position], typing)
         if shape is None:
             return None
         written = [part.vector for part in shape.parts if part.vector is not None]
@@ -100,7 +102,7 @@ def _may_have_form(node: ir.Node) -> bool:
 
 def _counted(node: ir.Node, typing: Typing) -> ir.Value | None:
     """Return the vector whose number of elements a node picks as a scalar, None for no such."""
-    vector = _vector(node.inputs[0], typing)
+    vector = vector_of(node.inputs[0], typing)
     if node.op_type == "Gather":
         index = constant_value(node.inputs[1])
         is_one = index is not None and index.ndim == 0 and int(index) in (0, -1)
@@ -111,129 +113,31 @@ def _counted(node: ir.Node, typing: Typing) -> ir.Value | None:
     return vector
 
 
-def _vector(part: ir.Value | None, typing: Typing) -> ir.Value | None:
-    """Return the tensor of one axis whose shape a value is, None where it is something else."""
-    node = None if part is None else part.producer()
-    if not is_operator(node, "Shape") or _length(part, typing) != 1:
-        return None
-    whole = node.inputs[0]
-    return whole if whole is not None and typing.rank(whole) == 1 else None
-
-
-def _length(value: ir.Value | None, typing: Typing) -> int | None:
-    """Return how many numbers a vector holds, None where that is not known."""
-    node = None if value is None else value.producer()
-    if value is None:
-        return None
-    if is_operator(node, "Shape") and node.inputs[0] is not None:
-        rank = typing.rank(node.inputs[0])
-        if rank is None:
-            return None
-        return len(range(rank)[_bounds(node)])
-    dims = typing.static_dims(value)
-    return dims[0] if dims is not None and len(dims) == 1 else None
-
-
-def _known(value: ir.Value, typing: Typing) -> np.ndarray | None:
-    """Return the numbers of a vector where they are known."""
-    node = value.producer()
-    if not is_operator(node, "Shape"):
-        return constant_value(value)
-    whole = node.inputs[0]
-    dims = None if whole is None else typing.dims(whole)
-    part = (dims or ())[_bounds(node)]
-    numbers = [dim for dim in part if isinstance(dim, int)]
-    return np.array(numbers, np.int64) if dims and len(numbers) == len(part) else None
-
-
-def _bounds(node: ir.Node) -> slice:
-    """Return which dimensions a Shape yields."""
-    end = node.attributes.get_int("end") if "end" in node.attributes else None
-    return slice(node.attributes.get_int("start", 0), end)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Part:
-    """Consecutive numbers of a shape.
-
-    Attributes:
-        value: A vector.
-        axes: Where they stand.
-        constant: What they are, if that is known.
-        vector: The tensor of one axis whose shape it is, if it is of one.
-    """
-
-    value: ir.Value
-    axes: tuple[int, ...]
-    constant: np.ndarray | None
-    vector: ir.Value | None
-
-
-@dataclasses.dataclass(frozen=True)
-class _ShapeVector:
-    """A shape that is put together.
-
-    Attributes:
-        rank: How many numbers it holds.
-        parts: What it is made of, without parts that hold nothing.
-    """
-
-    rank: int
-    parts: tuple[_Part, ...]
-
-    @staticmethod
-    def read(value: ir.Value | None, typing: Typing) -> _ShapeVector | None:
-        """Return the parts of a Concat, None where their number is not known."""
-        node = None if value is None else value.producer()
-        if not is_operator(node, "Concat"):
-            return None
-        rank, parts = 0, list[_Part]()
-        for one in node.inputs:
-            length = _length(one, typing)
-            if one is None or length is None:
-                return None
-            axes = tuple(range(rank, rank + length))
-            if length:
-                parts.append(_Part(one, axes, _known(one, typing), _vector(one, typing)))
-            rank += length
-        return _ShapeVector(rank, tuple(parts))
-
-    def open(self) -> list[_Part]:
-        """Return the parts that are not constant."""
-        return [part for part in self.parts if part.constant is None]
-
-    def numbers(self) -> list[int]:
-        """Return the numbers that are known, in order."""
-        return [int(n) for part in self.parts if part.constant is not None for n in part.constant]
-
-    def others(self, part: _Part) -> list[int]:
-        """Return the axes that a part does not name."""
-        return [axis for axis in range(self.rank) if axis not in part.axes]
-
-    def viewed(self, part: _Part, ops: Operators) -> ir.Value:
-        """Record the shape that has 1 for all but the one dimension of a vector."""
-        assert part.vector is not None
-        return ops.shape(ops.unsqueeze(part.vector, self.others(part)), 0)
-
-
-def _filled(
-    node: ir.Node, shape: _ShapeVector, _: Typing, ops: Operators
-) -> list[ir.Value] | None:
+def _filled(node: ir.Node, shape: ShapeVector, _: Typing, ops: Operators) -> list[ir.Value] | None:
     """Return a constant of a shape: that of a part, with axes of size 1, expanded."""
-    opened = shape.open()
-    if not 1 <= len(opened) <= 2 or any(number != 1 for number in shape.numbers()):
+    opened, numbers = shape.open(), shape.numbers()
+    ids = next((part for part in opened if part.vector is not None), None)
+    rest = [part for part in opened if part is not ids]
+    if len(rest) > 1:
         return None
-    ids = next((part for part in opened if part.vector is not None), opened[0])
-    rest = next((part for part in opened if part is not ids), ids)
-    if rest is not ids and ids.vector is None:
+    if ids is not None and not rest and set(numbers) <= {1}:
+        rest.append(ids)
+        ids = None
+    if not rest:
+        if ids is None or math.prod(numbers) > _MOST_NUMBERS:
+            return None
+        numbers.insert(ids.axes[0], 1)
+        filled = ops.op("ConstantOfShape", [ops.ints(*numbers)], node.attributes)
+        return [ops.op("Expand", [filled, shape.viewed(ids, ops)])]
+    if any(number != 1 for number in numbers):
         return None
-    filled = ops.op("ConstantOfShape", [rest.value], node.attributes)
-    filled = ops.unsqueeze(filled, shape.others(rest))
-    return [filled if rest is ids else ops.op("Expand", [filled, shape.viewed(ids, ops)])]
+    filled = ops.op("ConstantOfShape", [rest[0].value], node.attributes)
+    filled = ops.unsqueeze(filled, shape.others(rest[0]))
+    return [filled if ids is None else ops.op("Expand", [filled, shape.viewed(ids, ops)])]
 
 
 def _expanded(
-    node: ir.Node, shape: _ShapeVector, typing: Typing, ops: Operators
+    node: ir.Node, shape: ShapeVector, typing: Typing, ops: Operators
 ) -> list[ir.Value] | None:
     """Return an operand expanded to the one dimension that it does not have."""
     opened, given = shape.open(), node.inputs[0]
@@ -250,7 +154,7 @@ def _expanded(
 
 
 def _reshaped(
-    node: ir.Node, shape: _ShapeVector, _: Typing, ops: Operators
+    node: ir.Node, shape: ShapeVector, _: Typing, ops: Operators
 ) -> list[ir.Value] | None:
     """Return an operand in a shape whose one open dimension follows from the others."""
     opened = shape.open()
@@ -276,7 +180,7 @@ def _follows(value: ir.Value | None, whole: ir.Value | None) -> bool:
     return is_operator(node, _ARITHMETIC) and all(_follows(one, whole) for one in node.inputs)
 
 
-_Write = Callable[[ir.Node, _ShapeVector, Typing, Operators], list[ir.Value] | None]
+_Write = Callable[[ir.Node, ShapeVector, Typing, Operators], list[ir.Value] | None]
 _FORMS: dict[str, tuple[int, _Write]] = {
     "ConstantOfShape": (0, _filled),
     "Expand": (1, _expanded),

@@ -40,6 +40,8 @@ READ = {
     "of ids and nothing": IDS + "k = Shape <start = 1> (ids) s = Concat <axis = 0> (n, k) " + FILL,
     "a row in front": REST + ONE + "s = Concat <axis = 0> (one, k) " + FILL,
     "of ids and a number that is told": IDS + "s = Concat <axis = 0> (n, told) " + FILL,
+    "rows of two numbers": IDS + ints("c", 2) + "s = Concat <axis = 0> (n, c) " + FILL,
+    "of ids alone": IDS + "k = Shape <end = 0> (rows) s = Concat <axis = 0> (n, k) " + FILL,
     "a row for each": IDS
     + ints("c", 3)
     + "z = Constant <value_floats = [1.0, 2.0, 3.0]> () "
@@ -64,7 +66,8 @@ READ = {
     "how many, of one axis": IDS + ints("z", 0) + "c = Squeeze (n, z) y = Cast <to = 1> (c)",
 }
 KEPT = {
-    "two numbers": IDS + ints("c", 2) + "s = Concat <axis = 0> (n, c) " + FILL,
+    "rows of many numbers": IDS + ints("c", 2**16 + 1) + "s = Concat <axis = 0> (n, c) " + FILL,
+    "two numbers and rows": IDS + REST + ints("c", 2) + "s = Concat <axis = 0> (n, c, k) " + FILL,
     "three open parts": IDS
     + "k = Shape <start = 1> (rows) a = Shape <end = 1> (table) "
     + "s = Concat <axis = 0> (n, k, a) "

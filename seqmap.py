@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import rewriter
-from rewriter.commands.shadowing import warn_of_shadows
+_PACKAGES = ("passes", "rewriter")
+
+
+def _hidden() -> str:
+    """Return what hides a package of ours, in a sentence; empty where nothing does."""
+    for name in _PACKAGES:
+        spec = importlib.util.find_spec(name)
+        places = [*(spec.submodule_search_locations or ()), spec.origin] if spec else []
+        found = next((str(place) for place in places if place), "nothing")
+        if Path(found).resolve() != Path(__file__).resolve().parent / name:
+            return (
+                f"seqmap needs its own package {name!r}, and Python finds {found} in its place: "
+                "rename that, or use another environment"
+            )
+    return ""
+
+
+try:
+    import passes
+    import rewriter
+    from rewriter.commands.shadowing import warn_of_shadows
+except (ImportError, AttributeError) as error:
+    if sentence := _hidden():
+        raise ImportError(sentence) from error
+    raise
 
 if TYPE_CHECKING:
     from rewriter import *  # noqa: F403 - the same names, for type checkers
 
     __version__: str
 
-__all__ = [*rewriter.__all__, "__version__"]
+__all__ = [*rewriter.__all__, "__version__", "passes"]
 
 
 warn_of_shadows()

@@ -14,6 +14,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device.decided_on_device import DecidedOnDevicePass
 from passes.device.device_forms import DeviceFormsPass
 from passes.device.host_numbers import HostNumbersPass
+from passes.device.whole_shapes import WholeShapesPass
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
@@ -226,6 +227,7 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         if keeps_numbers(options.row.kernels):
             passes.append(GatheredRangesPass())
             passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
+            passes.append(WholeShapesPass(kernels_of(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
     if options.row.name == "portable":

@@ -3,6 +3,7 @@
 A module that is one file cannot say itself that it is typed.
 """
 
+import passes as passes
 from rewriter import *  # noqa: F403
 
 __version__: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -17,7 +19,8 @@ from passes.decisions import Code
 
 ROOT = pathlib.Path(__file__).parents[1]
 RELEASE = ROOT / ".ci" / "release"
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+VERSION, URLS = PROJECT["version"], PROJECT["urls"]
 
 
 def test_the_version_stands_in_one_place() -> None:
@@ -28,6 +31,30 @@ def test_the_version_stands_in_one_place() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
     versions = re.findall(r"^## (\S+)", changes, re.MULTILINE)
     assert next(one for one in versions if one != "Unreleased") == VERSION
+
+
+def test_a_checkout_names_no_repository() -> None:
+    """Where it lies is said when a release is made; the pages of the field do not move."""
+    assert URLS
+    assert all(page.startswith("https://onnx.ai/") for page in URLS.values())
+
+
+def test_links_lead_to_the_repository_from_a_package_index() -> None:
+    loader = importlib.machinery.SourceFileLoader("release", str(RELEASE))
+    release = importlib.util.module_from_spec(
+        importlib.util.spec_from_file_location("release", RELEASE, loader=loader)
+    )
+    sys.dont_write_bytecode, kept = True, sys.dont_write_bytecode
+    loader.exec_module(release)
+    sys.dont_write_bytecode = kept
+    url = "https://example.org/team/seqmap"
+    page = release.with_links((ROOT / "README.md").read_text("utf-8"), url)
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert f"{url}/raw/main/docs/pictures/before-after.svg" in links
+    assert f"{url}/blob/main/docs/guide/tensor-io.md#the-two-tensors-of-a-list-of-images" in links
+    assert all(link.startswith("https://") for link in links)
+    project = tomllib.loads(release.with_urls((ROOT / "pyproject.toml").read_text("utf-8"), url))
+    assert project["project"]["urls"]["Changelog"] == f"{url}/blob/main/CHANGELOG.md"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +81,11 @@ def test_wheel_and_sdist_work_when_they_are_installed(tmp_path: pathlib.Path) ->
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         told = archive.read(f"seqmap-{VERSION}.dist-info/METADATA").decode()
-    assert "Project-URL: Issues, https://example.org/team/seqmap/issues" in told.splitlines()
+    urls = dict(re.findall("^Project-URL: (.*), (.*)$", told, re.MULTILINE))
+    assert urls["Homepage"] == urls["Source"] == "https://example.org/team/seqmap"
+    assert urls["Issues"] == "https://example.org/team/seqmap/issues"
+    assert urls.items() >= URLS.items()
+    assert "(https://example.org/team/seqmap/raw/main/docs/pictures/before-after.svg)" in told
     assert {f"rewriter/code_pages/{code.value}.md" for code in Code} <= names
     assert {"passes/py.typed", "rewriter/py.typed", "seqmap.py"} <= names
     assert not any(name.startswith(("tests/", "models/", "docs/")) for name in names)

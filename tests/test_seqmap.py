@@ -34,9 +34,28 @@ def test_every_public_name_is_there(package) -> None:
 
 
 def test_seqmap_is_rewriter_and_a_version() -> None:
-    assert set(seqmap.__all__) == {*rewriter.__all__, "__version__"} == set(dir(seqmap))
+    assert set(seqmap.__all__) == {*rewriter.__all__, "__version__", "passes"} == set(dir(seqmap))
     assert all(getattr(seqmap, name) is getattr(rewriter, name) for name in rewriter.__all__)
+    assert seqmap.passes is passes
     assert python("-m", "seqmap", "--version") == f"seqmap {seqmap.__version__}\n"
+
+
+@pytest.mark.parametrize("other", ["passes.py", "rewriter.py", "passes/__init__.py"])
+@pytest.mark.parametrize("words", [("-c", "import seqmap"), ("-m", "seqmap", "--version")])
+def test_what_hides_a_package_is_named(other: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    """Another package of the name comes first, and has none of our modules."""
+    place = tmp_path / other
+    place.parent.mkdir(exist_ok=True)
+    place.touch()
+    done = subprocess.run(
+        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    name = Path(other).parts[0].removesuffix(".py")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"ImportError: seqmap needs its own package '{name}', and Python finds "
+        f"{tmp_path / Path(other).parts[0]} in its place: rename that, or use another environment"
+    )
 
 
 @pytest.mark.parametrize(

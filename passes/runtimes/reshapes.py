@@ -49,8 +49,11 @@ def is_of_a_shape(node: ir.Node, types: Types) -> bool:
     Where onnxruntime knows the numbers it takes their product for how many they are.
     """
     numbers = operand(node, 0)
-    if types.rank(numbers) == 0:
-        return False
+    return types.rank(numbers) != 0 and comes_from_a_shape(numbers)
+
+
+def comes_from_a_shape(numbers: ir.Value) -> bool:
+    """Whether onnxruntime may know numbers because a shape is among what they are made of."""
     return any(maker.op_type == "Shape" for maker in makers(numbers, _FOLLOWED))
 
 

@@ -35,10 +35,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--repeats", type=values.count, default=30, metavar="N", help="most pairs; default: 30"
     )
     group.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="default: 1; 0: all of them"
+        "--threads", type=values.seed, default=1, metavar="N", help="default: 1; 0: all of them"
     )
     group.add_argument(
-        "--min-speedup", type=float, metavar="X", help="status 4 unless X times as fast at last"
+        "--min-speedup",
+        type=values.ratio,
+        metavar="X",
+        help="status 4 unless X times as fast at last",
     )
     group.add_argument("--plot", type=_plot_path, metavar="FILE", help="draw to FILE.svg or .png")
     reports.add_report_option(group)

@@ -86,7 +86,8 @@ def say_summary(
     )
     for one, path in zip(records, paths, strict=True):
         if one["status"]:
-            console.warn(f"{path}: {one.get('error', 'failed')}")
+            told = one.get("error", "failed")
+            console.warn(told if str(path) in told else f"{path}: {told}")
     return many.worst(records)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from rewriter.option_values import LARGEST_DIM
@@ -16,6 +17,7 @@ __all__ = [
     "input_shape",
     "model_path",
     "packed",
+    "ratio",
     "seed",
     "target",
     "tolerance",
@@ -79,6 +81,14 @@ def tolerance(text: str) -> float:
     number = float(text)
     if not number >= 0:
         raise argparse.ArgumentTypeError(f"{text} is no tolerance, give a number from 0")
+    return number
+
+
+def ratio(text: str) -> float:
+    """Read a finite number above zero."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no ratio, give a number above 0")
     return number
 
 

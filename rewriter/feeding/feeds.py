@@ -92,6 +92,7 @@ _DROP_EMPTY = {"StringNormalizer"}
 _PATIENCE = 3
 _REDRAWS = 10
 _LENGTH = 5
+_LONGEST = 2**22  # elements of a sequence: half a gigabyte of arrays
 """The length of sequences where it is another dimension that has a size."""
 
 
@@ -168,13 +169,19 @@ class FeedMaker:
             dimension: The name of the dimension that has this size instead.
 
         Raises:
-            RewriteError: No input has a dimension of that name.
+            RewriteError: No input has a dimension of that name, or a sequence would be longer
+                than any that is worth drawing.
         """
         symbols = {dim for spec in self._specs for dim in spec.dims or () if isinstance(dim, str)}
         if dimension and dimension not in symbols:
             known = ", ".join(sorted(symbols)) or "none"
             raise RewriteError(f"no input has a dimension {dimension!r}; those named are: {known}")
         sequences = [spec for spec in self._specs if spec.is_sequence]
+        if sequences and not dimension and size > _LONGEST:
+            raise RewriteError(
+                f"a sequence of {size:,} elements is too long to be drawn: ask for at most "
+                f"{_LONGEST:,}, or give inputs with --inputs"
+            )
         spread: Spread = "ragged" if any(spec.may_be_ragged for spec in sequences) else "equal"
         if dimension:
             return FeedKind(f"{dimension} = {size}", size, "equal", 0, dimension)

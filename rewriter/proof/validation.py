@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from passes.errors import RewriteError
 from passes.graph.graphs import is_default_domain, node_paths
 from passes.promises import Promises
 from passes.tensors.io import TensorIo
@@ -27,6 +28,7 @@ from rewriter.proof.verification_words import shape_remedy
 
 __all__ = ["Case", "Check", "find_broken_pass", "validate", "write_mismatch"]
 
+_MOST_CASES = 10_000
 Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
@@ -49,7 +51,7 @@ def validate(
         after: The model to check.
         inputs: One feed (input name to array, list of arrays or None), a list of feeds, or an npz
             file; None makes feeds from the types of ``before``.
-        cases: How many feeds are made.
+        cases: How many feeds are made, at most 10,000.
         seed: The same seed makes the same feeds.
         atol: Absolute tolerance in place of the table in :mod:`rewriter.proof.compare`.
         rtol: Relative tolerance, likewise.
@@ -65,8 +67,10 @@ def validate(
 
     Raises:
         RewriteError: A model cannot be read, the models take different inputs, or given inputs
-            do not fit them or break a promise.
+            do not fit them or break a promise; or too many feeds are asked for.
     """
+    if cases > _MOST_CASES:
+        raise RewriteError(f"{cases:,} inputs are asked for: ask for at most {_MOST_CASES:,}")
     for model in (before, after):
         weights.require(models.take(model).model)
     check_same_inputs(before, after)

@@ -9,6 +9,8 @@ import platform
 __all__ = ["environment", "version_of"]
 
 _PACKAGES = ("seqmap", "onnx", "onnx-ir", "onnxscript", "onnx-graphsurgeon", "numpy", "protobuf")
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml")
+"""Wheels of the runtime that judges a rewrite; those that are installed are told."""
 
 
 def version_of(package: str) -> str:
@@ -23,9 +25,10 @@ def version_of(package: str) -> str:
 def _versions() -> tuple[tuple[str, str], ...]:
     versions = {name: version_of(name) or "not installed" for name in _PACKAGES}
     here = {"python": platform.python_version(), "platform": platform.platform()}
-    return tuple({**here, **versions}.items())
+    runtimes = {name: version_of(name) for name in _RUNTIMES if version_of(name)}
+    return tuple({**here, **versions, **runtimes}.items())
 
 
 def environment() -> dict[str, str]:
-    """Return the versions of Python, of the platform and of the packages that rewrite models."""
+    """Return the versions of Python, the platform and the packages that rewrite and judge."""
     return dict(_versions())

@@ -70,6 +70,10 @@ def bench(
     """
     if isinstance(sizes, str):
         raise RewriteError(f"sizes is {sizes!r}: give a list of numbers, such as [1, 64, 1024]")
+    if min(sizes or SIZES) < 1:
+        raise RewriteError(f"sizes is {list(sizes or ())}: give numbers from 1 on")
+    if threads < 0:
+        raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
     before = models.take(model).model
     weights.require(before)
     after = pipeline.rewrite(before, **options).model
@@ -79,10 +83,13 @@ def bench(
     fast = backends.open_session(after, backend, device, threads=threads or None)
     sessions = [fast] if slow is None else [slow, fast]
     # The rewritten model carries the promises that the inputs have to keep.
-    draw = (
-        _given(inputs, after) if inputs is not None else _drawn(after, seed, dimension, sessions)
-    )
     wanted = (0,) if inputs is not None else tuple(sizes or SIZES)
+    if inputs is not None:
+        draw = _given(inputs, after)
+    else:
+        maker = FeedMaker(after, seed)
+        maker.sized(max(wanted), dimension)  # refused before any time is spent
+        draw = _drawn(maker, dimension, sessions)
     clock = _Clock(seconds, len(wanted), repeats, is_asked=sizes is not None)
     rows: list[BenchRow] = []
     stopped = ""
@@ -142,12 +149,11 @@ def _given(inputs: Any, model: ir.Model) -> _Draw:
     return lambda _: (feed, sizes[0] if sizes else 0)
 
 
-def _drawn(model: ir.Model, seed: int, dimension: str, sessions: Sequence[Session]) -> _Draw:
+def _drawn(maker: FeedMaker, dimension: str, sessions: Sequence[Session]) -> _Draw:
     """Return what draws inputs that every session accepts.
 
     The way of drawing that a small feed worked with is tried first at all sizes.
     """
-    maker = FeedMaker(model, seed)
     worked: list[int] = []
 
     def draw(size: int) -> tuple[dict[str, Any], int]:

@@ -31,7 +31,7 @@ with seqmap.session(model, device="cpu") as session:
     print(session.bind(y=np.zeros(2)).run({"x": np.zeros(3)}))
 table: seqmap.Bench = seqmap.bench(model, sizes=[1, 2])
 print(table.crossover, report.headline, str(check), check.ok, outputs, result.report, same)
-print(seqmap.__version__)
+print(seqmap.__version__, seqmap.passes.FuseSequenceMapPass)
 """
 
 
@@ -86,7 +86,7 @@ def mypy(program: str, folder: Path) -> str:
     return checked.stdout
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_a_typed_program_passes_mypy(tmp_path: Path) -> None:
     assert mypy(PROGRAM, tmp_path) == "Success: no issues found in 1 source file\n"
 
@@ -100,7 +100,7 @@ WRONG = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_mypy_sees_what_is_wrong(tmp_path: Path) -> None:
     said = mypy("import seqmap\n" + "\n".join(WRONG), tmp_path)
     for number, code in enumerate(WRONG.values(), 2):

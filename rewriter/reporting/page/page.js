@@ -77,10 +77,12 @@
       pane.parentElement.appendChild(rest);
       const zoom = document.createElement("button");
       zoom.type = "button";
-      zoom.textContent = "full size";
-      zoom.addEventListener("click", () => {
-        zoom.textContent = pane.classList.toggle("full") ? "fit" : "full size";
-      });
+      const name = (text) => {
+        zoom.textContent = text;
+        zoom.setAttribute("aria-label", `${text}: ${pane.getAttribute("aria-label")}`);
+      };
+      name("full size");
+      zoom.addEventListener("click", () => name(pane.classList.toggle("full") ? "fit" : "full size"));
       pane.previousElementSibling.append(" ", zoom);
     } else pane.textContent = "nothing is left of it";
   }

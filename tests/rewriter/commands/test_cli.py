@@ -198,6 +198,9 @@ class TestUsage:
             ("optimize a b --atol nan", "nan is no tolerance"),
             ("optimize a b --rtol -1", "-1 is no tolerance"),
             ("run a --backend abacus", "invalid choice: 'abacus'"),
+            ("bench a.onnx --threads -1", "-1 is less than 0"),
+            ("bench a.onnx --min-speedup nan", "nan is no ratio"),
+            ("bench a.onnx --min-speedup 0", "0 is no ratio"),
         ],
         ids=lambda value: value,
     )

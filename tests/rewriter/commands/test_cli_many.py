@@ -87,6 +87,7 @@ class TestScan:
         printed = capsys.readouterr()
         assert "4 models: 2 with maps, 3 passed, 1 failed" in printed.out
         assert "broken.onnx is not an ONNX model" in printed.err
+        assert printed.err.count("broken.onnx") == 1
 
 
 class TestOptimizeMany:

@@ -104,6 +104,10 @@ class TestVerdicts:
         assert (check.ok, check.verified) == (False, 0)
         assert "no feed was tried" in check.summary
 
+    def test_more_cases_than_can_be_judged_are_refused(self):
+        with pytest.raises(RewriteError, match="ask for at most 10,000"):
+            validate(RELU, RELU, cases=10**8)
+
     def test_random_is_not_verified(self):
         random = model("(float[N] x) => (float[N] y)", "y = RandomNormalLike(x)")
         check = validate(random, random)

@@ -6,6 +6,7 @@ import platform
 from typing import Any
 
 import onnx_ir as ir
+import onnxruntime
 import pytest
 
 import rewriter
@@ -123,6 +124,7 @@ def test_verbose_text_has_assumptions_sizes_and_operators() -> None:
     report = dataclasses.replace(decided(), given=facts, new=ModelFacts())
     text, _, environment = report.to_text(verbose=True).partition("environment:\n")
     assert f"  python             {platform.python_version()}\n" in environment
+    assert f"onnxruntime        {onnxruntime.__version__}" in environment
     assert text == (
         HEADLINE + MAPS + CODES + PROMISES + "assumptions:\n"
         "  a|b <c>\n"

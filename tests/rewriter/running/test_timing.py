@@ -163,6 +163,21 @@ class TestPython:
         found = rewriter.bench(write(tmp_path / "m.onnx", TWO), sizes=[7], repeats=1)
         assert found.rows[0].drawn.startswith("xs: sequence of 7 float32[1..")
 
+    @pytest.mark.parametrize(
+        ("asked", "message"),
+        [
+            ({"sizes": [4, 0]}, r"sizes is \[4, 0\]: give numbers from 1 on"),
+            ({"threads": -1}, "threads is -1"),
+            ({"sizes": [1, 10**11]}, "a sequence of 100,000,000,000 elements is too long"),
+        ],
+        ids=["sizes", "threads", "length"],
+    )
+    def test_what_cannot_be_timed(
+        self, tmp_path: Path, asked: dict[str, Any], message: str
+    ) -> None:
+        with pytest.raises(rewriter.RewriteError, match=message):
+            rewriter.bench(write(tmp_path / "m.onnx", TWO), repeats=1, **asked)
+
     def test_fixed_shapes_have_one_size(self, tmp_path: Path) -> None:
         text = HEADER + "agraph (float[3] x) => (float[3] y) { y = Relu (x) }"
         found = rewriter.bench(write(tmp_path / "m.onnx", text), repeats=1)

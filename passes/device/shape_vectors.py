@@ -1,0 +1,119 @@
+"""Shapes that a Concat puts together, and what they are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.operators import Operators
+from passes.graph.graphs import constant_value, is_operator
+from passes.typing import Typing
+
+__all__ = ["ShapePart", "ShapeVector", "vector_of"]
+
+
+def vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
+    """Return the tensor of one axis whose shape a value is, None where it is something else."""
+    node = None if part is None else part.producer()
+    if not is_operator(node, "Shape") or _length(part, typing) != 1:
+        return None
+    whole = node.inputs[0]
+    return whole if whole is not None and typing.rank(whole) == 1 else None
+
+
+def _length(value: ir.Value | None, typing: Typing) -> int | None:
+    """Return how many numbers a vector holds, None where that is not known."""
+    node = None if value is None else value.producer()
+    if value is None:
+        return None
+    if is_operator(node, "Shape") and node.inputs[0] is not None:
+        rank = typing.rank(node.inputs[0])
+        if rank is None:
+            return None
+        return len(range(rank)[_bounds(node)])
+    dims = typing.static_dims(value)
+    return dims[0] if dims is not None and len(dims) == 1 else None
+
+
+def _known(value: ir.Value, typing: Typing) -> np.ndarray | None:
+    """Return the numbers of a vector where they are known."""
+    node = value.producer()
+    if not is_operator(node, "Shape"):
+        return constant_value(value)
+    whole = node.inputs[0]
+    dims = None if whole is None else typing.dims(whole)
+    part = (dims or ())[_bounds(node)]
+    numbers = [dim for dim in part if isinstance(dim, int)]
+    return np.array(numbers, np.int64) if dims and len(numbers) == len(part) else None
+
+
+def _bounds(node: ir.Node) -> slice:
+    """Return which dimensions a Shape yields."""
+    end = node.attributes.get_int("end") if "end" in node.attributes else None
+    return slice(node.attributes.get_int("start", 0), end)
+
+
+@dataclasses.dataclass(frozen=True)
+class ShapePart:
+    """Consecutive numbers of a shape.
+
+    Attributes:
+        value: A vector.
+        axes: Where they stand.
+        constant: What they are, if that is known.
+        vector: The tensor of one axis whose shape it is, if it is of one.
+    """
+
+    value: ir.Value
+    axes: tuple[int, ...]
+    constant: np.ndarray | None
+    vector: ir.Value | None
+
+
+@dataclasses.dataclass(frozen=True)
+class ShapeVector:
+    """A shape that is put together.
+
+    Attributes:
+        rank: How many numbers it holds.
+        parts: What it is made of, without parts that hold nothing.
+    """
+
+    rank: int
+    parts: tuple[ShapePart, ...]
+
+    @staticmethod
+    def read(value: ir.Value | None, typing: Typing) -> ShapeVector | None:
+        """Return the parts of a Concat, None where their number is not known."""
+        node = None if value is None else value.producer()
+        if not is_operator(node, "Concat"):
+            return None
+        rank, parts = 0, list[ShapePart]()
+        for one in node.inputs:
+            length = _length(one, typing)
+            if one is None or length is None:
+                return None
+            axes = tuple(range(rank, rank + length))
+            if length:
+                parts.append(ShapePart(one, axes, _known(one, typing), vector_of(one, typing)))
+            rank += length
+        return ShapeVector(rank, tuple(parts))
+
+    def open(self) -> list[ShapePart]:
+        """Return the parts that are not constant."""
+        return [part for part in self.parts if part.constant is None]
+
+    def numbers(self) -> list[int]:
+        """Return the numbers that are known, in order."""
+        return [int(n) for part in self.parts if part.constant is not None for n in part.constant]
+
+    def others(self, part: ShapePart) -> list[int]:
+        """Return the axes that a part does not name."""
+        return [axis for axis in range(self.rank) if axis not in part.axes]
+
+    def viewed(self, part: ShapePart, ops: Operators) -> ir.Value:
+        """Record the shape that has 1 for all but the one dimension of a vector."""
+        assert part.vector is not None
+        return ops.shape(ops.unsqueeze(part.vector, self.others(part)), 0)

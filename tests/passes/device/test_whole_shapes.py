@@ -1,0 +1,150 @@
+"""What reads a shape of several parts reads that of one value, and computes the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from passes.device.whole_shapes import WholeShapesPass
+from rewriter.backends import run
+from rewriter.placement.device_kernels import kernels_of
+
+INPUTS = "float[N] ids, float[M,K] rows, float[A,3] table, int64[1] told"
+
+
+def ints(name: str, *values: int) -> str:
+    return f"{name} = Constant <value_ints = [{', '.join(map(str, values))}]> () "
+
+
+def model(body: str, opset: int = 18, inputs: str = INPUTS) -> onnx.ModelProto:
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => (y) {{ {body} }}'.replace(
+            "(y)", "(float[] y)"
+        )
+    )
+
+
+IDS = "n = Shape (ids) "
+REST = "k = Shape <start = 1> (rows) "
+FILL = "y = ConstantOfShape <value = float[1] {2.5}> (s)"
+ONE = ints("one", 1)
+READ = {
+    "zeros of ids and rows": IDS + REST + "s = Concat <axis = 0> (n, k) " + FILL,
+    "of rows and ids": IDS + REST + "s = Concat <axis = 0> (k, n) " + FILL,
+    "with ones between": IDS + REST + ONE + "s = Concat <axis = 0> (one, n, one, k, one) " + FILL,
+    "of two axes": IDS + "k = Shape (rows) s = Concat <axis = 0> (n, k) " + FILL,
+    "of ids and nothing": IDS + "k = Shape <start = 1> (ids) s = Concat <axis = 0> (n, k) " + FILL,
+    "a row in front": REST + ONE + "s = Concat <axis = 0> (one, k) " + FILL,
+    "of ids and a number that is told": IDS + "s = Concat <axis = 0> (n, told) " + FILL,
+    "rows of two numbers": IDS + ints("c", 2) + "s = Concat <axis = 0> (n, c) " + FILL,
+    "of ids alone": IDS + "k = Shape <end = 0> (rows) s = Concat <axis = 0> (n, k) " + FILL,
+    "a row for each": IDS
+    + ints("c", 3)
+    + "z = Constant <value_floats = [1.0, 2.0, 3.0]> () "
+    + "s = Concat <axis = 0> (n, c) y = Expand (z, s)",
+    "the last row for each": IDS
+    + ints("i", 1)
+    + "c = Shape <start = 1> (table) z = Gather <axis = 1> (table, i) "
+    + "z2 = ReduceSum (z) s = Concat <axis = 0> (n, i) y = Expand (z2, s)",
+    "what has a known axis": IDS
+    + ints("z", 0)
+    + "row = ReduceSum (table, z) c = Shape <start = 1> (table) "
+    + "s = Concat <axis = 0> (n, c) y = Expand (row, s)",
+    "rows as pairs": "d = Shape (table) "
+    + ints("z", 0)
+    + ints("o", 1)
+    + ints("one", 1)
+    + "a = Gather (d, z) b = Gather (d, o) p = Mul (a, b) "
+    + "s = Concat <axis = 0> (p, one) y = Reshape (table, s)",
+    "how many": IDS + "z = Constant <value_int = 0> () c = Gather (n, z) y = Cast <to = 1> (c)",
+    "how many, from the end": IDS
+    + "z = Constant <value_int = -1> () c = Gather (n, z) y = Cast <to = 1> (c)",
+    "how many, of one axis": IDS + ints("z", 0) + "c = Squeeze (n, z) y = Cast <to = 1> (c)",
+}
+KEPT = {
+    "rows of many numbers": IDS + ints("c", 2**16 + 1) + "s = Concat <axis = 0> (n, c) " + FILL,
+    "two numbers and rows": IDS + REST + ints("c", 2) + "s = Concat <axis = 0> (n, c, k) " + FILL,
+    "three open parts": IDS
+    + "k = Shape <start = 1> (rows) a = Shape <end = 1> (table) "
+    + "s = Concat <axis = 0> (n, k, a) "
+    + FILL,
+    "no vector": "k = Shape <start = 1> (rows) a = Shape <end = 1> (table) "
+    + "s = Concat <axis = 0> (a, k) "
+    + FILL,
+    "an axis that grows": IDS
+    + ints("c", 4)
+    + "z = Constant <value_floats = [1.0]> () s = Concat <axis = 0> (n, c) y = Expand (z, s)",
+    "a size that is told": ints("c", 1)
+    + "s = Concat <axis = 0> (told, c) z = Constant <value_float = 1.0> () y = Expand (z, s)",
+    "a shape of another": "d = Shape (rows) "
+    + ints("z", 0)
+    + ints("c", 3)
+    + "a = Gather (d, z) s = Concat <axis = 0> (a, c) y = Reshape (table, s)",
+    "of rows": "d = Shape (rows) z = Constant <value_int = 0> () c = Gather (d, z) "
+    "y = Cast <to = 1> (c)",
+    "numbers of a shape": IDS
+    + "k = Shape (rows) v = Concat <axis = 0> (n, k) s = Shape (v) "
+    + "z = Constant <value_int = 0> () c = Gather (s, z) y = Cast <to = 1> (c)",
+}
+
+
+def formed(given: onnx.ModelProto) -> onnx.ModelProto:
+    taken = ir.from_proto(given)
+    passed = WholeShapesPass(kernels_of("cuda", taken))
+    modified = passed(taken).modified
+    assert not passed(taken).modified
+    after = ir.to_proto(taken)
+    assert modified == (after != again(given))
+    return after
+
+
+def again(given: onnx.ModelProto) -> onnx.ModelProto:
+    return ir.to_proto(ir.from_proto(given))
+
+
+def feeds(ids: int, rows: tuple[int, int], table: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return {
+        "ids": rng.random(ids, np.float32),
+        "rows": rng.random(rows, np.float32),
+        "table": rng.random((table, 3), np.float32),
+        "told": np.array([rows[1]]),
+    }
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "reference"])
+@pytest.mark.parametrize("name", [*READ, *KEPT])
+def test_it_computes_the_same(name: str, backend: str) -> None:
+    given = model({**READ, **KEPT}[name])
+    after = formed(given)
+    for ids, wide, table in itertools.product((0, 1, 4), (0, 1, 3), (0, 2)):
+        fed = feeds(ids, (2, wide), 2 if name == "a shape of another" else table)
+        (wanted,) = run(given, fed, backend=backend).values()
+        (found,) = run(after, fed, backend=backend).values()
+        np.testing.assert_array_equal(wanted, found)
+        assert wanted.dtype == found.dtype
+    assert (after != again(given)) == (name in READ)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_nothing_is_put_together(name: str) -> None:
+    left = {node.op_type for node in formed(model(READ[name])).graph.node}
+    assert not left & {"Concat", "Squeeze"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        model(READ["zeros of ids and rows"], opset=14),
+        model(READ["zeros of ids and rows"], inputs="float[] ids, float[] rows"),
+        model(READ["how many"], inputs="float[] ids"),
+        model(READ["how many"], inputs="string[N] ids"),
+    ],
+    ids=["an opset without parts", "of unknown rank", "of a value", "no kernel"],
+)
+def test_what_is_not_known_stays(given: onnx.ModelProto) -> None:
+    assert formed(given) == again(given)

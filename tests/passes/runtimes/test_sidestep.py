@@ -98,7 +98,14 @@ STAYS = {
     "a division of floats": "k = Cast <to = 1> (s) y = Div(x, k) r = Shape(y)",
     **{
         f"numbers that were {name}": f"a = Cast <to = {to}> (x) b = Cast <to = 7> (a) r = Max(b, b)"
-        for name, to in (("uint8", 2), ("int8", 3), ("uint16", 4), ("int16", 5), ("int32", 6), ("bool", 9))
+        for name, to in (
+            ("uint8", 2),
+            ("int8", 3),
+            ("uint16", 4),
+            ("int16", 5),
+            ("int32", 6),
+            ("bool", 9),
+        )
     },
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",

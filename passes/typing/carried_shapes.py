@@ -106,7 +106,8 @@ def _begun(states: _States, known: _Known) -> _Known:
     yielded: dict[tuple[Place, str], Dims | None] = {}
     for place, state in states.items():
         graph = place[:-3]
-        first = state.first or yielded.get((graph, state.initial))
+        assumed = yielded.get((graph, state.initial))
+        first = assumed if state.first is None else state.first
         if place not in known and first is not None and state.may_be(first):
             begun[place] = first
         yielded[graph, state.result] = begun.get(place, known.get(place))

@@ -80,6 +80,15 @@ CASES: dict[str, tuple[str, dict[str, Dims]]] = {
         ),
         {"r": ("x.0", 4), "s1": ("x.0", 4), "y": ("x.0", 4)},
     ),
+    "a_number_in_a_loop": (
+        f"""{HEADER}g (int64 n, float z) => (float[] y) <bool t = {{1}}> {{
+        y = Loop (n, t, z) <body = step (int64 i, bool c, float[] s) => (bool go, float[] s2) {{
+            s2 = Loop (n, t, s) <body = next (int64 i1, bool c1, float[] r) =>
+                (bool go1, float[] r2) {{ r2 = Relu (r)  go1 = Identity (c1) }}>
+            go = Identity (c)
+        }}> }}""",
+        {"s": (), "r": (), "y": ()},
+    ),
     "in_a_branch": (
         f"""{HEADER}g (bool b, int64 n, float[N,4] x) => (float[] last) {{
         t = Constant <value = bool {{1}}> ()
@@ -177,8 +186,15 @@ def test_what_follows_a_loop_is_batched(trips: int) -> None:
     assert run(result.model, none)["y"].shape == (0, 5)
 
 
-@pytest.mark.parametrize("between", ["Identity", "Tanh"])
-def test_a_long_chain_of_loops(between: str) -> None:
+@pytest.mark.parametrize(
+    ("between", "first", "dims"),
+    [
+        ("Identity", "float[N,4]", ("z0.0", 4)),
+        ("Tanh", "float[N,4]", ("z0.0", 4)),
+        ("Identity", "float", ()),
+    ],
+)
+def test_a_long_chain_of_loops(between: str, first: str, dims: Dims) -> None:
     many = 30
     loops = " ".join(
         f"""y{i} = Loop (n, t, z{i}) <body = step (int64 i, bool c, float[] s) => (bool go, float[] u) {{
@@ -187,7 +203,7 @@ def test_a_long_chain_of_loops(between: str) -> None:
         }}> z{i + 1} = {between} (y{i})"""
         for i in range(many)
     )
-    text = f"""{HEADER}g (int64 n, float[N,4] z0) => (float[] last) <bool t = {{1}}> {{
+    text = f"""{HEADER}g (int64 n, {first} z0) => (float[] last) <bool t = {{1}}> {{
         {loops} last = Neg (z{many}) }}"""
     typings, values = both(text)
-    assert typings.proven.dims(values[f"y{many - 1}"]) == ("z0.0", 4)
+    assert typings.proven.dims(values[f"y{many - 1}"]) == dims

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from passes.carried.joins import Join, find_join
 from passes.carried.pattern import added
-from passes.graph.made import axes_of, made_by, operand, operands, skip_identities
+from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.slice_bounds import bounds_of
@@ -23,6 +23,8 @@ __all__ = ["ReadBack", "find_read_back"]
 
 _FORMS = frozenset({"Expand", "Reshape", "Identity"})
 """Operators that give updates the shape that a ScatterND wants."""
+_AXES = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
+"""Operators that give one number another shape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,18 +89,24 @@ def _reads_places(
     if node is None or skip_identities(operand(node, 0)) is not inner:
         return False
     if node.op_type == "Slice":
-        return _is_range(node, _with_axis(indices, 1, body), inner, body, evaluator)
-    places = _with_axis(indices, 0, body)
-    if places is None or evaluator.rank(places) != 0:
+        return _is_range(node, _with_axis(indices, body), inner, body, evaluator)
+    picked = operand(node, 1)
+    if not (_is_one_number(picked, evaluator) and _is_one_number(indices, evaluator)):
         return False
-    is_same = skip_identities(operand(node, 1)) is skip_identities(places)
+    is_same = through(picked, _AXES, body) is through(indices, _AXES, body)
     return is_same and node.attributes.get_int("axis", 0) == 0
 
 
-def _with_axis(indices: ir.Value, rank: int, body: ir.Graph | Scope) -> ir.Value | None:
-    """Return places of a rank that gain an axis of 1 at the end, None if they are not made so."""
+def _is_one_number(places: ir.Value, evaluator: Evaluator) -> bool:
+    """Whether there is one place only."""
+    dims = evaluator.dims(places)
+    return dims is not None and all(dim == 1 for dim in dims)
+
+
+def _with_axis(indices: ir.Value, body: ir.Graph | Scope) -> ir.Value | None:
+    """Return a row of places that gains an axis of 1, None if they are not made so."""
     node = made_by(indices, "Unsqueeze", body=body)
-    if node is None or axes_of(node) not in ([-1], [rank]):
+    if node is None or axes_of(node) not in ([-1], [1]):
         return None
     return operand(node, 0)
 

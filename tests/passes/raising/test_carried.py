@@ -245,6 +245,16 @@ WRITTEN = {
         "start",
         "carried write by index",
     ),
+    "add_to_the_one_row_of_a_list_of_places": Case(
+        ROWS,
+        """a = ArgMax <axis = 0, keepdims = 1> (e)  d = Mod (a, three)
+            h = Gather <axis = 0> (s, d)  u = Unsqueeze (e, zero1)  v = Add (h, u)
+            j = Unsqueeze (d, zero1)  s2 = ScatterND (s, j, v)""".replace(
+            "a =", "three = Constant <value = int64 {3}> ()  a ="
+        ),
+        "start",
+        "carried write by index",
+    ),
     "largest_number_that_stood_at_a_place": Case(
         INTS,
         """a = ArgMax <axis = 0, keepdims = 0> (e)  h = Gather <axis = 0> (s, a)

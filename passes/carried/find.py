@@ -178,7 +178,7 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
     """Return what a carried tensor is written with; of branches, those that are looked into."""
     found: Pattern | None = find_own_rows(carried, facts, typing)
     found = found or find_write(carried, facts, typing.dtype(carried.initial))
-    if found is None or _is_open_grid(found, facts):
+    if found is None or _is_open_grid(found, facts) or _is_joined_range(found):
         found = find_tiles(carried, facts, typing) or found
     return (
         found
@@ -195,6 +195,13 @@ def _find_one_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Patte
     """Return what a carried tensor is written with by one scatter."""
     found = find_write(carried, facts, typing.dtype(carried.initial))
     return found or find_last_write(carried, facts)
+
+
+def _is_joined_range(pattern: Pattern) -> bool:
+    """Whether something is joined to ranges, which an edge may cut."""
+    if not isinstance(pattern, Write) or pattern.reduction == "none":
+        return False
+    return pattern.terms[0].kind == "concatenated"
 
 
 def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:

@@ -90,10 +90,10 @@ def _given(
     if node is None or shape is None or shape.attributes:
         return None
     box = _box(operand(shape, 0), carried, facts, rank)
-    if box is None or len(box) < 2:
-        return None
     value = skip_identities(operand(node, 0))
     joins = find_join(value, carried.inner, facts.scope)
+    if not box or (len(box) < 2 and joins is None):
+        return None
     if joins is None:
         return value, box, "none"
     old = _box(joins.read, carried, facts, rank)

@@ -85,7 +85,7 @@ def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Rer
     indices = operand(scatter, 1)
     own = evaluator.dims(indices)
     written = _place(indices, facts)
-    if written is None or not own or own[-1] != 1 or not _grows(written.number):
+    if written is None or not own or own[-1] != 1 or not _is_counted(written.number):
         return []
     row = _row(operand(scatter, 2), body, typing, dims[1:])
     found = []
@@ -124,6 +124,10 @@ def _delay(written: Ring, read: Ring) -> Linear | None:
     gap, step = (written.number - read.number).number, written.number.coefficient(TRIP)
     if gap is None or written.size != read.size:
         return None
+    if not step:  # all iterations write to one place
+        places = [one.number.number for one in (written, read)]
+        is_known = not gap or all(place is not None and place >= 0 for place in places)
+        return Linear(int(not gap)) if is_known else None
     if written.size is None:
         return None if gap % step else Linear(gap // step)
     size = written.size.number
@@ -132,9 +136,9 @@ def _delay(written: Ring, read: Ring) -> Linear | None:
     return Linear(gap % size) if size is not None and gap % size else written.size
 
 
-def _grows(place: Linear) -> bool:
-    """Whether a place is another in each iteration, and is known at first."""
-    return bool(place.coefficient(TRIP)) and is_writable(place.replace({TRIP: Linear(0)}))
+def _is_counted(place: Linear) -> bool:
+    """Whether a place is known at first, and from there on."""
+    return is_writable(place.replace({TRIP: Linear(0)}))
 
 
 def _row(
@@ -184,12 +188,13 @@ def _numbers(joined: Joined, read: Reread, count: ir.Value) -> ir.Value:
 
 
 def _check(read: Reread, joined: Joined) -> None:
-    """Check that no two iterations write to one place, unless places begin anew.
+    """Check that no two iterations write to one place, unless all do or places begin anew.
 
     Raises:
         NotAMapError: They may.
     """
-    if read.ring is None and not is_distinct(read.written, 1, joined):
+    is_counted = read.ring is None and bool(read.written.coefficient(TRIP))
+    if is_counted and not is_distinct(read.written, 1, joined):
         detail = f"two iterations may write to one place of '{read.tensor.inner.name}'"
         raise NotAMapError(Code.RECURRENCE, detail, read.tensor.next.producer())
 
@@ -225,7 +230,7 @@ class Unwritten(Pattern):
             NotAMapError: A place may be one that an iteration before wrote, counted from the end.
         """
         _check(self.read, joined)
-        last = Linear(0) if self.read.place.coefficient(TRIP) > 0 else joined.trips.bound - 1
+        last = Linear(0) if self.read.place.coefficient(TRIP) >= 0 else joined.trips.bound - 1
         if not is_nonnegative(self.read.place.replace({TRIP: last})):
             detail = f"it may read what it has written to '{self.read.tensor.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.read.tensor.next.producer())

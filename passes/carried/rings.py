@@ -90,23 +90,34 @@ def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
 
 
 def _turned(carried: Carried, facts: LoopFacts) -> Ring | None:
-    """Return what a counter is for which ``if k == n: k = 0`` stands behind ``k += 1``."""
+    """Return what a counter is that an If or a Where sets back to 0.
+
+    Either ``k += 1; if k == n: k = 0``, or ``k = k + 1 if k < n - 1 else 0``.
+    """
     selection = find_selection(carried.next, facts.iteration.body)
     first = facts.evaluator.integer(carried.initial)
     if selection is None or first is None:
         return None
-    if facts.evaluator.integer(selection.chosen) != 0:
+    sides = [selection.chosen, selection.other]
+    grown = [value for value in sides if _step(value, carried, facts) == 1]
+    begun = [value for value in sides if facts.evaluator.integer(value) == 0]
+    if len(grown) != 1 or len(begun) != 1:
         return None
-    grown = skip_identities(selection.other)
-    asks = made_by(selection.condition, "Equal", "GreaterOrEqual")
-    if asks is None or _step(grown, carried, facts) != 1:
+    asked = _LESS if sides[0] is grown[0] else _NOT_LESS
+    asks = made_by(selection.condition, *asked)
+    limit = None if asks is None else facts.evaluator.integer(asks.inputs[1])
+    if asks is None or limit is None:
         return None
-    if skip_identities(operand(asks, 0)) is not grown:
+    value = skip_identities(operand(asks, 0))
+    if value is not carried.inner and _step(value, carried, facts) != 1:
         return None
-    size = facts.evaluator.integer(operand(asks, 1))
-    if size is None or not 0 <= first < size:
-        return None
-    return Ring(Linear.of(TRIP) + first, Linear(size))
+    size = limit + asked[asks.op_type] + (value is carried.inner)
+    return Ring(Linear.of(TRIP) + first, Linear(size)) if 0 <= first < size else None
+
+
+_LESS = {"Less": 0, "LessOrEqual": 1}
+_NOT_LESS = {"Equal": 0, "GreaterOrEqual": 0, "Greater": 1}
+"""What asks whether a counter is below a size, or is not, by what its limit differs from that."""
 
 
 def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:

@@ -12,6 +12,7 @@ from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
+from passes.carried.delays import Begun, Delay, Unwritten
 from passes.carried.filters import find_filter
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
@@ -22,7 +23,7 @@ from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.reductions import find_reduction
-from passes.carried.rereads import Begun, Delay, Reread, Unwritten, find_rereads
+from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
 from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update

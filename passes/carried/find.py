@@ -12,6 +12,7 @@ from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
+from passes.carried.delays import Begun, Delay, Unwritten
 from passes.carried.filters import find_filter
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
@@ -22,7 +23,7 @@ from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.reductions import find_reduction
-from passes.carried.rereads import Begun, Delay, Reread, Unwritten, find_rereads
+from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
 from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update
@@ -178,7 +179,7 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
     """Return what a carried tensor is written with; of branches, those that are looked into."""
     found: Pattern | None = find_own_rows(carried, facts, typing)
     found = found or find_write(carried, facts, typing.dtype(carried.initial))
-    if found is None or _is_open_grid(found, facts):
+    if found is None or _is_open_grid(found, facts) or _is_joined_range(found):
         found = find_tiles(carried, facts, typing) or found
     return (
         found
@@ -195,6 +196,13 @@ def _find_one_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Patte
     """Return what a carried tensor is written with by one scatter."""
     found = find_write(carried, facts, typing.dtype(carried.initial))
     return found or find_last_write(carried, facts)
+
+
+def _is_joined_range(pattern: Pattern) -> bool:
+    """Whether something is joined to ranges, which an edge may cut."""
+    if not isinstance(pattern, Write) or pattern.reduction == "none":
+        return False
+    return pattern.terms[0].kind == "concatenated"
 
 
 def _is_open_grid(pattern: Pattern, facts: LoopFacts) -> bool:

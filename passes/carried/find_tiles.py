@@ -96,10 +96,12 @@ def _given(
     node = made_by(through(updates, ["Reshape"], facts.scope), "Expand", body=facts.scope)
     like = None if node is None else shaped(node.inputs[1], facts.scope)
     box = None if like is None else _box(like, carried, facts, rank)
-    if node is None or box is None or len(box) < 2:
+    if node is None:
         return None
     value = skip_identities(operand(node, 0))
     joins = find_join(value, carried.inner, facts.scope)
+    if not box or (len(box) < 2 and joins is None):
+        return None
     if joins is None:
         return value, box, "none"
     old = _box(joins.read, carried, facts, rank)

@@ -19,7 +19,7 @@ from passes.carried.range_reads import find_ranges
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write, placed_terms, scattered_terms
 from passes.decisions import Code
-from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
@@ -137,7 +137,7 @@ def _find_column(
     """Return a write to one place along some axes and to all of another, None if it is none."""
     body, evaluator = facts.scope, facts.evaluator
     columns = find_columns(operand(node, 1), body, evaluator)
-    if columns is None or placed.kind != "concatenated":
+    if columns is None:
         return None
     found = find_ranges(columns, {carried.inner}, carried.initial, body, evaluator)
     axes = tuple(axis for axis, one in enumerate(columns) if one.is_point)
@@ -145,6 +145,15 @@ def _find_column(
         return None
     if any(one.start is not None for at, one in enumerate(found[0]) if at not in axes):
         return None
+    rows = placed.updates
+    if placed.kind == "stacked":
+        rows = through(rows, ["Reshape"], body)
+        dims, whole = evaluator.dims(rows), evaluator.dims(carried.initial) or ()
+        own = tuple(dim for axis, dim in enumerate(whole) if axis not in axes)
+        if dims != own or not all(isinstance(dim, int) for dim in own):
+            return None
+        if rows in dependent_values(body, carried.inner):
+            return None
     place, nodes = point_of([columns[axis] for axis in axes])
-    terms = (Term(place, is_alike=True), Term(placed.updates, is_alike=True))
+    terms = (Term(place, is_alike=True), Term(rows, is_alike=True))
     return LastWrite(carried, terms, node, None, nodes=(*placed.nodes, *nodes), axes=axes)

@@ -11,27 +11,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import ASK_SHAPE, Joined, Pattern, Term
+from passes.carried.pattern import ASK_SHAPE
 from passes.carried.rings import Ring, ring_of
-from passes.carried.wrapped import Wrapped
-from passes.carried.writes import is_distinct
-from passes.decisions import Code
-from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import made_by, operand, skip_identities
 from passes.reading.facts import LoopFacts
-from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
-from passes.reading.not_a_map import NotAMapError
-from passes.reading.written_numbers import is_writable, write_number
+from passes.reading.written_numbers import is_writable
 from passes.typing.value_types import Typing, ValueType
 
-__all__ = ["Begun", "Delay", "Reread", "Unwritten", "find_rereads"]
-
-_END = int(np.iinfo(np.int64).max)
+__all__ = ["Reread", "find_rereads"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +77,7 @@ def find_rereads(carried: Carried, facts: LoopFacts, typing: Typing) -> list[Rer
     indices = operand(scatter, 1)
     own = evaluator.dims(indices)
     written = _place(indices, facts)
-    if written is None or not own or own[-1] != 1 or not _grows(written.number):
+    if written is None or not own or own[-1] != 1 or not _is_counted(written.number):
         return []
     row = _row(operand(scatter, 2), body, typing, dims[1:])
     found = []
@@ -124,6 +116,10 @@ def _delay(written: Ring, read: Ring) -> Linear | None:
     gap, step = (written.number - read.number).number, written.number.coefficient(TRIP)
     if gap is None or written.size != read.size:
         return None
+    if not step:  # all iterations write to one place
+        places = [one.number.number for one in (written, read)]
+        is_known = not gap or all(place is not None and place >= 0 for place in places)
+        return Linear(int(not gap)) if is_known else None
     if written.size is None:
         return None if gap % step else Linear(gap // step)
     size = written.size.number
@@ -132,9 +128,9 @@ def _delay(written: Ring, read: Ring) -> Linear | None:
     return Linear(gap % size) if size is not None and gap % size else written.size
 
 
-def _grows(place: Linear) -> bool:
-    """Whether a place is another in each iteration, and is known at first."""
-    return bool(place.coefficient(TRIP)) and is_writable(place.replace({TRIP: Linear(0)}))
+def _is_counted(place: Linear) -> bool:
+    """Whether a place is known at first, and from there on."""
+    return is_writable(place.replace({TRIP: Linear(0)}))
 
 
 def _row(
@@ -152,167 +148,3 @@ def _row(
         ):
             found = value
     return found
-
-
-def _first(builder: Builder, tensor: ir.Value, place: Linear) -> ir.Value:
-    """Record the row of a tensor at a place; zeros where it has none."""
-    start = write_number(builder, place.replace({TRIP: Linear(0)}))
-    behind = builder.op("Add", [start, builder.ints(1)])
-    if not is_nonnegative(place):
-        is_last = builder.op("Equal", [behind, builder.ints(0)])
-        behind = builder.op("Where", [is_last, builder.ints(_END), behind])
-    rows = builder.op("Slice", [tensor, start, behind, builder.ints(0)])
-    rest = builder.op("Shape", [tensor])
-    rest = builder.op("Slice", [rest, builder.ints(1), builder.ints(_END)])
-    shape = builder.op("Concat", [builder.ints(1), rest], {"axis": 0})
-    spare = builder.op("Expand", [builder.op("CastLike", [builder.scalar(0), tensor]), shape])
-    rows = builder.op("Concat", [rows, spare], {"axis": 0})
-    return builder.op("Gather", [rows, builder.scalar(0)], {"axis": 0})
-
-
-def _numbers(joined: Joined, read: Reread, count: ir.Value) -> ir.Value:
-    """Record the places that the first iterations read, so many, ``[1]``."""
-    builder, place = joined.builder, read.place
-    end = builder.op("Squeeze", [count, builder.ints(0)])
-    numbers = builder.op("Range", [builder.scalar(0), end, builder.scalar(1)])
-    steps = builder.op("Mul", [numbers, builder.scalar(place.coefficient(TRIP))])
-    places = builder.op("Add", [steps, write_number(builder, place.replace({TRIP: Linear(0)}))])
-    if read.ring is None:
-        return places
-    size = builder.op("Max", [write_number(builder, read.ring), builder.ints(1)])
-    return builder.op("Mod", [places, size])
-
-
-def _check(read: Reread, joined: Joined) -> None:
-    """Check that no two iterations write to one place, unless places begin anew.
-
-    Raises:
-        NotAMapError: They may.
-    """
-    if read.ring is None and not is_distinct(read.written, 1, joined):
-        detail = f"two iterations may write to one place of '{read.tensor.inner.name}'"
-        raise NotAMapError(Code.RECURRENCE, detail, read.tensor.next.producer())
-
-
-@dataclasses.dataclass(frozen=True)
-class Unwritten(Pattern):
-    """What stood at a place at first, which no iteration before has written.
-
-    Attributes:
-        carried: Where it stands.
-        terms: None: no iteration computes any of it.
-        read: The place.
-    """
-
-    carried: Carried
-    read: Reread
-    terms: tuple[Term, ...] = ()
-    name = "place not yet written"
-    needs_sizes = False
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record what all iterations read.
-
-        Raises:
-            NotAMapError: A place may be one that an iteration before wrote, counted from the end.
-        """
-        _check(self.read, joined)
-        last = Linear(0) if self.read.place.coefficient(TRIP) > 0 else joined.trips.bound - 1
-        if not is_nonnegative(self.read.place.replace({TRIP: last})):
-            detail = f"it may read what it has written to '{self.read.tensor.inner.name}'"
-            raise NotAMapError(Code.RECURRENCE, detail, self.read.tensor.next.producer())
-        places = _numbers(joined, self.read, joined.trips.write(joined.builder))
-        return joined.builder.op("Gather", [self.read.tensor.initial, places], {"axis": 0})
-
-
-@dataclasses.dataclass(frozen=True)
-class Delay(Pattern):
-    """What an iteration wrote that was so many iterations ago; before that, what stood there.
-
-    Attributes:
-        carried: Where it stands.
-        terms: What an iteration writes.
-        read: The place.
-    """
-
-    carried: Carried
-    terms: tuple[Term, ...]
-    read: Reread
-    name = "carried delay"
-    needs_sizes = False
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record what all iterations read.
-
-        Raises:
-            NotAMapError: Two may write to one place, or a row may have another shape.
-        """
-        _check(self.read, joined)
-        joined.needs_shape(0, self.carried, always=True)
-        builder, count = joined.builder, joined.trips.write(joined.builder)
-        tensor = self.read.tensor.initial
-        few = builder.op("Min", [count, write_number(builder, self.read.delay)])
-        places = _numbers(joined, self.read, few)
-        first = builder.op("Gather", [tensor, places], {"axis": 0})
-        rows = self.rows(joined)
-        left = builder.op("Sub", [count, few])
-        behind = builder.op("Slice", [rows, builder.ints(0), left, builder.ints(0)])
-        return builder.op("Concat", [first, behind], {"axis": 0})
-
-    def rows(self, joined: Joined) -> ir.Value:
-        """Record the rows that are written, ``[n, ..]``."""
-        builder, tensor = joined.builder, self.read.tensor.initial
-        rest = builder.op(
-            "Slice", [builder.op("Shape", [tensor]), builder.ints(1), builder.ints(_END)]
-        )
-        shape = builder.op("Concat", [joined.trips.write(builder), rest], {"axis": 0})
-        rank, own = joined.typing.rank(tensor), joined.types[0].dims
-        assert rank is not None
-        assert own is not None
-        rows, beside = joined.values[0], rank - 1 - len(own)
-        if beside:
-            rows = builder.op("Unsqueeze", [rows, builder.ints(*range(1, 1 + beside))])
-        return builder.op("Expand", [rows, shape])
-
-
-@dataclasses.dataclass(frozen=True)
-class Begun(Wrapped):
-    """What the iteration before wrote, which depends on what that one read.
-
-    Attributes:
-        carried: Where it stands.
-        form: What it is in all iterations.
-        read: The place.
-    """
-
-    read: Reread
-
-    def write(self, joined: Joined) -> ir.Value:
-        """Nothing reads it behind the last iteration."""
-        raise NotImplementedError
-
-    def can_collect(self, *, is_after: bool) -> bool:
-        """What iterations read can be stacked."""
-        return not is_after and self.form.can_collect(is_after=False)
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record what all iterations read."""
-        _check(self.read, joined)
-        first = _first(joined.builder, self.read.tensor.initial, self.read.place)
-        return self.begun(joined, first).write_all(joined, is_after=False)

@@ -13,7 +13,8 @@ import onnx_ir as ir
 
 from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import Joined, Pattern, Term
-from passes.graph.made import either_order, made_by, operand, operands, skip_identities, through
+from passes.carried.selections import find_selection
+from passes.graph.made import either_order, made_by, operand, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -47,7 +48,7 @@ def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
     node = made_by(root, "Mod")
     if node is None or node.attributes.get_int("fmod") == 1:
         return None
-    number, size = (facts.evaluator.number(v) for v in operands(node))
+    number, size = facts.evaluator.number(operand(node, 0)), _size(operand(node, 1), facts)
     if number is None or size is None or not is_writable(size):
         return None
     if size.number is not None and size.number < 1:
@@ -56,8 +57,27 @@ def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
     return Ring(number, size) if is_counted and number.coefficient(TRIP) else None
 
 
+def _size(value: ir.Value, facts: LoopFacts) -> Linear | None:
+    """Return a number, which may be a dimension of a carried tensor that is written to."""
+    number = facts.evaluator.number(value)
+    node = None if number is not None else made_by(value, "Gather")
+    shape = None if node is None else made_by(node.inputs[0], "Shape")
+    if node is None or shape is None or shape.attributes:
+        return number
+    axis, tensor = facts.evaluator.integer(node.inputs[1]), skip_identities(operand(shape, 0))
+    state = next((one for one in facts.iteration.states if one.inner is tensor), None)
+    scatter = None if state is None else made_by(state.next, "ScatterND", "ScatterElements")
+    if state is None or scatter is None or axis is None:
+        return None
+    keeps = skip_identities(operand(scatter, 0)) is tensor
+    return facts.evaluator.dimension(state.initial, axis) if keeps else None
+
+
 def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
     """Return what a counter is that begins anew where it reaches a constant."""
+    turned = _turned(carried, facts)
+    if turned is not None:
+        return turned
     node = made_by(carried.next, "Mod")
     first = facts.evaluator.integer(carried.initial)
     if node is None or node.attributes.get_int("fmod") == 1 or first is None:
@@ -67,6 +87,37 @@ def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
     if size is None or step is None or not 0 <= first < size:
         return None
     return Ring(Linear.of(TRIP) * step + first, Linear(size))
+
+
+def _turned(carried: Carried, facts: LoopFacts) -> Ring | None:
+    """Return what a counter is that an If or a Where sets back to 0.
+
+    Either ``k += 1; if k == n: k = 0``, or ``k = k + 1 if k < n - 1 else 0``.
+    """
+    selection = find_selection(carried.next, facts.iteration.body)
+    first = facts.evaluator.integer(carried.initial)
+    if selection is None or first is None:
+        return None
+    sides = [selection.chosen, selection.other]
+    grown = [value for value in sides if _step(value, carried, facts) == 1]
+    begun = [value for value in sides if facts.evaluator.integer(value) == 0]
+    if len(grown) != 1 or len(begun) != 1:
+        return None
+    asked = _LESS if sides[0] is grown[0] else _NOT_LESS
+    asks = made_by(selection.condition, *asked)
+    limit = None if asks is None else facts.evaluator.integer(asks.inputs[1])
+    if asks is None or limit is None:
+        return None
+    value = skip_identities(operand(asks, 0))
+    if value is not carried.inner and _step(value, carried, facts) != 1:
+        return None
+    size = limit + asked[asks.op_type] + (value is carried.inner)
+    return Ring(Linear.of(TRIP) + first, Linear(size)) if 0 <= first < size else None
+
+
+_LESS = {"Less": 0, "LessOrEqual": 1}
+_NOT_LESS = {"Equal": 0, "GreaterOrEqual": 0, "Greater": 1}
+"""What asks whether a counter is below a size, or is not, by what its limit differs from that."""
 
 
 def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:

@@ -55,9 +55,29 @@ READS = {
             "spot",
         ),
     ),
+    "always_one_place": (
+        RING,
+        write("old = Gather <axis = 0> (s, two)  new = Identity (e)", "two"),
+    ),
+    "a_place_beside_the_one_that_is_written": (
+        RING,
+        write("old = Gather <axis = 0> (s, one)  new = Sub (e, old)", "two"),
+    ),
+    "running_in_one_place": (
+        RING,
+        write("old = Gather <axis = 0> (s, two)  new = Where (pe, e, old)", "two"),
+    ),
     "all_of_a_ring": (
         RING,
         write(f"{SPOT}  old = ReduceMean <keepdims = 0, axes = [0]> (s)  new = Neg (e)", "spot"),
+    ),
+    "a_ring_that_asks_how_large_it_is": (
+        RING,
+        write(
+            """h0 = Shape (s)  m = Gather <axis = 0> (h0, zero)  spot = Mod (i, m)
+            old = ReduceMax <keepdims = 0, axes = [0]> (s)  new = Neg (e)""",
+            "spot",
+        ),
     ),
 }
 BEGIN = {STATE: "w", RING: "start"}
@@ -145,25 +165,7 @@ def test_near_misses_stay_in_a_loop(name: str, dialect: str) -> None:
     found = read(before)
     assert found.loops == 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
-    same(before, found.model, *map(feeds, LENGTHS))
-
-
-@pytest.mark.parametrize("op_type", ["Div", "Mod"])
-def test_no_samples_are_divided_by_zero(op_type: str) -> None:
-    """The Loop divides nothing; onnxruntime refuses a divisor of 0 even of no elements."""
-    text = f"""g (int64[N] x, int64[M] z) => (int64[K] y) {{ {SCALARS}
-        sx = Shape (x)  n = Gather <axis = 0> (sx, zero)
-        sz = Shape (z)  d = Gather <axis = 0> (sz, zero)
-        y = Loop (n, t) <body = step (int64 i, bool c) => (bool go, int64 q) {{
-            e = Gather <axis = 0> (x, i)  q = {op_type} (e, d)  go = Identity (c)
-        }}>
-    }}"""
-    before = model(text)
-    found = read(before)
-    assert found.loops == 0
-    numbers = {n: np.arange(-3, n - 3) for n in (0, 1, 7)}
-    given = [{"x": numbers[n], "z": numbers[m]} for n, m in ((0, 0), (0, 7), (1, 7), (7, 7))]
-    assert same(before, found.model, *given) == len(given)
+    same(before, rewrite(before).model, *map(feeds, LENGTHS))
 
 
 SHIFTED = """{more}  a = Unsqueeze (i, zero1)  o = Unsqueeze (k1, zero1)
@@ -190,3 +192,62 @@ def test_what_a_buffer_gains_by_slices(dialect: str, more: str, loops: int) -> N
     assert loops == 0 or "recurrence" in found.codes
     ran = same(before, found.model, *map(feeds, LENGTHS))
     assert ran == len(LENGTHS) or more == "two"
+
+
+TURNS = {
+    "modulo": "k1 = Add (k0, one)  k2 = Mod (k1, three)",
+    "two_steps": "k1 = Add (k0, two)  k2 = Mod (k1, three)",
+    "where": "k1 = Add (k0, one)  q = Equal (k1, three)  k2 = Where (q, zero, k1)",
+    "asked_before_it_grows": "k1 = Add (k0, one)  q = Equal (k0, two)  k2 = Where (q, zero, k1)",
+    "as_long_as_it_is_less": "k1 = Add (k0, one)  q = Less (k0, two)  k2 = Where (q, k1, zero)",
+    "no_more_than": "k1 = Add (k0, one)  q = LessOrEqual (k1, two)  k2 = Where (q, k1, zero)",
+    "more_than": "k1 = Add (k0, one)  q = Greater (k1, two)  k2 = Where (q, zero, k1)",
+    "if": """k1 = Add (k0, one)  q = GreaterOrEqual (k1, three)
+            k2 = If (q) <then_branch = full () => (int64 v1) { v1 = Identity (zero) },
+                else_branch = more () => (int64 v2) { v2 = Identity (k1) }>""",
+}
+NO_TURNS = {
+    "begins_elsewhere": "k1 = Add (k0, one)  q = Equal (k1, three)  k2 = Where (q, one, k1)",
+    "asks_the_data": """k1 = Add (k0, one)  g = ReduceMax <keepdims = 0> (ke)
+            q = Greater (g, two)  k2 = Where (q, zero, k1)""",
+    "grows_by_the_data": "g = ReduceMax <keepdims = 0> (ke)  k1 = Add (k0, g)  k2 = Mod (k1, three)",
+}
+
+
+def turning(body: str, first: str) -> str:
+    """Return a graph with a counter that begins anew, which names a row of a buffer."""
+    return f"""g (float[N,4] x, int64[N,4] k, float[3,4] start) => (float[3,4] r, int64 last, float[T,4] ys) {{
+        {SCALARS} {PREPARE}
+        shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
+        r, last, ys = Loop (n, t, start, {first}) <body = step (int64 i, bool cond, float[3,4] s, int64 k0)
+            => (bool go, float[3,4] s2, int64 k2, float[4] y) {{
+            e = Gather <axis = 0> (x, i)  ke = Gather <axis = 0> (k, i)
+            old = Gather <axis = 0> (s, k0)  y = Neg (old)
+            {write("new = Tanh (e)", "k0")}
+            {body}
+            go = Identity (cond)
+        }}>
+    }}""".replace("final = Add (n, minus)", "")
+
+
+def turning_feeds(length: int) -> dict[str, np.ndarray]:
+    fed = feeds(length)
+    return {name: fed[name] for name in ("x", "k", "start")}
+
+
+@pytest.mark.parametrize("first", ["zero", "two"])
+@pytest.mark.parametrize("name", TURNS)
+def test_counters_that_begin_anew(name: str, first: str) -> None:
+    before = model(turning(TURNS[name], first))
+    found = read(before)
+    assert found.loops == (name == "two_steps"), [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *map(turning_feeds, LENGTHS)) == len(LENGTHS)
+
+
+@pytest.mark.parametrize("name", NO_TURNS)
+def test_other_counters_stay_in_a_loop(name: str) -> None:
+    before = model(turning(NO_TURNS[name], "one"))
+    found = read(before)
+    assert found.loops == 1
+    assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
+    same(before, found.model, *map(turning_feeds, LENGTHS))

@@ -217,3 +217,32 @@ def test_other_boxes_stay_in_a_loop(name: str) -> None:
     assert found.loops >= 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     same(before, found.model, *map(feeds, LENGTHS))
+
+
+RANGE = """top1 = Mul (i, two)  bottom1 = Add (top1, three)
+            ys = Unsqueeze (top1, zero1)  bs = Unsqueeze (bottom1, zero1)
+            {all}
+            down = Slice (all, ys, bs, zero1, one1)
+            old = Slice (s, ys, bs, zero1, one1)  like = Shape (old)
+            {new}
+            q = Expand (new, like)  size = Shape (down)
+            places = Unsqueeze (down, minus1)
+            u = Reshape <allowzero = 1> (q, size)
+            s2 = ScatterND (s, places, u)"""
+RANGES = {
+    "added": "row = Gather <axis = 0> (e, zero)  new = Add (old, row)",
+    "counted": "new = Add (old, half)",
+    "greatest": "row = Gather <axis = 0> (e, one)  new = Max (row, old)",
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_that_overlap_are_added_up(name: str) -> None:
+    """As frames of sound are put together again: ``s[2 * i : 2 * i + 3] += e``."""
+    before = model(loop("float[L]", RANGE.format(all=counted(0), new=RANGES[name])), 18)
+    found = read(before, auto=True)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    given = [dict(feeds(n)) for n in LENGTHS]
+    for feed, n in zip(given, LENGTHS, strict=True):
+        feed["start"] = np.arange(2 * n + 1, dtype=np.float32)
+    assert same(before, found.model, *given) == len(given)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import constant_value
+from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand, skip_identities
 from passes.graph.node_copies import copy_body
 from passes.runtimes.beside import is_captured
@@ -220,7 +220,7 @@ def _source(node: ir.Node, types: Types) -> ir.Value | None:
         elif found != dtype:
             break
         producer = value.producer()
-        if producer is None or producer.op_type not in (*_CASTS, "Identity"):
+        if not is_operator(producer, (*_CASTS, "Identity")):
             break
         value = producer.inputs[0]
     return source

@@ -55,7 +55,7 @@ def normalized(opset: int, count: int) -> FlatCase:
     """Make a case of a GroupNormalization, whose numbers are of groups before opset 21."""
     nodes = weights("s", count) + weights("b", count)
     nodes += "y = GroupNormalization <num_groups = 2> (x, s, b)"
-    result, element = "float[1,4,h,w]", "float[1,4,H,W]"
+    result, element = "float[1,6,h,w]", "float[1,6,H,W]"
     return case(f"groups at opset {opset}", nodes, result, element, opset=opset)
 
 
@@ -182,7 +182,7 @@ AS_LARGE = [
         IMAGE,
     ),
 ]  # fmt: skip
-CASES = [*AS_LARGE, *PRODUCTS, *CUMULATED, *WINDOWED, normalized(18, 2), normalized(21, 4)]
+CASES = [*AS_LARGE, *PRODUCTS, *CUMULATED, *WINDOWED, normalized(18, 2), normalized(21, 6)]
 
 
 @pytest.mark.parametrize("one", CASES, ids=str)

@@ -1122,6 +1122,21 @@ def test_rows_get_the_shape_of_what_they_are_joined_to_where_there_may_be_none(n
     assert same(before, found.model, *({"x": x, "start": start} for x in fed)) == len(fed)
 
 
+def test_elements_that_are_appended_need_no_shape_where_there_are_none() -> None:
+    before = model(f"""g (seq(float[A,M]) xs, float[R,M] start) => (float[S,T] r) {{
+        {SCALARS} n = SequenceLength (xs)
+        r = Loop (n, t, start) <body = step (int64 i, bool cond, float[P,Q] s)
+            => (bool go, float[P2,Q2] s2) {{
+            e = SequenceAt (xs, i) u = Tanh (e)
+            s2 = Concat <axis = 0> (s, u) go = Identity (cond)
+        }}> }}""")
+    found = read(before)
+    assert [decision.verdict for decision in found.decisions] == [Verdict.GUARDED]
+    rows = [np.full((length, 4), length, np.float32) for length in (2, 1, 3)]
+    fed = [{"xs": rows[:n] * most, "start": rows[0]} for n in (0, 1, 3) for most in (1, 9)]
+    assert same(before, found.model, *fed) == len(fed)
+
+
 RESIZED = """
             a = ArgMax <axis = 0, keepdims = 1> (e)  m = Add (a, one1)
             d = Constant <value = int64[2] {0, 1}> ()  h = Unsqueeze (e, d)

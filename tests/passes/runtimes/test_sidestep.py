@@ -107,6 +107,8 @@ STAYS = {
             ("bool", 9),
         )
     },
+    "a shape and what is filled with a small number": """h = Shape(x) n = Shape(h)
+        k = ConstantOfShape <value = int64[1] {2147483647}> (n) r = Max(h, k)""",
     "a cast back that nothing captures": """d = Cast <to = 11> (x) e = Cast <to = 1> (d)
         r = Shape(e)""",
 }
@@ -124,6 +126,12 @@ FORMS = {
         "g (int64[N] x, int64[N] y, int64 z) => (int64[N] r) { r = Max(x, y, z) }",
         {"x": [2**31, 1], "y": [0, 2**31], "z": 3},
         [2**31, 2**31],
+    ),
+    "Max of a shape and what is filled with a large number": (
+        """g (int64[A, B, C, D] x) => (int64[4] r) { s = Shape(x) n = Shape(s)
+            k = ConstantOfShape <value = int64[1] {2147483648}> (n) r = Max(s, k) }""",
+        {"x": np.zeros((4, 1, 1, 1), np.int64)},
+        [2**31] * 4,
     ),
     "Min that broadcasts": (
         "g (int64[N] x, int64[M, 1] y) => (int64[M, N] r) { r = Min(x, y) }",

@@ -39,7 +39,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     problems = find_problems()
     console.record |= {"versions": versions, "backends": runtimes, "problems": problems}
     console.say("\n".join(f"problem: {one}" for one in problems) or "no problem is found")
-    console.say(aligned([*versions.items(), *runtimes.items()]))
+    told = {**versions, **runtimes}  # a runtime's line holds its version
+    console.say(aligned([*told.items()]))
     return 1 if problems else 0
 
 

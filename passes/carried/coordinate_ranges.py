@@ -17,7 +17,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 
-__all__ = ["Span", "own_coordinate", "own_span", "span_of"]
+__all__ = ["Reach", "own_coordinate", "own_span", "span_of"]
 
 _DEEPEST = 64
 _LARGEST = 1 << 16
@@ -30,7 +30,7 @@ _PICKS = frozenset(
 
 
 @dataclasses.dataclass(frozen=True)
-class Span:
+class Reach:
     """Numbers from one on.
 
     Attributes:
@@ -42,7 +42,7 @@ class Span:
     width: int
 
 
-def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Span | None:
+def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Reach | None:
     """Return where all entries of a tensor lie, None where that is not known.
 
     Args:
@@ -52,16 +52,16 @@ def span_of(value: ir.Value, evaluator: Evaluator, depth: int = 0) -> Span | Non
     """
     numbers = evaluator.of(value)
     if numbers:
-        return _around(Span(number, 1) for number in numbers)
+        return _around(Reach(number, 1) for number in numbers)
     array = constant_value(value, largest=_LARGEST)
     if array is not None and array.size and array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
-        return Span(Linear(low), high - low + 1)
+        return Reach(Linear(low), high - low + 1)
     node = made_by(value)
     if node is None or depth > _DEEPEST:
         return None
 
-    def spans(values: Iterable[ir.Value]) -> list[Span] | None:
+    def spans(values: Iterable[ir.Value]) -> list[Reach] | None:
         found = [span_of(v, evaluator, depth + 1) for v in values]
         known = [span for span in found if span is not None]
         return known if len(known) == len(found) else None
@@ -95,7 +95,7 @@ def _keeps_integers(node: ir.Node) -> bool:
     return node.op_type == "Cast" and node.attributes.get_int("to", 0) == ir.DataType.INT64
 
 
-def _around(spans: Iterable[Span] | None) -> Span | None:
+def _around(spans: Iterable[Reach] | None) -> Reach | None:
     """Return a span that holds several, None where nothing tells which is the first."""
     found = [] if spans is None else list(spans)
     if not found:
@@ -106,15 +106,15 @@ def _around(spans: Iterable[Span] | None) -> Span | None:
         return None
     low = min(known)
     high = max(gap + span.width for gap, span in zip(known, found, strict=True))
-    return Span(found[0].first + low, high - low)
+    return Reach(found[0].first + low, high - low)
 
 
-def _joined(both: Sequence[Span], *, is_sum: bool) -> Span:
+def _joined(both: Sequence[Reach], *, is_sum: bool) -> Reach:
     one, other = both
     if is_sum:
-        return Span(one.first + other.first, one.width + other.width - 1)
+        return Reach(one.first + other.first, one.width + other.width - 1)
     last = other.first + (other.width - 1)
-    return Span(one.first - last, one.width + other.width - 1)
+    return Reach(one.first - last, one.width + other.width - 1)
 
 
 def _sole_side(condition: ir.Value, evaluator: Evaluator, depth: int) -> int | None:
@@ -130,7 +130,7 @@ def _sole_side(condition: ir.Value, evaluator: Evaluator, depth: int) -> int | N
     return 1 if is_nonnegative(other.first - (one.first + one.width)) else None
 
 
-def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Span | None:
+def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
     """Return the coordinates along an axis that an iteration has for its own, if there are any.
 
     Args:
@@ -149,7 +149,7 @@ def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Span | None:
     return next(filter(None, (own_span(part, evaluator) for part in parts)), None)
 
 
-def own_span(value: ir.Value, evaluator: Evaluator) -> Span | None:
+def own_span(value: ir.Value, evaluator: Evaluator) -> Reach | None:
     """Return where all entries of a tensor lie, if those of no other iteration lie there."""
     span = span_of(value, evaluator)
     is_own = span is not None and abs(span.first.coefficient(TRIP)) >= span.width

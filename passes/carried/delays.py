@@ -18,7 +18,7 @@ from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.written_numbers import write_number
 
-__all__ = ["Begun", "Delay", "Unwritten"]
+__all__ = ["Delay", "Onward", "Unwritten"]
 
 _END = int(np.iinfo(np.int64).max)
 
@@ -162,7 +162,7 @@ class Delay(Pattern):
 
 
 @dataclasses.dataclass(frozen=True)
-class Begun(Wrapped):
+class Onward(Wrapped):
     """What the iteration before wrote, which depends on what that one read.
 
     Attributes:

@@ -12,7 +12,7 @@ from passes.carried.best import find_best, find_chosen
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
-from passes.carried.delays import Begun, Delay, Unwritten
+from passes.carried.delays import Delay, Onward, Unwritten
 from passes.carried.filters import find_filter
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
@@ -135,7 +135,7 @@ def _reread(read: Reread, facts: LoopFacts, typing: Typing) -> Pattern | None:
     is_stacked = form is not None and all(term.kind == "stacked" for term in form.terms)
     if form is None or not is_stacked or not form.can_collect(is_after=False):
         return None
-    return Begun(carried, form, read)
+    return Onward(carried, form, read)
 
 
 def _is_open(state: State, typing: Typing) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from passes.carried.coordinate_ranges import Span, own_coordinate, own_span
+from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
@@ -130,7 +130,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes
-    own: Span | None = None
+    own: Reach | None = None
     if reduction == "none":
         own = _own_places(node, facts)
         if own is None:
@@ -145,7 +145,7 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
     return Write(carried, terms, node, index, reduction, rounds, nodes, width)
 
 
-def _own_places(node: ir.Node, facts: LoopFacts) -> Span | None:
+def _own_places(node: ir.Node, facts: LoopFacts) -> Reach | None:
     """Return the places along an axis that an iteration has for its own, if there are any."""
     indices, evaluator = operand(node, 1), facts.evaluator
     is_listed = node.op_type == "ScatterND"
@@ -153,7 +153,7 @@ def _own_places(node: ir.Node, facts: LoopFacts) -> Span | None:
     if index is None and is_listed:
         index = shared_coordinate(indices, evaluator)
     if index is not None:
-        return Span(index, 1) if index.coefficient(TRIP) else None
+        return Reach(index, 1) if index.coefficient(TRIP) else None
     return own_coordinate(indices, evaluator) if is_listed else own_span(indices, evaluator)
 
 

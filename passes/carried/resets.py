@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.filled import begun, filled, rows_of, totals
-from passes.carried.masks import choice, flag_of
+from passes.carried.masks import choice, flag_of, neutral_value
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -24,7 +24,7 @@ from passes.carried.pattern import (
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.made import either_order, made_by, operand, skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -92,7 +92,7 @@ def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Reset
     dtype = typing.dtype(carried.initial)
     if dtype is None:
         return None
-    reader = _Reader(carried.inner, iteration.body, dtype)
+    reader = _Reader(carried.inner, iteration.body, dtype, typing)
     part = reader.read(carried.next)
     if part is None or part.flag is None or part.fixed is None:
         return None
@@ -121,12 +121,15 @@ class _Part:
 class _Reader:
     """Reads what a value of the body is of a carried one, and makes the nodes that say it."""
 
-    def __init__(self, inner: ir.Value, body: ir.Graph, dtype: ir.DataType) -> None:
+    def __init__(
+        self, inner: ir.Value, body: ir.Graph, dtype: ir.DataType, typing: Typing
+    ) -> None:
         self.family: str | None = None
         self.name = ""
         self.nodes: list[ir.Node] = []
         self.speculated: list[tuple[ir.Node, ir.Node]] = []
         self._dtype = dtype
+        self._typing = typing
         self._inner = inner
         self._graphs = [body]
         self._dependent = dependent_values(body, inner)
@@ -142,7 +145,10 @@ class _Reader:
         if graph is None:
             return None
         selection = find_selection(value, graph)
-        return self._joined(value, graph) if selection is None else self._chosen(selection)
+        if selection is not None:
+            return self._chosen(selection)
+        masked = self._masked(value, graph)
+        return self._joined(value, graph) if masked is None else masked
 
     def made(self, op_type: str, inputs: Sequence[ir.Value]) -> ir.Value:
         """Make a node and return its output."""
@@ -174,6 +180,31 @@ class _Reader:
             condition, beside = flag_of(condition)
             self.nodes += beside
         flag = condition if on_path[1] else self.made("Not", [condition])
+        return self._begins(part, flag, new)
+
+    def _masked(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
+        """Return what an integer is that is multiplied by a flag: 0 where that does not hold."""
+        if self._dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+            return None
+        for own, factor in either_order(made_by(value, "Mul", body=graph)):
+            cast = made_by(factor, "Cast")
+            flag = None if cast is None else operand(cast, 0)
+            if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
+                continue
+            if flag in self._dependent or skip_identities(own) is self._inner:
+                continue
+            part = self.read(own)
+            if part is None:
+                return None
+            (condition,) = self._outside([flag])
+            zero, nodes = neutral_value(self._inner, "Add", self._dtype, is_scalar=False)
+            self.nodes += nodes
+            gone = self.made("Not", [condition])
+            return self._begins(part, gone, zero)
+        return None
+
+    def _begins(self, part: _Part, flag: ir.Value, new: ir.Value) -> _Part:
+        """Return a part that is something new where a flag holds."""
         if part.flag is None or part.fixed is None:
             return _Part(flag, new, part.term)
         fixed = self.chosen(flag, new, part.fixed)

@@ -32,7 +32,13 @@ def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
     rank, other = types.rank(left), types.rank(right)
     if rank is None or other is None or rank <= max(other, 2):
         return False
-    return _is_transposed(left) and types.may_be_empty(left)
+    return _is_fused(left, types) and _is_transposed(left) and types.may_be_empty(left)
+
+
+def _is_fused(value: ir.Value, types: Types) -> bool:
+    """Whether a product of some numbers may be fused, which those of integers are not."""
+    dtype = types.dtype(value)
+    return dtype is None or dtype.is_floating_point()
 
 
 def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
@@ -42,7 +48,9 @@ def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
     before, where another one asks for that.
     """
     left, right = operands(node)
-    return types.rank(right) == 1 and any(m.op_type == "Transpose" for m in makers(left))
+    if types.rank(right) != 1 or not _is_fused(left, types):
+        return False
+    return any(maker.op_type == "Transpose" for maker in makers(left))
 
 
 def is_of_halves(node: ir.Node, types: Types) -> bool:

@@ -716,3 +716,14 @@ def test_no_strings_are_left_alone() -> None:
     loaded.graph[0].attributes.clear()
     loaded.graph[0].attributes["value"] = ir.AttrTensor("value", none)
     assert not SidestepDefectsPass(["openvino"])(loaded).modified
+
+
+@pytest.mark.parametrize("right", ["int64[K,P]", "int64[K]"])
+def test_products_of_integers_are_not_fused(right: str) -> None:
+    """Below opset 12 they have no Max, which stands between elsewhere."""
+    text = f"""g (int64[N,K,M] x, {right} y) => (int64[] z) {{
+        a = Transpose <perm = [0, 2, 1]> (x) z = MatMul (a, y) }}"""
+    for dtype, is_fused in (("int64", False), ("float", True)):
+        loaded = ir.from_proto(parse(text.replace("int64", dtype)))
+        SidestepDefectsPass(["onnxruntime"])(loaded)
+        assert ("Max" in operators(loaded)) is is_fused

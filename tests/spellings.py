@@ -135,6 +135,28 @@ def _tensor(constant: NodeProto) -> TensorProto:
     return tensor
 
 
+_OF_ONE_TYPE = ("Add", "Sub", "Mul", "Div", "Equal", "Greater", "Less", "Mod", "Pow")
+
+
+def with_cast_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Cast constants to the type of the other operand, as onnxscript writes them."""
+    model = _copied(model)
+    (opset,) = (o.version for o in model.opset_import if not o.domain)
+    constants = {n.output[0] for n in _nodes(model) if n.op_type == "Constant"}
+    constants |= {value.name for graph in _graphs(model.graph) for value in graph.initializer}
+    for number, graph in enumerate(_graphs(model.graph) if opset >= 15 else ()):
+        for node in [*graph.node]:
+            are_known = [name in constants for name in node.input]
+            if node.op_type not in _OF_ONE_TYPE or are_known.count(True) != 1:
+                continue
+            known, other = node.input[are_known.index(True)], node.input[are_known.index(False)]
+            made = f"{known}_like_{node.output[0]}_{number}"
+            at = [*graph.node].index(node)
+            graph.node.insert(at, helper.make_node("CastLike", [known, other], [made]))
+            node.input[are_known.index(True)] = made
+    return model
+
+
 def with_copies(model: onnx.ModelProto) -> onnx.ModelProto:
     """Put an Identity behind each node."""
     model = _copied(model)
@@ -166,6 +188,7 @@ SPELLINGS: dict[str, Sequence[Spelling]] = {
     "no shapes": (without_shapes,),
     "every value an output": (with_all_outputs,),
     "copies": (with_copies,),
+    "cast constants": (with_cast_constants,),
     "absent inputs": (with_absent_inputs,),
     "all attributes": (with_defaults, without_names),
     "no more than has to be": (without_defaults, with_initializers),

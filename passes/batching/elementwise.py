@@ -9,14 +9,12 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
-from passes.graph.graphs import constant_value
 
 __all__ = [
     "WITHOUT_MAX",
     "broadcasting",
     "cast_like",
     "clip",
-    "division",
     "dropout",
     "elementwise",
     "in_inference",
@@ -56,24 +54,6 @@ def broadcasting(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         return ctx.same(node, [present[0].value])
     rank = max(x.rank for x in present)
     return ctx.same(node, [None if x is None else ctx.padded_rank(x, rank) for x in operands])
-
-
-def division(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Div and Mod, which broadcast.
-
-    onnxruntime refuses one integer of 0 as the divisor even where there is nothing to divide, so
-    that the divisor of no samples must not be a number.
-    """
-    divisor = ctx.operand(operands, 1, "B")
-    is_integer = divisor.dtype is not None and not divisor.dtype.is_floating_point()
-    is_open = divisor.is_shared and not divisor.rank and constant_value(divisor.value) is None
-    if not (is_integer and is_open):
-        return broadcasting(ctx, node, operands)
-    dividend = ctx.operand(operands, 0, "A")
-    each = ctx.op("Expand", [divisor.value, ctx.batch])
-    if dividend.rank:
-        each = ctx.unsqueeze(each, range(1, dividend.rank + 1))
-    return ctx.same(node, [dividend.value, each])
 
 
 def one_sided_broadcasting(

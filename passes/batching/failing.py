@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
-from passes.graph.made import only_number, operand, operands
+from passes.graph.made import only_number, operand, operands, skip_identities
 from passes.typing import Typing, ValueType
 
 __all__ = ["FARTHEST", "cannot_fail", "is_total"]
@@ -73,7 +73,7 @@ def _cuts_forwards(node: ir.Node) -> bool:
 
 def _divides_by_constant(node: ir.Node) -> bool:
     """Whether the divisor is a constant whose numbers cannot fail (the least one by -1 can)."""
-    divisor = constant_value(node.inputs[1])
+    divisor = constant_value(skip_identities(operand(node, 1)))
     return node.op_type != "Pow" and divisor is not None and bool((divisor > 0).all())
 
 

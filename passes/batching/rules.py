@@ -28,7 +28,6 @@ from passes.batching.elementwise import (
     broadcasting,
     cast_like,
     clip,
-    division,
     dropout,
     elementwise,
     one_sided_broadcasting,
@@ -64,11 +63,10 @@ register("CastLike", cast_like, family="elementwise", since=15, discrete=True)
 register("Add Sub Mul And Or Xor BitwiseAnd BitwiseOr BitwiseXor", broadcasting, total=True)
 register("Max Min Mean Sum Where StringConcat", broadcasting, total=True)
 register("Equal Greater GreaterOrEqual Less LessOrEqual", broadcasting, discrete=True, total=True)
-register("BitShift", broadcasting)
-register("Div", division, family="broadcasting")
+register("Div BitShift", broadcasting)
 # onnxruntime multiplies for an exponent of 2 or 3 that is one number, unless the base is one too.
 register("Pow", broadcasting, rounding=True)
-register("Mod", division, family="broadcasting", discrete=True)
+register("Mod", broadcasting, discrete=True)
 register("PRelu", one_sided_broadcasting, family="broadcasting", since=7, total=True)
 register("SwiGLU", same_shape, family="elementwise", since=28, total=True)
 register("Clip", clip, family="elementwise", since=6, total=True)

@@ -212,15 +212,16 @@ def added(
 def dependent_values(body: ir.Graph | Scope, *start: ir.Value) -> set[ir.Value]:
     """Return the values of a body that depend on some of its inputs, these included.
 
-    What depends on their shape only is left out. Of a branch ``start`` is also what it reads
-    from around it.
+    What depends on their shape or type only is left out. Of a branch ``start`` is also what it
+    reads from around it.
     """
     found = set(start)
     given = body.given if isinstance(body, Scope) else ()
     for node in body:
         if is_operator(node, ASK_SHAPE):
             continue
-        if not found.isdisjoint(reads_of(node)):
+        reads = node.inputs[:1] if is_operator(node, "CastLike") else reads_of(node)
+        if not found.isdisjoint(reads):
             outputs = (v for v in node.outputs if not found.isdisjoint(read_for(v)))
             found.update(v for v in outputs if v not in given)
     return found

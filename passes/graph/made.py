@@ -113,7 +113,7 @@ def axes_of(node: ir.Node) -> list[int] | None:
 
 
 def skip_identities(value: ir.Value) -> ir.Value:
-    """Return what a value is, through Identity and a Cast to the type that it has."""
+    """Return what a value is, through Identity and a cast to the type that it has."""
     while (node := value.producer()) is not None and is_default_domain(node):
         if not (node.op_type == "Identity" or _casts_nothing(node)):
             break
@@ -122,7 +122,10 @@ def skip_identities(value: ir.Value) -> ir.Value:
 
 
 def _casts_nothing(node: ir.Node) -> bool:
-    """Whether a node is a Cast to the element type that its operand has."""
+    """Whether a node is a Cast, or a CastLike, to the element type that its operand has."""
+    if node.op_type == "CastLike":
+        given, wanted = map(_element_type, operands(node))
+        return given is not None and given == wanted
     if node.op_type != "Cast":
         return False
     return _element_type(operand(node, 0)) == node.attributes.get_int("to", 0)
@@ -133,6 +136,9 @@ def _element_type(value: ir.Value) -> int | None:
     if isinstance(value.type, ir.TensorType):
         return int(value.type.dtype)
     node = value.producer()
+    if is_operator(node, "Constant"):
+        array = constant_value(value)
+        return None if array is None else int(ir.DataType.from_numpy(array.dtype))
     if is_operator(node, _OF_FLAGS):
         return int(ir.DataType.BOOL)
     return node.attributes.get_int("to") if is_operator(node, "Cast") else None

@@ -12,6 +12,7 @@ from passes.maps.sequence_map import results_of
 from passes.reading.even import Bounds, entry_of
 from passes.reading.facts import Kind, LoopFacts, State, why_carried
 from passes.reading.iterations import Collected
+from passes.reading.nodes import by_type
 from passes.reading.sources import Element, Reads, Window, find_read
 from passes.reading.stages import CarriedResult, Stage
 from passes.site import MapResult
@@ -218,7 +219,8 @@ class Needs:
         branch = self.branch(node)
         if branch is not None:
             return list(branch.outputs)
-        return read_for(value)
+        cast = by_type(node, self.facts.evaluator)
+        return read_for(value) if cast is None else [cast[0]]
 
     def read(self, node: ir.Node) -> Element | Window | None:
         """Return what a node reads by the iteration number, None if it is no such node."""

@@ -10,12 +10,13 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, subgraphs, walk_nodes
 from passes.graph.if_outputs import with_outputs
+from passes.graph.made import operand
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.sources import FAR
 
-__all__ = ["constant_of", "copy_into", "ends_far", "is_same_work", "passed_on"]
+__all__ = ["by_type", "constant_of", "copy_into", "ends_far", "is_same_work", "passed_on"]
 
 
 def copy_into(
@@ -27,7 +28,8 @@ def copy_into(
 ) -> None:
     """Record a copy of a node that declares no types: they are inferred anew.
 
-    A Slice of the first axis says so in the copy: the dimensions of the others are known then.
+    A CastLike becomes a Cast. A Slice of the first axis says so in the copy: the dimensions of
+    the others are known then.
     What a Scan yields keeps its rank, without which onnxruntime refuses the Scan. A number inside
     of it that is known becomes a constant, which the axes of a Slice have to be.
 
@@ -44,6 +46,11 @@ def copy_into(
     copied = copy_node(node, inside)
     ranks = [(v, v.type, rank_alone(v.shape)) for v in _yielded_by_scans(copied)]
     for old, new in zip(walk_nodes([node]), walk_nodes([copied]), strict=True):
+        cast = by_type(old, evaluator)
+        if cast is not None:
+            new.op_type = "Cast"
+            new.resize_inputs(1)
+            new.attributes["to"] = ir.AttrInt64("to", int(cast[1]))
         for value in new.outputs:
             value.type = value.shape = None
         if not is_operator(old, "Slice") or len(old.inputs) != 3:
@@ -60,6 +67,15 @@ def copy_into(
         copied = with_outputs(copied, kept)
         values |= {node.outputs[at]: v for at, v in zip(kept, copied.outputs, strict=True)}
     builder.nodes.append(copied)
+
+
+def by_type(node: ir.Node, evaluator: Evaluator) -> tuple[ir.Value, ir.DataType] | None:
+    """Return what a CastLike casts and to which type, None if that is not known.
+
+    onnxscript writes one around each number, often like a value that is carried.
+    """
+    dtype = evaluator.dtype(node.outputs[0]) if is_operator(node, "CastLike") else None
+    return None if dtype is None else (operand(node, 0), dtype)
 
 
 def _fold(old: ir.Node, new: ir.Node, evaluator: Evaluator) -> None:

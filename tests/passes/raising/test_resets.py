@@ -52,6 +52,21 @@ CASES = {
     "two_thresholds_unread": Case(
         INTS, f"{ANY}  u = Where (pe, s, c)  s2 = Where (l, ke, u)", "c", LAST
     ),
+    "run_times_a_flag": Case(
+        "int64",
+        f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"
+        "  s2 = Mul (u, q7)  y = Identity (s2)",
+        "one",
+        "carried sum that begins anew",
+        "int64",
+    ),
+    "run_of_rows_times_a_flag": Case(
+        INTS,
+        "q7 = Cast <to = 7> (pe)  u = Add (s, ke)  s2 = Mul (q7, u)  y = Identity (s2)",
+        "c",
+        "carried sum that begins anew",
+        INTS,
+    ),
     "since_an_event": Case(
         "int64",
         f"{ANY}  m = Shape (s)  q = ConstantOfShape (m)  q7 = Cast <to = 7> (q)  u = Add (s, one)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
@@ -108,18 +109,19 @@ def is_sum_of_products(node: ir.Node, types: Types) -> bool:
 def as_matrix_products(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
     """A MatMul for each operand after the first.
 
-    ``btd,bsd->bts`` is ``MatMul(x, Transpose(y))``. None where an operand has a letter twice,
-    or one that is summed may be spread from size 1.
+    ``btd,bsd->bts`` is ``MatMul(x, Transpose(y))``. What may be spread from size 1 before it is
+    summed is spread. None where an operand has a letter twice.
     """
     terms, result = _terms(node)
     first, *rest = values = operands(node)
-    if not all(_is_plain(v, t, result, types) for v, t in zip(values, terms, strict=True)):
+    if not all(_is_plain(v, t, types) for v, t in zip(values, terms, strict=True)):
         return None
+    even = _even(values, terms, types)
     product = _Term(first, terms[0]).kept(builder, "".join([result, *terms[1:]]))
     for i, (value, letters) in enumerate(zip(rest, terms[1:], strict=True), 1):
         later = "".join([result, *terms[i + 1 :]])
         right = _Term(value, letters).kept(builder, later + product.letters)
-        product = product.times(builder, right, later)
+        product = product.times(builder, right, later, even)
     return [product.spread(builder, result).value]
 
 
@@ -132,12 +134,19 @@ def _terms(node: ir.Node) -> tuple[list[str], str]:
     return left.split(","), result
 
 
-def _is_plain(value: ir.Value, term: str, result: str, types: Types) -> bool:
-    """Whether each axis has a letter of its own, and no size 1 is spread before it is summed."""
+def _is_plain(value: ir.Value, term: str, types: Types) -> bool:
+    """Whether each axis has a letter of its own."""
     dims = types.dims(value)
-    if dims is None or len(dims) != len(term) or len(set(term)) < len(term):
-        return False
-    return all(dim != 1 or letter in result for dim, letter in zip(dims, term, strict=True))
+    return dims is not None and len(dims) == len(term) == len(set(term))
+
+
+def _even(values: Sequence[ir.Value], terms: Sequence[str], types: Types) -> set[str]:
+    """Return the letters that have one size wherever they stand, by proof."""
+    sizes: dict[str, list[int | str | None]] = {}
+    for value, term in zip(values, terms, strict=True):
+        for letter, dim in zip(term, types.dims(value) or (), strict=True):
+            sizes.setdefault(letter, []).append(dim)
+    return {letter for letter, dims in sizes.items() if types.are_one_size(dims)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,8 +176,15 @@ class _Term:
             value = builder.op("Unsqueeze", [value, builder.ints(*new)])
         return _Term(value, order)
 
-    def times(self, builder: Builder, right: _Term, later: str) -> _Term:
-        """Return the product, summed over what both have and nothing reads later."""
+    def times(self, builder: Builder, right: _Term, later: str, even: Collection[str]) -> _Term:
+        """Return the product, summed over what both have and nothing reads later.
+
+        Args:
+            builder: Records it.
+            right: The right side.
+            later: The letters that are read later.
+            even: Those that have one size on both sides.
+        """
         shared = [c for c in self.letters if c in right.letters]
         summed = "".join(c for c in shared if c not in later)
         rows = "".join(c for c in self.letters if c not in shared)
@@ -176,12 +192,28 @@ class _Term:
         both = "".join(c for c in shared if c in later)
         batch = both + summed[:-1] + rows[:-1] + columns[:-1]
         row, column, inner = rows[-1:] or "+", columns[-1:] or "-", summed[-1:] or "*"
+        uneven = [c for c in summed if c not in even]
+        left, right = self.widened(builder, right, uneven), right.widened(builder, self, uneven)
         factors = (
-            self.spread(builder, batch + row + inner),
+            left.spread(builder, batch + row + inner),
             right.spread(builder, batch + inner + column),
         )
         product = builder.op("MatMul", [factor.value for factor in factors])
         return _Term(product, batch + row + column).squeezed(builder).kept(builder, later)
+
+    def widened(self, builder: Builder, other: _Term, letters: Collection[str]) -> _Term:
+        """Return it with axes of size 1 as long as those of another one."""
+        if not letters:
+            return self
+        sizes = builder.op("Shape", [other.value])
+        wanted = [
+            builder.op("Gather", [sizes, builder.ints(other.letters.index(c))])
+            if c in letters
+            else builder.ints(1)
+            for c in self.letters
+        ]
+        shape = builder.op("Concat", wanted, {"axis": 0})
+        return _Term(builder.op("Expand", [self.value, shape]), self.letters)
 
     def squeezed(self, builder: Builder) -> _Term:
         """Return it without the axes that have no letter of the equation."""

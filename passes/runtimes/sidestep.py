@@ -53,10 +53,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
         others = nodes_by_others(model, self._authored)
-        ifs = [node for node in all_nodes(model) if node.op_type == "If"]
-        decided = newly_decided(ifs, set(others), Types(model)) if ifs else ()
         beside = self._beside(model, set(others))
-        pending = self._known([*others, *decided, *beside])
+        pending = self._known([*others, *_decided(model, set(others)), *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
         # A form may meet another defect, but none meets its own again.
@@ -74,16 +72,16 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
             made = [node for node in made if node.graph is not None]
-            # A branch that took the place of its If is read by the author's nodes from now on.
-            others += made
-            beside = self._beside(model, set(others)) if made else {}
-            pending = self._known([*made, *beside])
+            # A new node may make a constant of a condition, or be taken together with old ones.
+            beside = self._beside(model, set(made)) if made else {}
+            decided = _decided(model, set(made)) if made else []
+            pending = self._known([*made, *decided, *beside])
         if modified:
             make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
     def _beside(self, model: ir.Model, others: Collection[ir.Node]) -> dict[ir.Node, list[Defect]]:
-        """Return the nodes of the author's that a runtime takes together with new ones.
+        """Return the nodes that a runtime takes together with some others.
 
         Each has the rows by which it does.
         """
@@ -97,6 +95,12 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes of operators that have a row."""
         return [n for n in nodes if is_operator(n, self._rows)]
+
+
+def _decided(model: ir.Model, others: Collection[ir.Node]) -> list[ir.Node]:
+    """Return the Ifs whose condition is a constant because of some others."""
+    ifs = [node for node in all_nodes(model) if node.op_type == "If"]
+    return list(newly_decided(ifs, others, Types(model))) if ifs else []
 
 
 def _is_left(node: ir.Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -54,6 +54,11 @@ class Types:
         """Whether nothing proves that a tensor has a positive size along some axes, or all."""
         dims = self._typing.dims(value)
         return dims is None or not all(isinstance(dim, int) and dim > 0 for dim in dims[axes])
+
+    def are_one_size(self, dims: Iterable[int | str | None]) -> bool:
+        """Whether some dimensions are one number, by proof."""
+        found = set(dims)
+        return len(found) == 1 and all(map(self._typing.is_same_number, found))
 
     def has_static_shape(self, node: ir.Node) -> bool:
         """Whether the numbers that a Shape yields are declared or inferred."""

@@ -94,10 +94,25 @@ def test_an_einsum_stays(equation: str) -> None:
     assert not SidestepDefectsPass()(product(equation)).modified
 
 
-def test_a_size_that_is_spread_and_summed_stays() -> None:
-    text = """g (float[B, 1] x, float[B, N] z) => (float[B] y) {
-        y = Einsum <equation = "bd,bd->b"> (x, z) }"""
-    assert not SidestepDefectsPass()(ir.from_proto(parse(text))).modified
+@pytest.mark.parametrize("dims", ["B, 1", "B, N"])
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 1), (0, 3), (2, 0)], ids=str)
+def test_a_size_that_is_spread_and_summed(dims: str, sizes: tuple[int, int]) -> None:
+    text = f"""g (float[{dims}] x, float[B, N] z) => (float[B] y) {{
+        y = Einsum <equation = "bd,bd->b"> (x, z) }}"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    check(model)
+    feeds = {"x": np.full((sizes[0], 1), 2, np.float32), "z": np.ones(sizes, np.float32)}
+    expected = np.float32([2 * sizes[1]] * sizes[0])
+    np.testing.assert_array_equal(run(ir.to_proto(model), feeds), expected, strict=True)
+
+
+def test_one_size_is_not_spread() -> None:
+    text = """g (float[B, T, 6] x, float[B, S, 6] z) => (float[B, T, S] y) {
+        y = Einsum <equation = "btd,bsd->bts"> (x, z) }"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    assert "Expand" not in operators(model)
 
 
 def test_what_is_not_empty_stays() -> None:

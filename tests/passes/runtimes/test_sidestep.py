@@ -10,6 +10,7 @@ import pytest
 from passes.graph.graphs import all_graphs
 from passes.graph.node_copies import copy_body
 from passes.runtimes import Authored, SidestepDefectsPass
+from rewriter.backends import open_session
 from rewriter.model_files.checking import check
 from rewriter.options import Strategy
 from rewriter.pipeline import rewrite
@@ -727,3 +728,26 @@ def test_products_of_integers_are_not_fused(right: str) -> None:
         loaded = ir.from_proto(parse(text.replace("int64", dtype)))
         SidestepDefectsPass(["onnxruntime"])(loaded)
         assert ("Max" in operators(loaded)) is is_fused
+
+
+DECIDED = """g (seq(float[N, M]) xs) => (seq(float[R]) ys) <bool go = {1}> {
+    ys = SequenceMap (xs) <body = each (float[N, M] x) => (float[R] y)
+            <int64 one = {1}, int64 zero = {0}> {
+        shape = Shape (x) rank = Size (shape) flag = Equal (rank, one)
+        v = If (flag) <then_branch = t () => (float[A, B] a) { a = ReduceSum (x) },
+            else_branch = e () => (float[C, D] b) { b = ReduceMax (x) }>
+        own = Shape (v) n = Gather (own, zero)
+        first = Squeeze (v)
+        y, rows = Loop (n, go, first) <body = step (int64 i, bool c, float s) =>
+                (bool d, float t, float[K] r) {
+            r = Gather (v, i) m = ReduceMax <keepdims = 0> (r) t = Sub (s, m) d = Identity (c) }>
+    }> }"""
+
+
+def test_a_condition_that_a_form_makes_a_constant() -> None:
+    """Size of a shape is written as a Shape of it, which tells the branch: it is inlined then."""
+    given = parse(DECIDED, 18)
+    after = rewrite(given, strategy="expand", verify=False).model
+    feeds = {"xs": [np.float32([[1, -2], [3, 4]])]}
+    (found,) = open_session(after, "onnxruntime").run(feeds)["ys"]
+    np.testing.assert_array_equal(found, np.float32(0))

@@ -987,6 +987,13 @@ MISSES = {
         "recurrence",
         "ScatterND",
     ),
+    "number_of_the_first_iteration": _miss(
+        "int64",
+        "q = Less (s, zero)  s2 = Where (q, i, s)",
+        "Neg (one)",
+        "recurrence",
+        "Where",
+    ),
     "first_where": _miss(
         ROW, "l = Equal (s, b)  q = And (l, pe)  s2 = Where (q, e, s)", "b", "recurrence", "Where"
     ),

@@ -27,6 +27,8 @@ class _BodyForm:
 
     layout: Layout
     lengths: Lengths | None = None
+    axis: int = 0
+    beside: Lengths | None = None
 
 
 _SHARED, _STACKED = _BodyForm(Layout.SHARED), _BodyForm(Layout.STACKED)
@@ -60,7 +62,7 @@ def _shape(x: Batched, layout: Layout) -> ir.Shape | None:
         return None
     dims = [d if isinstance(d, int) else None for d in x.type.dims]
     if layout is Layout.PACKED:
-        dims[0] = None
+        dims[x.axis] = None
     return ir.Shape([None, *dims] if layout is Layout.STACKED else dims)
 
 
@@ -80,7 +82,15 @@ def _batch_body(
             raise Decline(
                 Code.RAGGED, f"{value.name} is declared a scalar, and its lengths differ"
             )
-        x = Batched(form.layout, value, known, rounding=rounds, lengths=form.lengths)
+        x = Batched(
+            form.layout,
+            value,
+            known,
+            rounding=rounds,
+            lengths=form.lengths,
+            axis=form.axis,
+            beside=form.beside,
+        )
         new = _new_input(value, x)
         inputs.append(new)
         bindings[value] = dataclasses.replace(x, value=new)
@@ -116,7 +126,7 @@ def _fixpoint(
 def _joined(x: Batched, was: _BodyForm) -> _BodyForm:
     """Return the form of a state that began in one form and came out in another."""
     if x.is_packed or was.layout is Layout.PACKED:
-        if x.lengths is not was.lengths or x.axis:
+        if _form(x) != was:
             raise Decline(Code.RAGGED, "a state changes its length from step to step")
         return was
     return was if x.is_shared else _STACKED
@@ -158,7 +168,9 @@ def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.V
 
 
 def _form(x: Operand) -> _BodyForm:
-    return _SHARED if x is None or x.is_shared else _BodyForm(x.layout, x.lengths)
+    return (
+        _SHARED if x is None or x.is_shared else _BodyForm(x.layout, x.lengths, x.axis, x.beside)
+    )
 
 
 def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
@@ -199,7 +211,8 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     new = ctx.builder.node("Loop", inputs, {"body": closed}, outputs=len(states) + len(kept))
     new.metadata_props[BATCHED_KEY] = ctx.builder.origin
     outputs: list[Output | None] = [
-        Output(v, s.layout, s.lengths) for v, s in zip(new.outputs, states, strict=False)
+        Output(v, s.layout, s.lengths, s.axis, s.beside)
+        for v, s in zip(new.outputs, states, strict=False)
     ]
     yielded = zip(new.outputs[len(states) :], kept, strict=True)
     return outputs + [_steps_behind(ctx, *next(yielded)) if is_used else None for is_used in used]

@@ -21,7 +21,7 @@ from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, walk_nodes, with_subgraphs
-from passes.maps.merge import MergedMaps
+from passes.maps.merged_maps import MergedMaps
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map

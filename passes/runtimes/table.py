@@ -20,6 +20,7 @@ from passes.runtimes import (
     quantized,
     rearranged,
     reshapes,
+    running_statistics,
     sequences,
     signs,
 )
@@ -246,6 +247,12 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
         beside=by_way_of("Identity", "Reshape", "Squeeze", "Unsqueeze"),
+    ),
+    _onnxruntime(
+        "batch-normalization-writes-weights",
+        ("BatchNormalization",),
+        running_statistics.trains,
+        running_statistics.from_means,
     ),
     _onnxruntime(
         "branch-taken-for-good",

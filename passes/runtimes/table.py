@@ -98,6 +98,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.untransposed,
         mended_in="1.32.0",
         beside=by_way_of(*TAKEN_AWAY, "Transpose"),
+        needs="Transpose",
     ),
     _onnxruntime(
         "transpose-by-a-vector",
@@ -105,6 +106,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_transposed_by_a_vector,
         contractions.untransposed,
         beside=anywhere,
+        needs="Transpose",
     ),
     _onnxruntime(
         "product-of-halves",
@@ -112,6 +114,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_of_halves,
         contractions.of_kept_halves,
         beside=anywhere,
+        needs="Transpose",
     ),
     _onnxruntime(
         "einsum-of-nothing",
@@ -164,6 +167,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_dequantized_and_captured,
         quantized.kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "dequantized-and-moved",
@@ -171,6 +175,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_dequantized_and_moved,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "dequantized-by-row",
@@ -190,6 +195,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_quantized_again,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "rows-of-text", ("Gather",), rearranged.reads_rows_of_text, rearranged.gathered_one_by_one
@@ -219,6 +225,7 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_of_a_shape,
         reshapes.counted,
         beside=anywhere,
+        needs="Shape",
     ),
     _onnxruntime(
         "normalization-of-a-cast",
@@ -226,6 +233,7 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.is_normalized_behind_a_cast,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="Cast",
     ),
     _onnxruntime(
         "clip-of-a-relu-of-doubles",
@@ -233,6 +241,7 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.is_clipped_behind_a_relu,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="Relu",
     ),
     _onnxruntime(
         "scale-of-a-vector",
@@ -246,6 +255,7 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
         beside=by_way_of("Identity", "Reshape", "Squeeze", "Unsqueeze"),
+        needs="Reshape",
     ),
     _onnxruntime(
         "branch-taken-for-good",

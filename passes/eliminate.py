@@ -27,8 +27,10 @@ from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
 from passes.graph.splice import remove_dead
 from passes.inline import InlineMapFunctionsPass
+from passes.maps.sequence_source import MAKERS, maker
+from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.sequences.carried_tensors import GROWS_KEY
-from passes.sequences.known import MAKERS, KnownSequences, maker
+from passes.sequences.known import KnownSequences
 from passes.sequences.reads import READERS, SequenceReader
 from passes.sequences.yielded import yield_tensors
 from passes.typing import type_values
@@ -72,6 +74,8 @@ class EliminateSequencesPass(ir.passes.InPlacePass):
                 slice by four, which is slower where slices are small.
         """
         super().__init__()
+        in_loops = (("Loop", "Scan"),) if in_bodies else ()
+        self.only_for = (SEQUENCE_OPERATORS, *in_loops)
         self._required = required
         self._in_bodies = in_bodies
         self._keeps_cuts = keeps_cuts and not required

@@ -100,6 +100,8 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         decisions: What was done with each map, in the order of the work.
     """
 
+    only_for = (("SequenceMap",),)
+
     def __init__(
         self,
         form: Literal["linear", "plain"] = "linear",

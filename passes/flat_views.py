@@ -25,10 +25,13 @@ from passes.graph.graphs import constant_value
 from passes.graph.made import made_by
 from passes.padded_views import read_padded, rows_of_table
 
-__all__ = ["LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
+__all__ = ["ENDS", "LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
 
 LEAST_OPSET = 14
 """The first opset whose Reshape takes a 0 for a dimension of 0."""
+
+ENDS = ("Reshape", "Slice")
+"""The body of a SequenceMap that is a view ends in one of these operators."""
 
 _INT64 = ir.DataType.INT64
 

@@ -23,6 +23,8 @@ class FoldBranchesPass(ir.passes.InPlacePass):
     batched.
     """
 
+    only_for = (("If",),)
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Fold in the main graph, subgraphs and functions."""
         loops = [node for node in all_nodes(model) if is_operator(node, ("Loop", "Scan"))]

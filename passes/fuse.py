@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.decisions import Decision
 from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
-from passes.graph.graphs import reads_of, walk_nodes
+from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.inline import inline_loops, restore_functions
 from passes.maps.prepare import prepare
@@ -48,6 +48,7 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
             loops: Fuse the Loops and Scans of the model, and no SequenceMap but beside them.
         """
         super().__init__()
+        self.only_for = (("Loop", "Scan") if loops else ("Loop", "Scan", "SequenceMap"),)
         self._options = options or FuseOptions()
         self._loops = loops
         self.decisions: list[Decision] = []
@@ -108,9 +109,10 @@ class FuseSequenceMapPass(ir.passes.InPlacePass):
 
     def _wanted(self, model: ir.Model, kept: Collection[ir.Node], retry: bool) -> set[ir.Node]:
         """Return the Loops that were not looked at; with ``retry`` those that read what is new."""
+        loops = (node for node in walk_nodes(model.graph) if is_operator(node, ("Loop", "Scan")))
         return {
             node
-            for node in walk_nodes(model.graph)
+            for node in loops
             if is_given(node)
             and (node not in kept or (retry and reads_new_nodes(node)))
             and (self._loops or reads_new_nodes(node))

@@ -35,6 +35,8 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         decisions: What was done with each map that is gone.
     """
 
+    only_for = (("SequenceMap",),)
+
     def __init__(self, *, keeps_views: bool = False) -> None:
         """Set up the pass.
 

@@ -23,9 +23,9 @@ from passes.loops.copies import Copies, settle
 from passes.loops.unrolled import copy_iterations
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
+from passes.maps.sequence_source import MAKERS, cut_tensor, maker
 from passes.promises import Promises
 from passes.reading.iterations import is_given
-from passes.sequences.known import MAKERS, maker
 from passes.sequences.unrolled import copy_samples
 from passes.typing import Typing, type_values
 
@@ -68,6 +68,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
             promises: What the caller promises of the shapes that tell how often a Loop runs.
         """
         super().__init__()
+        self.only_for = (("Loop", "Scan") if loops else ("SequenceMap",),)
         self._is_fused = is_fused
         self._loops = loops
         self._promises = promises
@@ -90,8 +91,8 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         paths = node_paths(model)
         copies: list[ir.Node] = []
         for graph, node in maps:
-            if node.graph is None:  # only a map that is gone has read it
-                continue
+            if node.graph is None or _has_many(node, typing):
+                continue  # without a graph: only a map that is gone has read it
             site = read_sequence_map(node, graph, paths[node], typing, with_boundaries=False)
             with drafting() as draft:
                 made = copy_samples(site, typing, default_opset(model), is_fused=self._is_fused)
@@ -142,6 +143,13 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
                     changed.add(node.graph)
                     copies += self._put(made, typing)
         return copies if changed else None
+
+
+def _has_many(node: ir.Node, typing: Typing) -> bool:
+    """Whether the first sequence of a map is a tensor, cut along an axis of unknown size."""
+    sequence = node.inputs[0]
+    cut = None if sequence is None else cut_tensor(sequence, typing)
+    return cut is not None and cut.split is None and cut.number(typing) is None
 
 
 def _is_made_here(node: ir.Node) -> bool:

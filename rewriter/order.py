@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -38,7 +38,6 @@ from passes.runtimes.old_forms import OldFormsPass
 from passes.runtimes.scan_ranks import forget_shapes, name_scan_ranks
 from passes.runtimes.select_branches import SelectBranchesPass
 from passes.runtimes.table import DEFECTS
-from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.simplify import SimplifyBodiesPass
 from passes.tensors.finish import FinishTensorIoPass
 from passes.tensors.inputs import TensorInputsPass
@@ -150,24 +149,12 @@ def run_passes(
     return work
 
 
-_ONLY_FOR: Mapping[type[ir.passes.InPlacePass], Collection[str]] = {
-    FoldBranchesPass: ("If",),
-    SimplifyBodiesPass: ("SequenceMap",),
-    ExpandSequenceMapPass: ("SequenceMap",),
-    EliminateSequencesPass: SEQUENCE_OPERATORS,
-    LoopStatesPass: ("Loop",),
-    NearWeightsPass: ("If", "Loop", "Scan"),
-    OneBranchPass: ("If",),
-}
-"""Passes that change nothing in a model without any of some operators."""
-
-
 def _has_work(one: ir.passes.InPlacePass, model: ir.Model, counted: OperatorCounts) -> bool:
-    """Whether a model holds what a pass is for."""
+    """Whether a model holds one of each group of operators that a pass is only for."""
     if isinstance(one, InlineMapFunctionsPass):
         return bool(model.functions)
-    operators = _ONLY_FOR.get(type(one))
-    return operators is None or not _operators(counted).isdisjoint(operators)
+    groups: Iterable[Collection[str]] = getattr(one, "only_for", ())
+    return not any(_operators(counted).isdisjoint(operators) for operators in groups)
 
 
 def _operators(counted: OperatorCounts) -> set[str]:

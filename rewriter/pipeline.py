@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.ceilings import Ceiling, mark_ceilings
-from passes.tensors.io import TensorIo
+from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check
@@ -23,7 +23,7 @@ from rewriter.model_files.models import AnyModel, ModelError, Taken, give, load,
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes
 from rewriter.placement.placing import place
-from rewriter.proof.faults import without_faults
+from rewriter.proof.faults import without_fault
 from rewriter.proof.proving import prove
 from rewriter.proof.without_if import branches_of, find_without_if
 from rewriter.reporting.pictures import pictures, regions_given
@@ -143,7 +143,12 @@ def _run(
         return Result(taken, report)
 
     again = functools.partial(written, heard=on_pass) if on_pass else None
-    return without_faults(model, written, ceilings or {}, again)
+    limits = ceilings or {}
+    try:
+        result = written(limits)
+    except Exception as fault:
+        return without_fault(fault, model, written, limits, again)
+    return result if again is None else again(limits)
 
 
 def _written(
@@ -173,9 +178,15 @@ def _written(
         strategy=options.strategy,
         warnings=(*_each_once(work.warnings), *checked),
         placement=work.placement or (place(model, options.row) if options.row.kernels else None),
-        tensor_io=dataclasses.replace(TensorIo.read(model), assumptions=work.assumptions),
+        tensor_io=_tensor_io(model, work.assumptions),
         trials=None if given is None else Trials(_outcome(work), options, given, _try),
     )
+
+
+def _tensor_io(model: ir.Model, assumptions: list[str]) -> TensorIo:
+    """Return what a model says of the sequences that it passes as tensors."""
+    io = TensorIo.read(model) if TENSOR_IO_KEY in model.metadata_props else TensorIo()
+    return dataclasses.replace(io, assumptions=assumptions)
 
 
 def _each_once(warnings: Sequence[str]) -> list[str]:

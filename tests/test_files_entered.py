@@ -10,8 +10,8 @@ import rewriter
 
 ROOT = Path(__file__).parents[1]
 ONE_MATMUL = ROOT / "models" / "text" / "split_map_stack.onnxtxt"
-MOST = 88
-"""Files of both packages in which more than a constructor runs: 86 today, and 96 before passes were skipped."""
+MOST = 68
+"""Files of both packages in which more than a constructor runs."""
 
 
 def files_entered(model: Path) -> set[str]:
@@ -47,6 +47,19 @@ def test_what_the_model_has_no_use_for_is_not_entered() -> None:
         "passes/inline.py": "functions",
         "passes/fold_branches.py": "If",
         "passes/maps/merge.py": "two maps",
+        "passes/eliminate.py": "a sequence that is left, or one in a loop",
+        "passes/flat_views.py": "a body that ends in a Reshape or a Slice",
+        "passes/batching/opening.py": "an operator without a rule",
+        "passes/batching/causes.py": "a node that declines",
+        "passes/batching/promotion.py": "a node that stays in a loop",
+        "passes/fusing/guard_choice.py": "a guard that would help",
+        "passes/raising/originals.py": "a Loop that was raised",
+        "passes/runtimes/quantized.py": "DequantizeLinear",
+        "passes/sequences/known.py": "samples of a known number",
+        "passes/typing/corrections.py": "Range and Slice",
+        "passes/typing/shape_functions.py": "an operator of another domain",
+        "rewriter/model_files/sequence_types.py": "SequenceEmpty",
+        "rewriter/proof/faults.py": "a pass that fails",
         "passes/expand.py": "a map that is left",
         "passes/fusing/flat_cost.py": "samples of several sizes",
         "passes/runtimes/near_weights.py": "a graph inside of another",

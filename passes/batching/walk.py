@@ -124,8 +124,8 @@ class Walk(BodyState):
                 self._batch(node, inputs, operands, said)
         except Decline as decline:
             self._decline(node, operands, decline)
-        apart = [v for v in node.inputs if v is not None and not self.read(v).is_shared]
-        if not captured:
+        if self.causes.reasons and not captured:
+            apart = [v for v in node.inputs if v is not None and not self.read(v).is_shared]
             self.causes.pass_on(node, apart)
 
     def _may_draw(self, node: ir.Node) -> bool:
@@ -199,7 +199,7 @@ class Walk(BodyState):
             if self.options.asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
         with drafting() as draft:
-            given = [None if x is None else self.promotions.promote(x) for x in inputs]
+            given = [self._promoted(x) for x in inputs]
             stage = max(self._stage_when_stacked(x) for x in operands)
             builder = self.stage(stage)
             start, builder.origin = len(builder.nodes), self._path(node)
@@ -261,6 +261,12 @@ class Walk(BodyState):
     def _rank(self, value: ir.Value) -> int | None:
         dims = self.type_of(value).dims
         return None if dims is None else len(dims)
+
+    def _promoted(self, operand: Operand) -> Operand:
+        """Return what a rule reads in the place of a value that is there sample by sample."""
+        if operand is None or operand.layout is not Layout.PER_SAMPLE:
+            return operand
+        return self.promotions.promote(operand)
 
     def _stage_when_stacked(self, operand: Batched) -> int:
         return operand.stage + (operand.layout is Layout.PER_SAMPLE)

@@ -7,14 +7,28 @@ from collections.abc import Mapping
 
 from passes.batching.body_state import MANY_ROWS
 from passes.decisions import Code, Reason
-from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
+from passes.fusing.cost import (
+    MOST_NUMBERS,
+    USUAL,
+    Cost,
+    cost_of_body,
+    cost_of_loop,
+    cost_of_nodes,
+)
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graph.graphs import walk_nodes
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
-__all__ = ["FormChoice", "Forms", "few_without_guard", "for_count", "with_question"]
+__all__ = [
+    "FormChoice",
+    "Forms",
+    "choose_without_guard",
+    "for_count",
+    "may_stand",
+    "with_question",
+]
 
 Forms = dict[GuardCheck | None, FusedBody]
 """The fused bodies of a map by the guard that each needs; none where it stays a loop."""
@@ -64,6 +78,36 @@ class FormChoice:
     def few_for(self, check: GuardCheck | None) -> int:
         """Return up to how many samples the form behind a guard is left out."""
         return self.few if check is None else self.few_of.get(check, self.few)
+
+
+def may_stand(plain: FusedBody, site: MapSite, facts: FusionFacts) -> bool:
+    """Whether what is batched without a guard may be taken; an original is fused as a whole."""
+    return not site.originals or not plain.needs_loop(facts.typings)
+
+
+def choose_without_guard(
+    site: MapSite, facts: FusionFacts, as_loop: Cost, plain: FusedBody
+) -> FormChoice:
+    """Choose between a loop and what is batched without a guard, by what they cost.
+
+    Args:
+        site: The map.
+        facts: What holds for all maps.
+        as_loop: What a loop costs.
+        plain: What is batched without a guard.
+    """
+    gains = bool(plain.walk.fused or site.originals)
+    if not gains or not may_stand(plain, site, facts):
+        return FormChoice({})
+    if any(plain.walk.loops):
+        cost = cost_of_body(plain, facts.typings)
+        if as_loop.of(USUAL) <= cost.of(USUAL):
+            return FormChoice({})
+    count = plain.walk.reads_numbers
+    if site.sequences and not site.originals and count > MOST_NUMBERS:
+        detail = f"samples of {count:,} numbers are padded faster one by one"
+        return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
+    return few_without_guard(site, facts, plain, as_loop)
 
 
 def with_question(

@@ -8,10 +8,16 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.fusing.form_choice import FormChoice, with_question
+from passes.fusing.cost import cost_of_loop
+from passes.fusing.form_choice import (
+    FormChoice,
+    choose_without_guard,
+    for_count,
+    with_question,
+)
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
-from passes.fusing.guard_choice import choose_by_cost, choose_guards
+from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
 from passes.fusing.guarded_walks import Behind, walk_behind_guards
 from passes.fusing.plain_body import (
     has_no_samples,
@@ -189,9 +195,19 @@ def _behind_guards(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Behin
 def _choose(
     site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
 ) -> FormChoice:
-    if facts.options.auto and loop.outputs:
-        return choose_by_cost(site, facts, loop, plain, behind)
-    return choose_guards(site, facts, plain, behind)
+    """Choose the form that costs the least, or the one that fuses the most if that is asked."""
+    if not facts.options.auto or not loop.outputs:
+        return choose_guards(site, facts, plain, behind)
+    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
+    choice = choose_without_guard(site, facts, as_loop, plain)
+    if choice.reasons:
+        return choice
+    if behind.found:
+        guarded = choose_guarded_by_cost(site, facts, as_loop, choice, plain, behind)
+        if not guarded.forms:
+            guarded = dataclasses.replace(choice, reasons=guarded.reasons)
+        choice = guarded
+    return for_count(site, facts, choice)
 
 
 def _kept_as_loop(loop: LoopPlan, plain: FusedBody, choice: FormChoice) -> Decision:

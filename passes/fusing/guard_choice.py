@@ -1,8 +1,7 @@
-"""Chooses the form of a map: a loop, batched in part, or batched behind a guard."""
+"""Chooses the guards of a map: those that fuse the most, or those that pay."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -14,22 +13,19 @@ from passes.fusing.cost import (
     LARGEST,
     LOSS,
     MOST_BYTES,
-    MOST_NUMBERS,
     REFUTED,
     USUAL,
     Cost,
     cost_of_body,
-    cost_of_loop,
     work_of,
 )
-from passes.fusing.form_choice import FormChoice, Forms, few_without_guard, for_count
+from passes.fusing.form_choice import FormChoice, Forms, may_stand
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.guarded_walks import Behind
-from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
-__all__ = ["choose_by_cost", "choose_guards"]
+__all__ = ["choose_guarded_by_cost", "choose_guards"]
 
 _HEAVY_SHARE = 50.0
 """A body is dominated by heavy operators that take so many times what batching saves."""
@@ -46,7 +42,7 @@ def choose_guards(
     """
     found = behind.found
     fused = {check: body.walk.fused for check, body in found.items()}
-    stands = _stands(plain, site, facts)
+    stands = may_stand(plain, site, facts)
     least = plain.walk.fused * (1 if site.originals else 2)
     gains = [check for check in found if fused[check] > least]
     packed = max(
@@ -63,69 +59,50 @@ def choose_guards(
     return FormChoice(forms, rest=rest, relied=behind.relied)
 
 
-def _stands(plain: FusedBody, site: MapSite, facts: FusionFacts) -> bool:
-    """Whether what is batched without a guard may be taken; an original is fused as a whole."""
-    return not site.originals or not plain.needs_loop(facts.typings)
-
-
-def choose_by_cost(
+def choose_guarded_by_cost(
     site: MapSite,
     facts: FusionFacts,
-    loop: LoopPlan,
+    as_loop: Cost,
+    least: FormChoice,
     plain: FusedBody,
     behind: Behind,
 ) -> FormChoice:
-    """Choose the form that costs the least for a usual number of samples.
+    """Choose the guards that pay; a choice without forms says why none do.
 
     Args:
         site: The map.
         facts: What holds for all maps.
-        loop: The map as a loop.
-        plain: What of it is batched without a guard.
+        as_loop: What a loop costs.
+        least: The choice without a guard.
+        plain: What is batched without a guard.
         behind: What is batched behind each guard.
     """
-    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
-    without = cost_of_body(plain, facts.typings)
-    gains = bool(plain.walk.fused or site.originals)
-    forms: Forms = {None: plain} if gains and _stands(plain, site, facts) else {}
-    best = without if forms else as_loop
-    if any(plain.walk.loops) and as_loop.of(USUAL) <= without.of(USUAL):
-        forms, best = {}, as_loop
     guarded = _guarded_forms(site, facts, as_loop, plain, behind.found)
-    reasons: list[Reason] = []
-    count = plain.walk.reads_numbers
-    if forms and site.sequences and not site.originals and count > MOST_NUMBERS:
-        detail = f"samples of {count:,} numbers are padded faster one by one"
+    if not guarded:
+        return FormChoice({})
+    smallest = max((_least_bytes(inner, facts) for inner in _asked(site, facts)), default=0)
+    if smallest > MOST_BYTES:
+        detail = f"samples of {smallest:,} bytes are faster one by one"
         return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
-    least = max((_least_bytes(inner, facts) for inner in _asked(site, facts)), default=0)
-    if guarded and least > MOST_BYTES:
-        detail = f"samples of {least:,} bytes are faster one by one"
-        reasons.append(Reason(Code.COST, detail=detail))
-    elif guarded:
-        cost = _cost(guarded, site, facts)
-        saved = best.of(USUAL) - cost.of(USUAL)
-        work = work_of(site.body, facts.typings.declared) * USUAL
-        few = cost.pays_from(best)
-        if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
-            reasons.append(Reason(Code.COST, detail=_explain(saved / USUAL, work / USUAL)))
-        else:
-            refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)
-            few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted, LOSS))
-            is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
-            most = None if is_known else MOST_BYTES
-            choice = FormChoice(
-                guarded,
-                few,
-                few_of=_few_of(guarded, few, site, facts, as_loop),
-                most_bytes=most,
-                rest=forms.get(None),
-                relied=behind.relied,
-            )
-            return for_count(site, facts, choice)
-    choice = FormChoice(forms)
-    if forms and loop.outputs:
-        choice = few_without_guard(site, facts, plain, as_loop)
-    return for_count(site, facts, dataclasses.replace(choice, reasons=tuple(reasons)))
+    best = cost_of_body(plain, facts.typings) if least.forms else as_loop
+    cost = _cost(guarded, site, facts)
+    saved = best.of(USUAL) - cost.of(USUAL)
+    work = work_of(site.body, facts.typings.declared) * USUAL
+    few = cost.pays_from(best)
+    if few is None or saved <= 0 or work > _HEAVY_SHARE * saved:
+        detail = _explain(saved / USUAL, work / USUAL)
+        return FormChoice({}, reasons=(Reason(Code.COST, detail=detail),))
+    refuted = REFUTED + FURTHER_REFUTED * (len(guarded) - 1)
+    few = max(few, cost.pays_from(as_loop) or 0, as_loop.bears(refuted, LOSS))
+    is_known = all(facts.typings.declared.static_dims(v) for v in _asked(site, facts))
+    return FormChoice(
+        guarded,
+        few,
+        few_of=_few_of(guarded, few, site, facts, as_loop),
+        most_bytes=None if is_known else MOST_BYTES,
+        rest=least.forms.get(None),
+        relied=behind.relied,
+    )
 
 
 def _guarded_forms(

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
-from passes.flat_views import read_view
+from passes.flat_views import ENDS, read_view
 from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
 from passes.fusing.few_iterations import few_iterations
@@ -20,7 +20,7 @@ from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.graph.drafts import Draft, drafting
-from passes.graph.graphs import graphs_inside, walk_nodes, with_subgraphs
+from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
 from passes.maps.merged_maps import MergedMaps
 from passes.maps.operator import DOMAIN, is_map
 from passes.maps.sequence_map import read_sequence_map
@@ -88,8 +88,8 @@ class Turn:
     def fuse(self, maps: Iterable[ir.Node]) -> None:
         """Fuse maps, those inside of others first."""
         for node in maps:
-            original = original_of(node)
-            if original is None and read_view(node.outputs[0]) is not None:
+            original = _original(node)
+            if original is None and _is_view(node):
                 continue  # it says how the elements lie, and goes with the last map that reads it
             if _is_gone(node):
                 if original is not None:
@@ -236,7 +236,7 @@ class Turn:
 
     def _read(self, node: ir.Node) -> MapSite:
         """Read a map as it is now: a sequence that it reads may be rows of a tensor by now."""
-        graph, original, typings = node.graph, original_of(node), self._facts.typings
+        graph, original, typings = node.graph, _original(node), self._facts.typings
         assert graph is not None
         is_new = not self._changed.isdisjoint(graphs_inside(node))
         if original is None:
@@ -309,6 +309,18 @@ class Turn:
 
 _MOST_TRIED = 8
 """So many nodes of a body are found one by one to stay in its Loop."""
+
+
+def _original(node: ir.Node) -> Original | None:
+    """Return what a Map was raised from; a SequenceMap was raised from nothing."""
+    return original_of(node) if node.domain == DOMAIN else None
+
+
+def _is_view(node: ir.Node) -> bool:
+    """Whether a SequenceMap only says how the elements of a sequence lie in a tensor."""
+    ends = (v.producer() for _, body in subgraphs(node) for v in body.outputs)
+    is_possible = any(is_operator(end, ENDS) for end in ends)
+    return is_possible and read_view(node.outputs[0]) is not None
 
 
 def _is_gone(node: ir.Node) -> bool:

@@ -7,13 +7,16 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from passes.batching import rules, table
 from passes.batching.opening import open_functions
-from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import default_opset, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.inline import InlineMapFunctionsPass
 from passes.maps.sequence_map import is_sequence_map
 
 __all__ = ["move_initializers", "prepare", "read_moved"]
+
+assert rules
 
 
 def prepare(model: ir.Model, *, opens: bool = False) -> bool:
@@ -34,11 +37,18 @@ def prepare(model: ir.Model, *, opens: bool = False) -> bool:
     if not maps:
         return changed
     bodies = [body for node in maps for _, body in subgraphs(node)]
-    changed |= opens and open_functions(model, bodies)
+    if opens and _lack_rules(bodies, default_opset(model)):
+        changed |= open_functions(model, bodies)
     changed |= make_names_unique(model)
     for body in bodies:
         changed |= move_initializers(body, model.graph)
     return changed
+
+
+def _lack_rules(bodies: Iterable[ir.Graph], opset: int) -> bool:
+    """Whether a node of some bodies has no batching rule."""
+    nodes = (node for body in bodies for node in walk_nodes(body))
+    return any(table.find(node, opset) is None for node in nodes)
 
 
 def move_initializers(graph: ir.Graph, target: ir.Graph) -> bool:

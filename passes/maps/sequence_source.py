@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar
 
 import onnx_ir as ir
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.made import operand
 from passes.maps.element_source import ElementSource, PreparedSource
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType
@@ -18,13 +19,24 @@ from passes.typing import Typing, ValueType
 __all__ = [
     "CONTRADICTED",
     "DISPUTED",
+    "MAKERS",
+    "PASSED_ON",
     "SequenceSource",
     "before_identities",
     "cut_tensor",
     "is_contradicted",
     "is_disputed",
+    "maker",
     "sequence_source",
 ]
+
+MAKERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+"""Operators that make a sequence."""
+
+PASSED_ON = ("Identity", "SequenceErase", "SequenceInsert")
+"""Operators whose first input is a sequence that they pass on, changed or not."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +217,14 @@ def before_identities(sequence: ir.Value) -> ir.Value:
         sequence = node.inputs[0]
         node = sequence.producer()
     return sequence
+
+
+def maker(sequence: ir.Value, through: Collection[str] = PASSED_ON) -> ir.Node | None:
+    """Return the node that made a sequence, behind those that pass it on."""
+    node = sequence.producer()
+    while is_operator(node, through):
+        node = operand(node, 0).producer()
+    return node
 
 
 def _split_node(sequence: ir.Value) -> ir.Node | None:

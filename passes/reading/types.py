@@ -19,8 +19,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.names import name_values_apart
 from passes.site import MapSite
-from passes.typing.declared_types import erase_body
-from passes.typing.element_symbols import forget_element_symbols
+from passes.typing.declared_types import erase_body, forget_element_symbols
 from passes.typing.inference import (
     correct_nodes,
     counted_values,

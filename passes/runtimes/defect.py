@@ -35,6 +35,7 @@ class Defect:
             rounds as it did there.
         beside: Whether a node of the author's is looked at as well, since the runtime takes it
             together with new ones; None where it never does.
+        needs: An operator without which no model meets the defect; None where there is none.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Defect:
     stays: bool = False
     rounds: bool = False
     beside: Beside | None = None
+    needs: str | None = None
 
 
 def seen_in(
@@ -62,9 +64,10 @@ def seen_in(
     stays: bool = False,
     rounds: bool = False,
     beside: Beside | None = None,
+    needs: str | None = None,
 ) -> Defect:
     """Return a defect that the test of its page pins; see `Defect` for the arguments."""
     pin = f"tests/passes/runtimes/test_upstream.py::test_defect[{name}]"
     return Defect(
-        name, runtime, since, operators, meets, form, pin, mended_in, stays, rounds, beside
+        name, runtime, since, operators, meets, form, pin, mended_in, stays, rounds, beside, needs
     )

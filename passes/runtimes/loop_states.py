@@ -22,6 +22,8 @@ class LoopStatesPass(OthersPass):
     state has grown. The rank stays. A model in which no node was written or moved stays as it is.
     """
 
+    only_for = (("Loop",),)
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Look at the Loops of the main graph, subgraphs and functions."""
         states = list(_states_of_known_size(model))

@@ -34,6 +34,8 @@ class NearWeightsPass(OthersPass):
     Source: ``SessionState::PrepackConstantInitializedTensors`` of onnxruntime.
     """
 
+    only_for = (("If", "Loop", "Scan"),)
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Copy the weights that the main graph holds, and those of graphs between."""
         around = _graphs_around(model)

@@ -25,6 +25,8 @@ class OneBranchPass(OthersPass):
     model's author wrote stays, too.
     """
 
+    only_for = (("If",),)
+
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Move what can be moved, out of outer graphs first."""
         nodes = set(self._others(model))

@@ -9,7 +9,14 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
-from passes.graph.graphs import PATH_KEY, all_nodes, default_opset, graphs_inside, is_operator
+from passes.graph.graphs import (
+    PATH_KEY,
+    all_nodes,
+    default_opset,
+    graphs_inside,
+    is_operator,
+    walk_nodes,
+)
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import rank_alone
 from passes.graph.opsets import to_opset_form
@@ -45,6 +52,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         """
         super().__init__()
         self._authored = authored
+        self._present: set[str] = set()
         self._rows: dict[str, list[Defect]] = defaultdict(list)
         for row in DEFECTS:
             for op_type in row.operators if row.runtime in runtimes else ():
@@ -52,6 +60,7 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     def call(self, model: ir.Model) -> ir.passes.PassResult:
         """Rewrite the main graph, subgraphs and functions."""
+        self._present = {node.op_type for node in all_nodes(model)}
         others = nodes_by_others(model, self._authored)
         beside = self._beside(model, set(others))
         pending = self._known([*others, *_decided(model, set(others)), *beside])
@@ -65,12 +74,13 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             made: list[ir.Node] = []
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
-                for row in beside.get(node, self._rows[node.op_type]):
+                for row in beside.get(node, self._rows_of(node)):
                     if row.rounds and (node.graph in in_loops or PATH_KEY in node.meta):
                         continue
                     if _is_left(node) and row.meets(node, types):
                         made += _replace(node, row, types, opset)
             modified |= bool(made)
+            self._present |= {node.op_type for node in walk_nodes(made)}
             made = [node for node in made if node.graph is not None]
             # A new node may make a constant of a condition, or be taken together with old ones.
             beside = self._beside(model, set(made)) if made else {}
@@ -87,14 +97,19 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         """
         found: dict[ir.Node, list[Defect]] = {}
         for node in all_nodes(model) if others else ():
-            rows = self._rows.get(node.op_type, ()) if node not in others else ()
+            rows = self._rows_of(node) if node not in others else []
             if taken := [row for row in rows if row.beside and row.beside(node, others)]:
                 found[node] = taken
         return found
 
+    def _rows_of(self, node: ir.Node) -> list[Defect]:
+        """Return the defects that a node may meet beside the operators of the model."""
+        rows = self._rows.get(node.op_type, ())
+        return [row for row in rows if row.needs is None or row.needs in self._present]
+
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
-        """Return the nodes of operators that have a row."""
-        return [n for n in nodes if is_operator(n, self._rows)]
+        """Return the nodes that may meet a defect."""
+        return [n for n in nodes if is_operator(n, self._rows) and self._rows_of(n)]
 
 
 def _decided(model: ir.Model, others: Collection[ir.Node]) -> list[ir.Node]:

@@ -99,6 +99,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.untransposed,
         mended_in="1.32.0",
         beside=by_way_of(*TAKEN_AWAY, "Transpose"),
+        needs="Transpose",
     ),
     _onnxruntime(
         "transpose-by-a-vector",
@@ -106,6 +107,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_transposed_by_a_vector,
         contractions.untransposed,
         beside=anywhere,
+        needs="Transpose",
     ),
     _onnxruntime(
         "product-of-halves",
@@ -113,6 +115,7 @@ DEFECTS: tuple[Defect, ...] = (
         contractions.is_of_halves,
         contractions.of_kept_halves,
         beside=anywhere,
+        needs="Transpose",
     ),
     _onnxruntime(
         "einsum-of-nothing",
@@ -165,6 +168,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_dequantized_and_captured,
         quantized.kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "dequantized-and-moved",
@@ -172,6 +176,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_dequantized_and_moved,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "dequantized-by-row",
@@ -191,6 +196,7 @@ DEFECTS: tuple[Defect, ...] = (
         quantized.is_quantized_again,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="DequantizeLinear",
     ),
     _onnxruntime(
         "rows-of-text", ("Gather",), rearranged.reads_rows_of_text, rearranged.gathered_one_by_one
@@ -220,6 +226,7 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_of_a_shape,
         reshapes.counted,
         beside=anywhere,
+        needs="Shape",
     ),
     _onnxruntime(
         "normalization-of-a-cast",
@@ -227,6 +234,7 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.is_normalized_behind_a_cast,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="Cast",
     ),
     _onnxruntime(
         "clip-of-a-relu-of-doubles",
@@ -234,6 +242,7 @@ DEFECTS: tuple[Defect, ...] = (
         rearranged.is_clipped_behind_a_relu,
         rearranged.of_what_is_kept,
         beside=anywhere,
+        needs="Relu",
     ),
     _onnxruntime(
         "scale-of-a-vector",
@@ -247,6 +256,7 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_by_a_reshape,
         reshapes.behind_a_negation,
         beside=by_way_of("Identity", "Reshape", "Squeeze", "Unsqueeze"),
+        needs="Reshape",
     ),
     _onnxruntime(
         "batch-normalization-writes-weights",

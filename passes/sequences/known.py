@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import is_default_domain, is_operator
-from passes.graph.made import operand
-from passes.maps.sequence_source import cut_tensor
+from passes.maps.sequence_source import PASSED_ON, cut_tensor
 from passes.maps.tensor_source import TensorSource
 from passes.sequences.parts import Parts, Sliced
 from passes.typing.value_types import Typing
 
-__all__ = ["MAKERS", "KnownSequences", "maker"]
-
-MAKERS = frozenset(
-    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
-)
-"""Operators that make a sequence."""
-
-_PASSED_ON = ("Identity", "SequenceErase", "SequenceInsert")
-"""Operators whose first input is a sequence that they pass on, changed or not."""
-
-
-def maker(sequence: ir.Value, through: Collection[str] = _PASSED_ON) -> ir.Node | None:
-    """Return the node that made a sequence, behind those that pass it on."""
-    node = sequence.producer()
-    while is_operator(node, through):
-        node = operand(node, 0).producer()
-    return node
+__all__ = ["KnownSequences"]
 
 
 class KnownSequences:
@@ -134,6 +115,6 @@ class KnownSequences:
 
 def _changed_sequence(node: ir.Node) -> ir.Value | None:
     """Return the sequence that a node passes on, with an element more or less."""
-    if not is_operator(node, _PASSED_ON) or not node.inputs:
+    if not is_operator(node, PASSED_ON) or not node.inputs:
         return None
     return node.inputs[0]

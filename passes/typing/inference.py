@@ -81,7 +81,7 @@ _LIKE_THEIR_INPUT = frozenset({"GroupNormalization", "MeanVarianceNormalization"
 def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
     """Replace nodes that inference does not know, for inference only, at any depth."""
     for node in nodes:
-        if has_shape_function(node):
+        if node.domain and has_shape_function(node):
             stand_in_typed(node)
         if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
             node.op_type = "Identity"
@@ -109,7 +109,11 @@ def correct_nodes(
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in _subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto, outer)
-        if node.op_type == "Slice" and is_whole(node):
+        if not is_operator(node, ("Range", "Resize", "Slice")):
+            continue
+        if node.op_type == "Resize":
+            _leave_out_scales(node, node_proto)
+        elif is_whole(node):
             pass_whole(node_proto)
         elif (axes := axes_of_cut(node)) is not None:
             stand_in_cut(node_proto, axes)
@@ -117,10 +121,13 @@ def correct_nodes(
             tensor, axis = counted
             name = (outer or {}).get(tensor) or name_of(tensor)
             stand_in_counted(node_proto, name, axis)
-        if is_operator(node, "Resize") and len(node.inputs) > 3:
-            scales = constant_value(node.inputs[2])
-            if scales is not None and not scales.size:
-                node_proto.input[2] = ""
+
+
+def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
+    """Leave out the scales of a Resize that are empty, since it has sizes."""
+    scales = constant_value(node.inputs[2]) if len(node.inputs) > 3 else None
+    if scales is not None and not scales.size:
+        proto.input[2] = ""
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:

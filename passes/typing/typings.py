@@ -17,8 +17,13 @@ import onnx_ir as ir
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.promises import Promises
-from passes.typing.declared_types import enter_promises, erase, show_views
-from passes.typing.element_symbols import forget_element_symbols, name_elements
+from passes.typing.declared_types import (
+    enter_promises,
+    erase,
+    forget_element_symbols,
+    name_elements,
+    show_views,
+)
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
     correct_nodes,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import all_graphs
+from passes.graph.graphs import all_graphs, is_operator
 from rewriter.errors import ModelError
 from rewriter.model_files import protos, structure
 from rewriter.model_files.sequence_types import mend_sequences
@@ -33,9 +33,11 @@ def clone(model: ir.Model) -> ir.Model:
             "reads what comes after it, sort the graph with model.graph.sort()"
         ) from error
     new.meta.update(model.meta)
-    for value in _own_declarations(new, _own_tensor):
+    outputs = _own_declarations(new, _own_tensor)
+    for value in outputs:
         value.const_value = None  # a note of some earlier analysis, shared by clones
-    mend_sequences(new)
+    if any(is_operator(value.producer(), "SequenceEmpty") for value in outputs):
+        mend_sequences(new)
     return new
 
 

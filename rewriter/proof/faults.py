@@ -15,28 +15,33 @@ from rewriter.model_files.models import AnyModel, take
 from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame
 from rewriter.reporting.report import Result
 
-__all__ = ["with_safer_forms", "without_faults"]
+__all__ = ["with_safer_forms", "without_fault"]
 
 logger = logging.getLogger(__name__)
 
 M = TypeVar("M")
 R = TypeVar("R")
 
+_FAULTS = (InvalidResultError, ContradictionError)
+"""Errors that say that a pass wrote something wrong, not that the model cannot be rewritten."""
+
 _ROUNDS = 4
 """So many maps are looked for; where more are to blame, all maps take their safest forms."""
 
 
-def without_faults(
+def without_fault(
+    fault: Exception,
     before: AnyModel,
     write: Callable[[Ceilings], Result[M]],
     base: Ceilings,
     again: Callable[[Ceilings], Result[M]] | None = None,
 ) -> Result[M]:
-    """Rewrite a model; a map that cannot be written takes the first safer form that can.
+    """Rewrite a model on which a pass failed; a map to blame takes the first safer form that can.
 
     A warning says which map and why: a map is never left out silently.
 
     Args:
+        fault: What the pass failed with.
         before: The model.
         write: Rewrites it, with ceilings.
         base: The ceilings that are asked for.
@@ -44,10 +49,11 @@ def without_faults(
 
     Raises:
         RewriteError: The model cannot be rewritten as asked.
-        Exception: What a pass failed with, where leaving out maps does not help.
+        Exception: The fault, where leaving out maps does not help.
     """
-    found = with_safer_forms(write, base, lambda: safer_forms(take(before).model))
-    result, ceilings, sentences = found
+    result, ceilings, sentences = _safer(
+        fault, write, base, lambda: safer_forms(take(before).model)
+    )
     if again is not None:
         result = again(ceilings)
     known = result.report.warnings
@@ -74,12 +80,16 @@ def with_safer_forms(
     """
     try:
         return write(base), base, []
-    except (InvalidResultError, ContradictionError) as error:
-        fault: Exception = error
-    except RewriteError:
-        raise
-    except Exception as error:
-        fault = error
+    except Exception as fault:
+        return _safer(fault, write, base, forms)
+
+
+def _safer(
+    fault: Exception, write: Callable[[Ceilings], R], base: Ceilings, forms: Callable[[], Forms]
+) -> tuple[R, Ceilings, list[str]]:
+    """Do what `with_safer_forms` does once a pass has failed."""
+    if isinstance(fault, RewriteError) and not isinstance(fault, _FAULTS):
+        raise fault
     logger.info("a pass failed", exc_info=fault)
     found = _Search(write, fault).safer(forms(), base)
     if found is None:

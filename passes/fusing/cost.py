@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.made import optional_operand
 from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite
@@ -294,7 +295,7 @@ def _flops(node: ir.Node, typing: Typing) -> float:
     if node.op_type not in _HEAVY or node.inputs[0] is None:
         return 0.0
     result = typing.static_dims(node.outputs[0])
-    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    weights = optional_operand(node, 1)
     size = None if weights is None else typing.static_dims(weights)
     if result is None or not size:
         return 0.0

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.flat.spreading import spread_out
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, lengths_in, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
@@ -43,7 +43,7 @@ def lengths_of(operands: Sequence[Operand]) -> Lengths:
     Raises:
         Decline: They are not known to be the same.
     """
-    found = [x.lengths for x in operands if x is not None and x.lengths is not None]
+    found = lengths_in(operands)
     if not found or not all(found[0].equal(other) for other in found):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     return found[0]
@@ -125,7 +125,7 @@ def broadcasting_rows(
     rows, all samples have this number, or one row. Two lengths along two axes are those of a
     sample that differs along both.
     """
-    given = [x for x in operands if x is not None]
+    given = present(operands)
     if ctx.takes_packed_as_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
         return spread_out(ctx, node, operands)
     lengths = lengths_of(operands)

@@ -21,6 +21,7 @@ from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite
 from passes.typing import Typing, Typings
+from passes.typing.value_types import is_number
 
 __all__ = [
     "FURTHER_REFUTED",
@@ -249,7 +250,7 @@ def _split(site: MapSite, output: int, typing: Typing) -> float:
     """Return what it costs to split off one element of a result."""
     value = site.body.outputs[output]
     dims, dtype = typing.static_dims(value), typing.dtype(value)
-    if dims is None or dtype is None or dtype == ir.DataType.STRING:
+    if dims is None or not is_number(dtype):
         return SPLIT
     size = math.prod(dims) * dtype.itemsize
     return SPLIT + MOVED * size / 1024 * (size > MOST_BYTES)

@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
+from passes.typing.value_types import is_number
 
 __all__ = ["center_crop_pad", "pad"]
 
@@ -117,7 +118,7 @@ def _cropped_along(
 
 
 def _zero(ctx: Context, x: Batched) -> ir.Value:
-    if x.dtype is None or x.dtype == ir.DataType.STRING:
+    if not is_number(x.dtype):
         raise Decline(Code.NO_RULE, f"samples of {x.dtype} cannot be padded here")
     return ctx.builder.constant(np.zeros((), x.dtype.numpy()))
 

@@ -20,6 +20,7 @@ from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_used
 
 __all__ = [
     "aligned_row",
@@ -198,7 +199,7 @@ def of_images(rank: int) -> Rule:
         data, lengths = packed_data(ctx, operands)
         if data.rank < rank or ctx.attribute(node, "training_mode", 0):
             raise crosses(node.op_type)
-        if any(out.uses() or out.is_graph_output() for out in node.outputs[1:]):
+        if any(is_used(out) for out in node.outputs[1:]):
             raise Decline(Code.NO_RULE, "only its first output is known for images of samples")
         inputs = [None if x is None else x.value for x in operands]
         return same_rows(ctx, node, inputs, lengths)

@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.graph.made import made_by
+from passes.graph.made import made_by, optional_operand
 from passes.padded_views import read_padded, rows_of_table
 
 __all__ = ["ENDS", "LEAST_OPSET", "FlatView", "read_view", "span_of", "write_view"]
@@ -186,7 +186,7 @@ def _are_areas(pieces: ir.Value | None, sizes: ir.Value, lead: tuple[int, ...]) 
     if product is None or product.inputs[0] is not sizes:
         return False
     axes = list(product.attributes.get_ints("axes", ()))
-    if len(product.inputs) > 1 and product.inputs[1] is not None:
+    if optional_operand(product, 1) is not None:
         known = constant_value(product.inputs[1])
         axes = [] if known is None else [int(n) for n in np.ravel(known)]
     return axes in ([1], [-1]) and not product.attributes.get_int("keepdims", 1)

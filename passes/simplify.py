@@ -9,7 +9,14 @@ from passes.ceilings import ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
-from passes.graph.graphs import default_opset, is_operator, node_paths, subgraphs, walk_nodes
+from passes.graph.graphs import (
+    default_opset,
+    is_operator,
+    is_used,
+    node_paths,
+    subgraphs,
+    walk_nodes,
+)
 from passes.graph.names import make_names_unique
 from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
@@ -97,7 +104,7 @@ def _drop_unused_outputs(node: ir.Node) -> bool:
     body = _body(node)
     if body is None or len(body.outputs) != len(node.outputs):
         return False
-    unused = [i for i, v in enumerate(node.outputs) if not v.uses() and not v.is_graph_output()]
+    unused = [i for i, v in enumerate(node.outputs) if not is_used(v)]
     if not unused or len(unused) == len(node.outputs):
         return _remove_dead_nodes(body)
     kept = [i for i in range(len(node.outputs)) if i not in unused]
@@ -182,7 +189,7 @@ def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:
     for inner, outer in zip(body.outputs, node.outputs, strict=True):
         if sequence is None or _origin(inner) is not body.inputs[0]:
             continue
-        if not outer.uses() and not outer.is_graph_output():
+        if not is_used(outer):
             continue
         copied = ir.Node("", "Identity", [sequence], name=f"{node.name}/Identity")
         new = copied.outputs[0]

@@ -140,6 +140,11 @@ class Original:
         """The Loop, Scan or SequenceMap."""
         return self.nodes[0][0]
 
+    def trip_count(self, typing: Typing) -> ir.Value | None:
+        """Return how many iterations a Loop has at most, where the model has a scalar for it."""
+        value = self.node.inputs[0] if self.node.op_type == "Loop" else None
+        return value if value is not None and typing.rank(value) == 0 else None
+
     @property
     def is_sequence_map(self) -> bool:
         """Whether it is a SequenceMap, which is raised only to be merged with other Maps."""

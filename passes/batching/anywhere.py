@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.failing import cannot_fail
 from passes.graph.graphs import constant_value, is_operator, subgraphs
+from passes.graph.made import optional_operand
 from passes.typing import Typing
 
 __all__ = ["runs_anywhere"]
@@ -120,7 +121,7 @@ def _squeezes_ones(node: ir.Node, typing: Typing) -> bool:
     dims = _dims(node, 0, typing)
     axes = node.attributes.get_ints("axes")
     if axes is None:
-        given = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
+        given = constant_value(optional_operand(node, 1))
         axes = None if given is None else given.reshape(-1).tolist()
     if dims is None or axes is None:
         return False
@@ -129,7 +130,7 @@ def _squeezes_ones(node: ir.Node, typing: Typing) -> bool:
 
 def _flattens(node: ir.Node, typing: Typing) -> bool:
     """Whether a Reshape gives all numbers one axis, and others of size 1, or those in front."""
-    shape = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
+    shape = constant_value(optional_operand(node, 1))
     if shape is None or not shape.size:
         return False
     if sorted(shape.tolist()) == [-1, *[1] * (shape.size - 1)]:

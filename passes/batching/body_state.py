@@ -20,7 +20,7 @@ from passes.graph.builder import Builder
 from passes.graph.drafts import Memo
 from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
-from passes.typing.value_types import UNKNOWN
+from passes.typing.value_types import UNKNOWN, is_number
 
 __all__ = ["MANY_ROWS", "PADDED", "BodyState", "WalkOptions"]
 
@@ -227,7 +227,7 @@ class BodyState(abc.ABC):
         rest = [d for axis, d in enumerate(x.dims) if axis != x.axis]
         sizes = [d for d in rest if isinstance(d, int)]
         each = ""
-        if x.dtype is not None and x.dtype != ir.DataType.STRING and len(sizes) == len(rest):
+        if is_number(x.dtype) and len(sizes) == len(rest):
             each = f" of {int(np.prod(sizes)) * x.dtype.itemsize:g} bytes"
         body = self if self._around is None else self._around
         body.padded[_PADDED_ANYWAY.format(each)] = None

@@ -15,7 +15,7 @@ from passes.batching.merging import with_spare_row, with_spare_sample
 from passes.batching.packed.loop import loop_of_samples
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY, Builder
-from passes.graph.graphs import captured_values, is_operator
+from passes.graph.graphs import captured_values, is_operator, is_used
 from passes.typing import ValueType
 
 __all__ = ["loop", "scan"]
@@ -193,7 +193,7 @@ def loop(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         return loop_of_samples(ctx, node, operands)
     yields = zip(body.outputs, graph.outputs, strict=True)
     steps = [_as_declared(ctx, x, value) for x, value in yields][1 + len(states) :]
-    used = [out.uses() or out.is_graph_output() for out in node.outputs[len(states) :]]
+    used = [is_used(out) for out in node.outputs[len(states) :]]
     kept = [x for x, is_used in zip(steps, used, strict=True) if is_used]
     if any(x.is_packed for x in kept):
         raise Decline(Code.RAGGED, "what its steps yield may differ in length")

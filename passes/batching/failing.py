@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
-from passes.graph.made import only_number, operand, operands, skip_identities
+from passes.graph.made import only_number, operand, operands, optional_operand, skip_identities
 from passes.typing import Typing, ValueType
 
 __all__ = ["FARTHEST", "cannot_fail", "is_total"]
@@ -53,7 +53,7 @@ def is_total(node: ir.Node, opset: int, type_of: Callable[[ir.Value], ValueType]
     if node.op_type == "Slice":
         return ranked and _cuts_forwards(node)
     if node.op_type in _SUMS:
-        axes = node.inputs[1] if len(node.inputs) > 1 else None
+        axes = optional_operand(node, 1)
         return ranked and (axes is None or constant_value(axes) is not None)
     if node.op_type in ("Cast", "CastLike"):
         return dtype != ir.DataType.STRING

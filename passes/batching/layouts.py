@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
@@ -12,7 +13,7 @@ from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
-__all__ = ["Batched", "Layout"]
+__all__ = ["Batched", "Layout", "flats_of", "lengths_in", "present", "with_flat"]
 
 
 class Layout(enum.Enum):
@@ -78,6 +79,11 @@ class Batched:
         return self.layout is Layout.FLAT
 
     @property
+    def has_an_axis(self) -> bool:
+        """Whether all samples are one value, or rows of one tensor: they have one shape."""
+        return self.layout in (Layout.SHARED, Layout.STACKED)
+
+    @property
     def differs(self) -> bool:
         """Whether the samples are flat and may differ in shape."""
         return self.flat is not None and not self.flat.has_one_shape
@@ -119,3 +125,25 @@ class Batched:
             Decline: It is unknown.
         """
         return len(self.dims)
+
+
+def present(operands: Iterable[Batched | None]) -> list[Batched]:
+    """Return operands in order, less those that a node leaves out."""
+    return [x for x in operands if x is not None]
+
+
+def flats_of(operands: Iterable[Batched | None]) -> list[FlatSamples]:
+    """Return how the samples of the flat operands are read, in order."""
+    return [x.flat for x in present(operands) if x.flat is not None]
+
+
+def lengths_in(operands: Iterable[Batched | None]) -> list[Lengths]:
+    """Return the lengths of the packed operands, in order."""
+    return [x.lengths for x in present(operands) if x.lengths is not None]
+
+
+def with_flat(
+    operands: Iterable[Batched | None], change: Callable[[Batched], Batched]
+) -> list[Batched | None]:
+    """Return operands, the flat ones of them changed."""
+    return [change(x) if x is not None and x.is_flat else x for x in operands]

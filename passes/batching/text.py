@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_used
 
 __all__ = ["string_normalizer", "string_split", "tf_idf_vectorizer"]
 
@@ -37,7 +38,7 @@ def string_split(
 ) -> Sequence[Output | None]:
     """The numbers of parts; the parts are padded to the longest of the sample, not of all."""
     parts = node.outputs[0]
-    if parts.uses() or parts.is_graph_output():
+    if is_used(parts):
         raise Decline(Code.DATA_DEPENDENT, "the largest number of parts differs by sample")
     _, numbers = ctx.same(node, [ctx.operand(operands, 0, "X").value])
     return [None, numbers]

@@ -208,10 +208,7 @@ class Walk(BodyState):
                 if chosen.takes_flat:
                     outputs = chosen.rule(ctx, node, given)
                 else:
-                    given = [
-                        x if x is None or x.flat is None else stacked_or_packed(ctx, x)
-                        for x in given
-                    ]
+                    given = [None if x is None else stacked_or_packed(ctx, x) for x in given]
                     with self._captures_read(ctx, node):
                         outputs = chosen.rule(ctx, node, given)
                 outputs = self._evened(ctx, node, outputs)
@@ -253,10 +250,7 @@ class Walk(BodyState):
     ) -> list[Output | None]:
         """Stack each packed output whose samples are proven to be equally long."""
         pairs = zip(node.outputs, outputs, strict=True)
-        return [
-            x if x is None or x.lengths is None else evened(ctx, x, self._rank(value))
-            for value, x in pairs
-        ]
+        return [None if x is None else evened(ctx, x, self._rank(value)) for value, x in pairs]
 
     def _rank(self, value: ir.Value) -> int | None:
         dims = self.type_of(value).dims

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import optional_operand
 from passes.typing import Typing
 
 __all__ = ["split_to_sequence"]
@@ -47,4 +48,4 @@ def _sizes(node: ir.Node, typing: Typing, axis: int) -> list[int] | None:
 
 
 def _given(node: ir.Node) -> ir.Value | None:
-    return node.inputs[1] if len(node.inputs) > 1 else None
+    return optional_operand(node, 1)

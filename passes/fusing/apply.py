@@ -114,15 +114,9 @@ def _write_plan(builder: Builder, plan: FusionPlan, typings: Typings) -> Sequenc
 def _trip_count(plan: FusionPlan, typings: Typings) -> ir.Value | None:
     """Return how many iterations a Loop has at most, where no exact number is needed."""
     originals = plan.site.originals
-    if (
-        plan.needs_samples
-        or plan.is_copied
-        or len(originals) != 1
-        or originals[0].node.op_type != "Loop"
-    ):
+    if plan.needs_samples or plan.is_copied or len(originals) != 1:
         return None
-    value = originals[0].node.inputs[0]
-    return value if value is not None and typings.proven.rank(value) == 0 else None
+    return originals[0].trip_count(typings.proven)
 
 
 def _write_few(

@@ -16,10 +16,12 @@ import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
+from passes.graph.made import optional_operand
 from passes.loops.forms import Form, OutputPlan
 from passes.maps.element_source import ElementSource
 from passes.site import MapSite
 from passes.typing import Typing, Typings
+from passes.typing.value_types import is_number
 
 __all__ = [
     "FURTHER_REFUTED",
@@ -248,7 +250,7 @@ def _split(site: MapSite, output: int, typing: Typing) -> float:
     """Return what it costs to split off one element of a result."""
     value = site.body.outputs[output]
     dims, dtype = typing.static_dims(value), typing.dtype(value)
-    if dims is None or dtype is None or dtype == ir.DataType.STRING:
+    if dims is None or not is_number(dtype):
         return SPLIT
     size = math.prod(dims) * dtype.itemsize
     return SPLIT + MOVED * size / 1024 * (size > MOST_BYTES)
@@ -294,7 +296,7 @@ def _flops(node: ir.Node, typing: Typing) -> float:
     if node.op_type not in _HEAVY or node.inputs[0] is None:
         return 0.0
     result = typing.static_dims(node.outputs[0])
-    weights = node.inputs[1] if len(node.inputs) > 1 else None
+    weights = optional_operand(node, 1)
     size = None if weights is None else typing.static_dims(weights)
     if result is None or not size:
         return 0.0

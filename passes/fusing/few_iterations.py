@@ -18,13 +18,12 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import subgraphs, walk_nodes
+from passes.graph.graphs import is_used, subgraphs, walk_nodes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
 from passes.loops.iteration_chain import IterationChain
 from passes.maps.operator import is_map
 from passes.site import MapSite, Original
-from passes.typing import Typings
 
 __all__ = ["few_iterations"]
 
@@ -76,7 +75,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     copies = [copy for copy in tried if copy is not None]
     if len(copies) < len(tried):
         return None
-    count = _trip_count(site, facts.typings) or site.elements[0][1].scalar_count(
+    count = original.trip_count(facts.typings.proven) or site.elements[0][1].scalar_count(
         builder, facts.typings.proven
     )
     enough = builder.op("Greater", [count, builder.scalar(few)])
@@ -92,7 +91,7 @@ def _most_copied(original: Original) -> int:
 def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> FewIterations | None:
     """Record copies of the body of a Loop for few iterations; None where that cannot be."""
     (original,) = site.originals
-    read = {old: new for old, new in original.values if new.uses() or new.is_graph_output()}
+    read = {old: new for old, new in original.values if is_used(new)}
     chain = IterationChain.of(original.node, read, few, facts.typings)
     if (
         not few
@@ -139,7 +138,7 @@ def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy | None:
     if found is None:
         return None
     copies, values = found
-    read = {new: copy for new, copy in values.items() if new.uses() or new.is_graph_output()}
+    read = {new: copy for new, copy in values.items() if is_used(new)}
     reader = ir.node("Identity", list(read))
     note(reader)
     return LoopCopy(copies, list(read.values()), reader)
@@ -163,10 +162,3 @@ def _cost(plans: Sequence[FusionPlan], behind: Sequence[ir.Node], facts: FusionF
     costs = [cost_of_body(plan.fused[None], facts.typings) for plan in plans]
     fixed = sum(cost.fixed for cost in costs) + cost_of_stages(behind)
     return Cost(fixed, sum(cost.each for cost in costs))
-
-
-def _trip_count(site: MapSite, typings: Typings) -> ir.Value | None:
-    """Return how many iterations a Loop has at most, where the model has a scalar for it."""
-    loop = site.originals[0].node
-    value = loop.inputs[0] if loop.op_type == "Loop" else None
-    return value if value is not None and typings.proven.rank(value) == 0 else None

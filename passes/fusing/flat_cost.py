@@ -15,6 +15,7 @@ import onnx_ir as ir
 from passes.batching.walk import Walk
 from passes.site import MapSite
 from passes.typing import ValueType
+from passes.typing.value_types import is_number
 
 __all__ = ["Estimate", "flat_estimates", "flat_note"]
 
@@ -204,7 +205,7 @@ def _supposed(type_: ValueType) -> tuple[int, ...]:
 
 def _item(type_: ValueType) -> int:
     dtype = None if type_.type is None else type_.type.dtype
-    return 4 if dtype is None or dtype == ir.DataType.STRING else max(dtype.bitwidth // 8, 1)
+    return max(dtype.bitwidth // 8, 1) if is_number(dtype) else 4
 
 
 def _memory(number: float) -> str:

@@ -24,6 +24,7 @@ from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.guarded_walks import Behind
 from passes.site import GuardCheck, MapSite
+from passes.typing.value_types import is_number
 
 __all__ = ["choose_guarded_by_cost", "choose_guards"]
 
@@ -177,7 +178,7 @@ def _asked(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
 def _least_bytes(inner: ir.Value, facts: FusionFacts) -> int:
     """Return the size of an element whose dimensions that are not declared are 1."""
     dims, dtype = facts.typings.declared.dims(inner), facts.typings.declared.dtype(inner)
-    if dtype is None or dtype == ir.DataType.STRING:
+    if not is_number(dtype):
         return 0
     known = math.prod(d for d in dims or () if isinstance(d, int))
     return math.ceil(known * dtype.itemsize)

@@ -13,6 +13,7 @@ from passes.graph.builder import Builder
 from passes.graph.hidden import hide_type
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
+from passes.typing.value_types import is_number
 
 __all__ = ["Questions"]
 
@@ -105,7 +106,7 @@ def _declared_rank(site: MapSite, sequence: ir.Value, typings: Typings) -> int:
 def _most_numbers(sequence: ir.Value, plan: FusionPlan) -> int | None:
     """Return how many numbers an element may hold for a guard to pay, None for any number."""
     dtype = sequence.type.dtype if isinstance(sequence.type, ir.SequenceType) else None
-    if plan.most_bytes is None or dtype in (None, ir.DataType.STRING):
+    if plan.most_bytes is None or not is_number(dtype):
         return None
     return int(plan.most_bytes / dtype.itemsize)
 

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.elementwise import broadcasting, elementwise
 from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import optional_operand
 from passes.typing import Typing
 
 __all__ = ["POOLS", "Span", "elementwise_nodes", "reduced_axes", "span_of"]
@@ -129,7 +130,7 @@ def reduced_axes(node: ir.Node, span: Span) -> Sequence[int]:
     if node.op_type not in _REDUCTIONS:
         return ()
     axes = list(node.attributes.get_ints("axes", ()))
-    if len(node.inputs) > 1 and node.inputs[1] is not None:
+    if optional_operand(node, 1) is not None:
         known = constant_value(node.inputs[1])
         if known is None:
             return ()

@@ -21,6 +21,7 @@ __all__ = [
     "graphs_with_nodes",
     "is_default_domain",
     "is_operator",
+    "is_used",
     "local_name",
     "makers",
     "name_of",
@@ -159,6 +160,11 @@ def paths_below(nodes: Iterable[ir.Node], prefix: str) -> dict[ir.Node, str]:
 def local_name(node: ir.Node, index: int) -> str:
     """Name a node within its graph, by its position there if it has no name."""
     return node.name or f"{node.op_type}_{index}"
+
+
+def is_used(value: ir.Value) -> bool:
+    """Whether anything reads a value, or it leaves its graph."""
+    return bool(value.uses()) or value.is_graph_output()
 
 
 def name_of(value: ir.Value) -> str:

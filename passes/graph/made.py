@@ -20,6 +20,7 @@ __all__ = [
     "only_number",
     "operand",
     "operands",
+    "optional_operand",
     "shaped",
     "skip_identities",
     "takes_whole_shape",
@@ -82,6 +83,11 @@ def operand(node: ir.Node, at: int) -> ir.Value:
     value = node.inputs[at]
     assert value is not None
     return value
+
+
+def optional_operand(node: ir.Node, at: int) -> ir.Value | None:
+    """Return an operand, None where the node leaves it out."""
+    return next(iter(node.inputs[at : at + 1]), None)
 
 
 def operands(node: ir.Node) -> list[ir.Value]:

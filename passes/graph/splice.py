@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.drafts import drop_uses
-from passes.graph.graphs import all_graphs, captured_values, subgraphs
+from passes.graph.graphs import all_graphs, captured_values, is_used, subgraphs
 from passes.graph.node_copies import rank_alone
 
 __all__ = ["drop_initializers", "remove_dead", "splice", "splice_form", "unread_initializers"]
@@ -82,7 +82,7 @@ def remove_dead(nodes: Iterable[ir.Node]) -> None:
     while pending:
         node = pending.pop()
         graph = node.graph
-        if graph is None or any(out.uses() or out.is_graph_output() for out in node.outputs):
+        if graph is None or any(is_used(out) for out in node.outputs):
             continue
         read = {v for v in node.inputs if v is not None}
         for _, inner in subgraphs(node):

@@ -17,6 +17,7 @@ from passes.loops.forms import dims_of_samples
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
 from passes.site import MapResult, MapSite
 from passes.typing import Typings
+from passes.typing.value_types import is_number
 
 __all__ = ["LoopPlan", "element_type", "plan_loop", "plan_output", "untyped", "write_results"]
 
@@ -154,7 +155,7 @@ def plan_output(
 def _is_large(dtype: ir.DataType | None, dims: tuple[int | str | None, ...]) -> bool:
     """Whether to copy a sample twice takes longer than to lengthen a list by it."""
     numbers = [dim for dim in dims if isinstance(dim, int)]
-    if dtype is None or dtype == ir.DataType.STRING or len(numbers) < len(dims):
+    if not is_number(dtype) or len(numbers) < len(dims):
         return False
     return math.prod(numbers) * dtype.itemsize >= _LARGE
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import default_opset
+from passes.graph.graphs import default_opset, is_used
 from passes.graph.node_copies import copy_body
 from passes.graph.opsets import to_opset_form
 from passes.loops.copies import Copies, weight_of
@@ -50,7 +50,7 @@ def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -
         return None
     folder = Folder(typing)
     count = _count(iteration, typing, folder)
-    collected = [one for one in iteration.collected if _is_read(one.result)]
+    collected = [one for one in iteration.collected if is_used(one.result)]
     if count is None or count > MOST_NODES or (not count and collected):
         return None
     weight = count * weight_of(iteration.body, folder)
@@ -61,10 +61,6 @@ def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -
     results = _write(builder, iteration, collected, count, typing)
     to_opset_form(builder.nodes, opset)
     return Copies(node, path, builder, results, count, weight)
-
-
-def _is_read(value: ir.Value) -> bool:
-    return bool(value.uses()) or value.is_graph_output()
 
 
 def _count(iteration: Iteration, typing: Typing, folder: Folder) -> int | None:
@@ -105,7 +101,7 @@ def _write(
     results = [
         (carried.result, now)
         for carried, now in zip(iteration.states, states, strict=True)
-        if _is_read(carried.result)
+        if is_used(carried.result)
     ]
     results += [
         (one.result, stacked_rows(builder, one, row))

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.graph.drafts import note
-from passes.graph.graphs import captured_values, subgraphs
+from passes.graph.graphs import captured_values, is_used, subgraphs
 from passes.graph.node_copies import copy_nodes, copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
@@ -186,7 +186,7 @@ def _vanishes(value: ir.Value, reader: ir.Node, gone: Collection[ir.Node]) -> bo
 
 
 def _is_unread(node: ir.Node) -> bool:
-    return not any(out.uses() or out.is_graph_output() for out in node.outputs)
+    return not any(is_used(out) for out in node.outputs)
 
 
 def _joined(

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import operand
+from passes.graph.made import operand, optional_operand
 from passes.maps.element_source import ElementSource, PreparedSource
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType
@@ -235,7 +235,7 @@ def _split_node(sequence: ir.Value) -> ir.Node | None:
 
 def _split_source(node: ir.Node, typing: Typing) -> TensorSource | None:
     tensor = node.inputs[0]
-    split = node.inputs[1] if len(node.inputs) > 1 else None
+    split = optional_operand(node, 1)
     axis = node.attributes.get_int("axis", 0)
     keepdims = node.attributes.get_int("keepdims", 1)
     assert tensor is not None

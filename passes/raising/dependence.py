@@ -8,10 +8,9 @@ from typing import Any
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.graph.graphs import PATH_KEY, reads_of, walk_nodes
+from passes.graph.graphs import PATH_KEY, is_used, reads_of, walk_nodes
 from passes.reading.facts import Kind, LoopFacts, State
 from passes.reading.needs import Needs
-from passes.reading.stages import is_used
 from passes.typing import Typing
 
 __all__ = ["STUCK_KEY", "Dependence"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
+from passes.graph.graphs import is_used
 from passes.raising.loop_parts import LoopParts, find_rounding
 from passes.raising.rest import write_rest
 from passes.raising.written import Written, own_initializers
@@ -12,7 +13,7 @@ from passes.reading.body import LoopReading
 from passes.reading.facts import LoopFacts
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import read_part, type_rows
-from passes.reading.stages import Stage, is_used
+from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import Rest
 from passes.typing import Typings

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_used
 from passes.reading.facts import Kind, LoopFacts, State
-from passes.reading.stages import is_used
 from passes.reading.trips import Trips
 from passes.typing.value_types import Typing
 

@@ -14,6 +14,7 @@ from passes.reading.choices import find_choice
 from passes.reading.integer_reads import INTEGERS, size_along
 from passes.reading.integers import Linear
 from passes.reading.sources import Reads
+from passes.typing.value_types import is_number
 
 __all__ = ["Cut", "find_cuts"]
 
@@ -128,7 +129,7 @@ def _cut_tensor(node: ir.Node, reads: Reads) -> ir.Value | None:
         number = None if value is None else evaluator.number(value)
         if value is not None and (number is None or number.number != wanted):
             return None
-    is_text = tensor is None or reads.declared.dtype(tensor) in (None, ir.DataType.STRING)
+    is_text = tensor is None or not is_number(reads.declared.dtype(tensor))
     return None if is_text else tensor
 
 

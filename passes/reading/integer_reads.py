@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
+from passes.graph.made import optional_operand
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [
@@ -126,7 +127,7 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if tensor is None or evaluator.is_inside(tensor):
         return None
-    split = node.inputs[1] if len(node.inputs) > 1 else None
+    split = optional_operand(node, 1)
     dim = evaluator.dimension(tensor, axis)
     if split is None:
         return dim
@@ -175,7 +176,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         return None
     bounds = [evaluator.number(v) if v is not None else None for v in node.inputs[1:]]
     start, end = bounds[:2]
-    step = bounds[3] if len(node.inputs) > 4 and node.inputs[4] is not None else Linear(1)
+    step = bounds[3] if optional_operand(node, 4) is not None else Linear(1)
     vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
     assert vector is not None
     if start is None or end is None or step is None:
@@ -222,7 +223,7 @@ def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
 
 def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
     """Whether a Slice cuts other axes than one, by constants."""
-    axes = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
+    axes = constant_value(optional_operand(node, 3))
     if axes is None or rank is None:
         return False
     return axis % rank not in {int(a) % rank for a in axes.reshape(-1)}

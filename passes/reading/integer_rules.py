@@ -45,8 +45,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         truths = [_truth(n) for n in numbers]
         return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
     if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-        open_numbers = [n for n in numbers if n.number is None]
-        if any(abs(n.constant) >= _EXACT_FLOATS for n in open_numbers):
+        if any(_rounds(n, dtype) for n in numbers):
             return None
         is_known = dtype == ir.DataType.DOUBLE or evaluator.is_followed_as_float(numbers)
         return numbers if is_known else None
@@ -55,6 +54,13 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     limits = np.iinfo(dtype.numpy())
     fits = all(limits.min <= n.constant <= limits.max for n in numbers)
     return numbers if fits else None
+
+
+def _rounds(number: Linear, dtype: ir.DataType) -> bool:
+    """Whether a float is another number, or may be one although it is no large one itself."""
+    if number.number is None:
+        return abs(number.constant) >= _EXACT_FLOATS
+    return int(dtype.numpy().type(number.number)) != number.number
 
 
 def _truth(number: Linear) -> bool | None:

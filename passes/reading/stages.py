@@ -8,8 +8,9 @@ from collections.abc import Collection, Mapping
 import onnx_ir as ir
 
 from passes.carried.pattern import Pattern
+from passes.graph.graphs import is_used
 
-__all__ = ["CarriedResult", "Stage", "is_used"]
+__all__ = ["CarriedResult", "Stage"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +55,3 @@ class Stage:
         if result in self.rows.values():
             return True
         return is_used(result) and (self.results is None or result in self.results)
-
-
-def is_used(value: ir.Value) -> bool:
-    """Whether anything reads a value, or it leaves its graph."""
-    return bool(value.uses()) or value.is_graph_output()

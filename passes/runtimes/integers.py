@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
-from passes.graph.made import made_by, operand, operands
+from passes.graph.made import made_by, operand, operands, optional_operand
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
@@ -165,7 +165,7 @@ def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
 
 def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
     """Return the axes of a reduction, none if it reduces nothing; None if they are not known."""
-    given = node.inputs[1] if len(node.inputs) > 1 else None
+    given = optional_operand(node, 1)
     axes = node.attributes.get_ints("axes") if given is None else constant_value(given)
     if rank is None or (given is not None and axes is None):
         return None

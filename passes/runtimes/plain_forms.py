@@ -11,6 +11,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand, operands
 from passes.typing import Typing
+from passes.typing.value_types import is_number
 
 __all__ = ["FORMS", "Form"]
 
@@ -142,7 +143,7 @@ def _compress(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value]
     """
     data, condition = operands(node)
     axis = node.attributes.get_int("axis")
-    if typing.dtype(data) in (None, ir.DataType.STRING):
+    if not is_number(typing.dtype(data)):
         return None
     if axis is None:
         data = builder.op("Reshape", [data, builder.ints(-1)])

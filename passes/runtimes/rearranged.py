@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
-from passes.graph.made import only_number, operand, operands
+from passes.graph.made import only_number, operand, operands, optional_operand
 from passes.runtimes.beside import TAKEN_AWAY
 from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
@@ -89,7 +89,7 @@ def _named_axes(node: ir.Node) -> list[int] | None:
     if node.op_type == "CenterCropPad":
         axes = node.attributes.get_ints("axes")
         return None if axes is None else list(axes)
-    known = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
+    known = constant_value(optional_operand(node, 3))
     return None if known is None else [int(axis) for axis in known.reshape(-1)]
 
 

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import optional_operand
 from passes.runtimes.types import Types
 
 __all__ = ["is_cut_by_several", "with_its_axis"]
@@ -17,7 +18,7 @@ def is_cut_by_several(node: ir.Node, types: Types) -> bool:
     It ignores ``keepdims`` where sizes are given. Slices of one row are left alone: onnxruntime
     takes their axis away, and the rank of what reads them may be by that.
     """
-    size = constant_value(node.inputs[1]) if len(node.inputs) > 1 else None
+    size = constant_value(optional_operand(node, 1))
     if size is None or size.ndim or node.attributes.get_int("keepdims", 1):
         return False
     return bool(size != 1)

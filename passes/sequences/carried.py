@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_operator
+from passes.graph.graphs import is_operator, is_used
 from passes.graph.splice import remove_dead
 from passes.loops.escape import SPLITTABLE
 from passes.sequences.appended import Append, find_append
@@ -53,7 +53,7 @@ def rewrite_loop(node: ir.Node, typing: Typing, known: KnownSequences, *, requir
             _drop_state(node, body, state, first)
             return True
         found = find_append(node, body, state)
-        if found is not None and not _is_read(found.result):
+        if found is not None and not is_used(found.result):
             _drop_state(node, body, state, first)
             _drop_scan_output(found.element)
             return True
@@ -74,10 +74,6 @@ def _origin(value: ir.Value) -> ir.Value:
             break
         value, node = node.inputs[0], node.inputs[0].producer()
     return value
-
-
-def _is_read(value: ir.Value) -> bool:
-    return bool(value.uses()) or value.is_graph_output()
 
 
 def _elements_before(append: Append, typing: Typing, known: KnownSequences) -> int | None:
@@ -188,7 +184,7 @@ def _drop_state(
 def _drop_scan_output(value: ir.Value) -> None:
     """Write a Loop anew without a scan output that nothing reads, if it has another output."""
     node = value.producer()
-    if node is None or node.op_type != "Loop" or _is_read(value) or node.graph is None:
+    if node is None or node.op_type != "Loop" or is_used(value) or node.graph is None:
         return
     body, at = node.attributes["body"].as_graph(), list(node.outputs).index(value)
     if at < len(body.inputs) - 2 or len(node.outputs) == 1:

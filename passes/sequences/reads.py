@@ -10,7 +10,7 @@ from passes.graph.builder import Builder
 from passes.sequences.known import KnownSequences
 from passes.sequences.parts import Element, Part, Parts, Piece, Sliced
 from passes.sequences.sliced_reads import SlicedReader
-from passes.typing.value_types import Typing
+from passes.typing.value_types import Typing, is_number
 
 __all__ = ["READERS", "SequenceReader"]
 
@@ -112,7 +112,7 @@ class SequenceReader:
         if not all(self._typing.is_one_number(dim) for dim in first):
             return None
         dtype = self._dtype(elements[0])
-        if dtype is None or dtype == ir.DataType.STRING:
+        if not is_number(dtype):
             return None
         rows = [self._row(builder, element, 0) for element in elements]
         if None in rows:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.table import may_draw
 from passes.folding import Folder
 from passes.graph.builder import Builder
-from passes.graph.graphs import is_operator
+from passes.graph.graphs import is_operator, is_used
 from passes.graph.hidden import hide_type
 from passes.graph.node_copies import copy_body, rank_alone
 from passes.loops.copies import Copies, weight_of
@@ -67,7 +67,7 @@ def copy_samples(site: MapSite, typing: Typing, opset: int, *, is_fused: bool) -
     pairs = [
         (value, builder.op("SequenceConstruct", held))
         for value, held in zip(site.node.outputs, results, strict=True)
-        if value.uses() or value.is_graph_output()
+        if is_used(value)
     ]
     return Copies(site.node, site.path, builder, pairs, count, weight)
 

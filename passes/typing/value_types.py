@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeGuard
 
 import onnx_ir as ir
 
-__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType"]
+__all__ = ["UNKNOWN", "Typing", "Typings", "ValueType", "is_number"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +26,11 @@ class ValueType:
 
 
 UNKNOWN = ValueType(None, None)
+
+
+def is_number(dtype: ir.DataType | None) -> TypeGuard[ir.DataType]:
+    """Whether elements have a known size: they are no texts, and their type is known."""
+    return dtype not in (None, ir.DataType.STRING)
 
 
 class Typing:

@@ -64,7 +64,7 @@ def read_along(ctx: Context, x: Batched, indices: Batched, axis: int) -> Output:
         flat = x.flat
         assert flat is not None
     at = flat.order[axis]
-    is_ragged = indices.is_packed or indices.is_flat
+    is_ragged = not indices.has_an_axis
     found = _of_samples(ctx, indices) if is_ragged else _even(ctx, indices)
     size = ctx.unsqueeze(flat.size(at), [1])
     zero, far = ctx.builder.scalar(0), ctx.builder.scalar(FAR)

@@ -12,7 +12,12 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.flat.alone import flat_alone
-from passes.batching.flat.moves import has_fill, read_simply, restacked, rows_again, turned
+from passes.batching.flat.moves import (
+    read_off,
+    read_simply,
+    restacked,
+    turned,
+)
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
@@ -73,10 +78,8 @@ def _data_and_shared(
     Raises:
         Decline: Another one differs from sample to sample.
     """
-    x, flat = flat_alone(ctx, operands, "data")
-    if flat.sampler is not None or has_fill(flat):
-        x = rows_again(ctx, x)
-    return x, [None if o is None else o.value for o in operands[1:]]
+    x, _ = flat_alone(ctx, operands, "data")
+    return read_off(ctx, x), [None if o is None else o.value for o in operands[1:]]
 
 
 def axis_behind(ctx: Context, x: Batched, axis: int) -> tuple[Batched, int]:
@@ -108,10 +111,7 @@ def with_last_axis_last(ctx: Context, x: Batched) -> Batched:
     Raises:
         Decline: The samples differ along it.
     """
-    assert x.flat is not None
-    if x.flat.sampler is not None or has_fill(x.flat):
-        x = rows_again(ctx, x)
-    x, at = axis_behind(ctx, x, -1)
+    x, at = axis_behind(ctx, read_off(ctx, x), -1)
     flat = x.flat
     assert flat is not None
     behind, axes = at - flat.grid.rank + 1, x.rank - flat.grid.rank + 1

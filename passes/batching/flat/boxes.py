@@ -39,7 +39,7 @@ def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     assert between is not None
     first = [None if value is None else ctx.read(value) for value in before.inputs]
     data = ctx.operand(first, 0, "data")
-    if not (data.is_shared or data.is_stacked):
+    if not data.has_an_axis:
         raise Decline(Code.RAGGED, "its bounds differ beside samples of different length")
     axes = {axis % data.rank for given in (first, operands) for axis in _axes(ctx, given)}
     whole = laid_out(ctx, data, sorted(axes))

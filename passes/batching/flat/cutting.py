@@ -35,10 +35,10 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         axes = np.arange(count)
     if axes is None or (steps is not None and strides is None):
         raise Decline(Code.NO_RULE, "its axes and steps are no constants")
-    if any(not (v.is_shared or v.is_stacked) for v in (starts, ends)):
+    if not (starts.has_an_axis and ends.has_an_axis):
         raise Decline(Code.RAGGED, "its bounds differ along several axes")
-    rank = len(flat.order)
-    if not (starts.is_shared and ends.is_shared) and flat.sampler is None:
+    rank, are_shared = len(flat.order), starts.is_shared and ends.is_shared
+    if not are_shared and flat.sampler is None:
         for axis in sorted({int(a) % rank for a in axes.ravel()}):
             assert x.flat is not None
             x = x if x.flat.order[axis] < x.flat.grid.rank else with_axis_in_grid(ctx, x, axis)
@@ -51,12 +51,11 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         bounds = [entry(ctx, v, position) for v in (starts, ends)]
         if at < flat.grid.rank:
             known = [_number(ctx, v, position) for v in (starts, ends)]
-            are_shared = starts.is_shared and ends.is_shared
             if _is_whole(known, step) and step > 0:
                 continue
             tables[at] = _cut(ctx, flat, at, bounds, step, known, are_shared=are_shared)
             continue
-        if not (starts.is_shared and ends.is_shared) or flat.sampler is not None:
+        if not are_shared or flat.sampler is not None:
             raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
         behind = ctx.ints(at - flat.grid.rank + 1)
         rows = ctx.op("Slice", [rows, *bounds, behind, ctx.ints(step)])

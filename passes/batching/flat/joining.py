@@ -8,12 +8,12 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
-from passes.batching.flat.moves import has_fill, restacked
+from passes.batching.flat.moves import one_place_each, restacked
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import are_equal, in_their_order, on_first, sides_of
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, flats_of, present
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 
@@ -22,13 +22,13 @@ __all__ = ["concat"]
 
 def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Join samples along any axis."""
-    given = [x for x in operands if x is not None]
+    given = present(operands)
     if not any(x.differs or x.is_packed for x in given):
         return restacked(ctx, node, operands)
-    if any(not (x.is_flat or x.is_packed) for x in given):
+    if any(x.has_an_axis for x in given):
         raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")
     axis = int(ctx.attribute(node, "axis", 0)) % given[0].rank
-    flats = [x.flat for x in given if x.flat is not None]
+    flats = flats_of(given)
     if (
         len(flats) == len(given)
         and are_alike(flats)
@@ -40,10 +40,7 @@ def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
 
 def _beside(ctx: Context, node: ir.Node, operands: Sequence[Operand], axis: int) -> Output:
     """Join rows along an axis of theirs."""
-    reads_first = any(
-        x is not None and x.flat is not None and (x.flat.sampler is not None or has_fill(x.flat))
-        for x in operands
-    )
+    reads_first = not all(map(one_place_each, flats_of(operands)))
     rows, flat = on_one_grid(ctx, operands, reads_first=reads_first)
     behind = flat.order[axis] - flat.grid.rank + 1
     (new,) = ctx.same(node, [None if x is None else x.value for x in rows], {"axis": behind})
@@ -52,7 +49,7 @@ def _beside(ctx: Context, node: ir.Node, operands: Sequence[Operand], axis: int)
 
 def _joined(ctx: Context, given: Sequence[Batched], axis: int) -> Output:
     """Join samples place by place: each place of the result has a row of one of them."""
-    laid = [x for x in in_their_order(ctx, given) if x is not None]
+    laid = present(in_their_order(ctx, given))
     sides = [sides_of(x) for x in laid]
     joined = _joined_sides(ctx, sides, axis)
     ragged = [at for at, side in enumerate(joined) if isinstance(side, Lengths)]

@@ -11,8 +11,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat import beside
 from passes.batching.flat.alone import flat_alone
 from passes.batching.flat.axis_reads import read_along
-from passes.batching.flat.moves import has_fill, read_simply, rows_again
-from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.moves import read_off, read_simply, rows_again
 from passes.batching.layouts import Batched
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
@@ -102,7 +101,7 @@ def one_hot(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
     x, depth, values = (ctx.operand(operands, i) for i in range(3))
     if x.flat is None or not (depth.is_shared and values.is_shared):
         raise Decline(Code.BATCHED_OPERAND, "its depth or values differ from sample to sample")
-    x = _read(ctx, x)
+    x = read_off(ctx, x)
     flat = x.flat
     assert flat is not None
     rank = len(flat.order)
@@ -123,14 +122,7 @@ def quantization(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     if simple is not None:
         return simple
     x, _ = flat_alone(ctx, operands, "x")
-    x = _read(ctx, x)
+    x = read_off(ctx, x)
     assert x.flat is not None
     new = ctx.same(node, [x.value, *(None if o is None else o.value for o in operands[1:])])
     return [ctx.flat(out.value, x.flat) for out in new]
-
-
-def _read(ctx: Context, x: Batched) -> Batched:
-    """Return samples whose rows hold one element each."""
-    flat: FlatSamples | None = x.flat
-    assert flat is not None
-    return rows_again(ctx, x) if flat.sampler is not None or has_fill(flat) else x

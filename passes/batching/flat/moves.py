@@ -11,13 +11,14 @@ from passes.batching import table
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.reading import as_packed, as_rows, as_stacked, in_order
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.layouts import Batched, Layout
+from passes.batching.layouts import Batched, Layout, flats_of, present
 from passes.decisions import Code, Decline
 
 __all__ = [
     "entry",
     "has_fill",
     "one_place_each",
+    "read_off",
     "read_simply",
     "restacked",
     "rows_again",
@@ -52,7 +53,7 @@ def restacked(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
             given.append(stacked_again(ctx, x))
         else:
             raise Decline(Code.RAGGED, "its samples differ along several axes")
-    if any(x is not None and x.is_packed for x in given):
+    if any(x.is_packed for x in present(given)):
         return _by_packed_rule(ctx, node, given)
     row = table.find(node, ctx.opset)
     if not isinstance(row, table.Row):
@@ -69,7 +70,7 @@ def _by_packed_rule(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     row = table.find_packed(node, ctx.opset)
     if row is None:
         raise Decline(Code.NO_RULE, "it has no rule for samples of different length")
-    packed = [x for x in operands if x is not None and x.is_packed]
+    packed = [x for x in present(operands) if x.is_packed]
     if any(x.axis for x in packed) and not row.any_axis:
         raise Decline(Code.RAGGED, "its samples may differ in length behind the first axis")
     if any(x.beside for x in packed) and not row.two_axes:
@@ -88,7 +89,7 @@ def read_simply(
     Raises:
         Decline: That rule declines.
     """
-    flats = [x.flat for x in operands if x is not None and x.flat is not None]
+    flats = flats_of(operands)
     if all(flat.has_one_shape for flat in flats):
         return restacked(ctx, node, operands)
     if any(not flat.has_one_shape and flat.ragged_axis is None for flat in flats):
@@ -121,6 +122,12 @@ def rows_again(ctx: Context, x: Batched) -> Batched:
     """Return flat samples whose rows lie as the samples do, but for the order of axes."""
     rows, samples = as_rows(ctx, x)
     return dataclasses.replace(x, value=rows, flat=samples)
+
+
+def read_off(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples each place of which reads one place of the rows."""
+    assert x.flat is not None
+    return x if one_place_each(x.flat) else rows_again(ctx, x)
 
 
 def turned(ctx: Context, x: Batched, perm: Sequence[int]) -> Batched:

@@ -50,7 +50,7 @@ class _Elements:
 def reshape(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """To constant dimensions, or to such as are computed for each sample."""
     x, target = ctx.operand(operands, 0, "data"), ctx.operand(operands, 1, "shape")
-    if x.flat is None or not (target.is_shared or target.is_stacked):
+    if x.flat is None or not target.has_an_axis:
         raise Decline(Code.BATCHED_OPERAND, "its shape comes from samples of several sizes")
     if x.flat.has_one_shape and target.is_shared:
         return restacked(ctx, node, operands)

@@ -104,7 +104,7 @@ def _region(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Batched
         )
     if mode == "linear" and x.rank == 3:
         raise Decline(Code.NO_RULE, "onnxruntime sums regions of rank 3 along three axes")
-    if not (roi.is_shared or roi.is_stacked):
+    if not roi.has_an_axis:
         raise Decline(Code.RAGGED, "its region differs along several axes")
     return roi
 

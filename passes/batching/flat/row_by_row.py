@@ -7,6 +7,7 @@ which comes first.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -15,9 +16,10 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import WITHOUT_MAX
 from passes.batching.failing import is_total
 from passes.batching.flat.beside import with_last_axis_last
-from passes.batching.flat.moves import has_fill, restacked, rows_again
+from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, spread_alike
+from passes.batching.layouts import flats_of, present, with_flat
 from passes.decisions import Code, Decline
 
 __all__ = ["are_alike", "broadcasting", "clip", "matrix_rows", "on_one_grid", "rows"]
@@ -57,15 +59,13 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
 
 
 def _have_one_shape(operands: Sequence[Operand]) -> bool:
-    return not any(x is not None and x.differs for x in operands)
+    return not any(x.differs for x in present(operands))
 
 
 def _is_read(operands: Sequence[Operand]) -> bool:
     """Whether rows are summed or filled, so that it matters what comes first."""
-    flats = [x.flat for x in operands if x is not None and x.flat is not None]
-    return any(f.sampler is not None or has_fill(f) for f in flats) or any(
-        not _is_alike(flats[0], f) for f in flats
-    )
+    flats = flats_of(operands)
+    return not (all(map(one_place_each, flats)) and are_alike(flats))
 
 
 def are_alike(flats: Sequence[FlatSamples]) -> bool:
@@ -84,7 +84,7 @@ def _is_alike(one: FlatSamples, other: FlatSamples) -> bool:
 
 def _may_fail_elsewhere(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> bool:
     """Whether a node may fail on rows that no sample reads: a number that is divided by is 0."""
-    are_plain = all(x is None or x.flat is None or x.flat.is_plain for x in operands)
+    are_plain = all(flat.is_plain for flat in flats_of(operands))
     return not are_plain and not is_total(node, ctx.opset, ctx.type_of)
 
 
@@ -103,8 +103,8 @@ def on_one_grid(
     """
     given: list[Operand] = list(operands)
     if reads_first or _tells_samples_apart(given):
-        given = [x if x is None or x.flat is None else rows_again(ctx, x) for x in given]
-    flats = [x.flat for x in given if x is not None and x.flat is not None]
+        given = with_flat(given, functools.partial(rows_again, ctx))
+    flats = flats_of(given)
     if _have_other_axes(given, flats):
         return spread_alike(ctx, operands)
     return given, flats[0]
@@ -112,19 +112,19 @@ def on_one_grid(
 
 def _have_other_axes(operands: Sequence[Operand], flats: Sequence[FlatSamples]) -> bool:
     """Whether operands do not lie alike: some differ along fewer axes than others."""
-    ranks = [x.rank for x in operands if x is not None]
+    given = present(operands)
     return (
-        any(not _is_alike(flats[0], other) for other in flats)
-        or any(x is not None and x.is_packed for x in operands)
-        or max(ranks) > len(flats[0].order)
+        not are_alike(flats)
+        or any(x.is_packed for x in given)
+        or max(x.rank for x in given) > len(flats[0].order)
     )
 
 
 def _tells_samples_apart(operands: Sequence[Operand]) -> bool:
     """Whether an operand has a number for each sample, or for places along the grid."""
-    flat = next(x.flat for x in operands if x is not None and x.flat is not None)
+    flat = flats_of(operands)[0]
     leading = any(isinstance(dim, int) for dim in flat.grid.dims)
-    others = [x for x in operands if x is not None and x.flat is None]
+    others = [x for x in present(operands) if not x.is_flat]
     return not flat.is_plain and any(not x.is_shared or (leading and x.rank > 1) for x in others)
 
 

@@ -52,7 +52,7 @@ def size_changes(
     axes = [a % rank for a in given]
     sizes = ctx.optional(operands, 3)
     amounts = sizes if sizes is not None else ctx.optional(operands, 2)
-    if amounts is None or amounts.is_flat or amounts.is_packed:
+    if amounts is None or not amounts.has_an_axis:
         raise Decline(Code.NO_RULE, "neither scales nor sizes are given for all samples")
     is_size = sizes is not None
     sums = ctx.numbers.of(node.inputs[3]) if is_size else None

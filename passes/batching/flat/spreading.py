@@ -17,7 +17,7 @@ from passes.batching.flat.laying import packed_laid_out
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.reading import in_order
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, present, with_flat
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 
@@ -48,11 +48,9 @@ def spread_alike(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operan
         Decline: They are not proven to fit.
     """
     given = in_their_order(ctx, operands)
-    sides = _broadcast_sides([sides_of(x) for x in given if x is not None])
+    sides = _broadcast_sides([sides_of(x) for x in present(given)])
     flat = on_sides(ctx, sides)
-    return [
-        x if x is None or x.flat is None else _spread(ctx, x, sides, flat) for x in given
-    ], flat
+    return with_flat(given, lambda x: _spread(ctx, x, sides, flat)), flat
 
 
 def _broadcast_sides(several: Sequence[Sequence[Side]]) -> list[Side]:
@@ -103,12 +101,12 @@ def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
 
 def in_their_order(ctx: Context, operands: Sequence[Operand]) -> list[Operand]:
     """Return packed operands as flat ones, and flat ones in the order of their axes."""
-    return [_laid(ctx, x) for x in operands]
+    return [None if x is None else _laid(ctx, x) for x in operands]
 
 
-def _laid(ctx: Context, x: Operand) -> Operand:
+def _laid(ctx: Context, x: Batched) -> Batched:
     """Return a packed operand as a flat one, and a flat one in the order of its axes."""
-    if x is None or not (x.is_packed or x.is_flat):
+    if x.has_an_axis:
         return x
     if x.is_packed:
         x = packed_laid_out(ctx, x)
@@ -165,7 +163,7 @@ def aligned(ctx: Context, x: Batched, flat: FlatSamples) -> ir.Value:
     if x.flat is not None:
         return x.value
     rank, first = len(flat.order), flat.grid.rank
-    if x.rank > rank or not (x.is_shared or x.is_stacked):
+    if x.rank > rank or not x.has_an_axis:
         raise Decline(Code.RAGGED, f"'{x.value.name}' has other axes than the samples")
     if x.is_shared and not x.rank:
         return x.value

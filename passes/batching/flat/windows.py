@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
+from passes.typing.value_types import is_number
 
 __all__ = ["center_crop_pad", "pad"]
 
@@ -35,7 +36,7 @@ def center_crop_pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
     flat = x.flat
     assert flat is not None
     targets = ctx.operand(operands, 1, "shape")
-    if not (targets.is_shared or targets.is_stacked):
+    if not targets.has_an_axis:
         raise Decline(Code.RAGGED, "its shape differs along several axes")
     rank = len(flat.order)
     axes = [a % rank for a in node.attributes.get_ints("axes", range(rank))]
@@ -117,7 +118,7 @@ def _cropped_along(
 
 
 def _zero(ctx: Context, x: Batched) -> ir.Value:
-    if x.dtype is None or x.dtype == ir.DataType.STRING:
+    if not is_number(x.dtype):
         raise Decline(Code.NO_RULE, f"samples of {x.dtype} cannot be padded here")
     return ctx.builder.constant(np.zeros((), x.dtype.numpy()))
 
@@ -151,7 +152,7 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     assert flat is not None
     axes = _padded_axes(ctx, operands, len(flat.order))
     known, sums = ctx.constant(pads), ctx.numbers.of(node.inputs[1])
-    if not (pads.is_shared or pads.is_stacked):
+    if not pads.has_an_axis:
         raise Decline(Code.RAGGED, "its pads differ along several axes")
     tables = list(flat.tables)
     for position, axis in enumerate(axes):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, lengths_in
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 
@@ -19,7 +19,7 @@ def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Bat
 
     It is an error at run time if they are not.
     """
-    found = [x.lengths for x in operands if x is not None and x.lengths is not None]
+    found = lengths_in(operands)
     if not found:
         return list(operands)
     checked = common_lengths(ops, found)

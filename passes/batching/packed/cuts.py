@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.boxes import boxes_of_spans
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
@@ -87,7 +87,7 @@ def _numbers(ctx: Context, operand: Batched) -> list[int] | None:
 
 def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Concatenate rows, each with what belongs to it; or samples, one behind the other."""
-    given = [x for x in operands if x is not None]
+    given = present(operands)
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank)
     along = {x.axis for x in given if x.is_packed}
     if along != {axis}:

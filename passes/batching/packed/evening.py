@@ -26,8 +26,7 @@ def evened(ctx: Context, output: Output, rank: int | None) -> Output:
         rank: The rank of a sample, None if it is not known.
     """
     lengths = output.lengths
-    assert lengths is not None
-    if rank is None or output.beside is not None:
+    if lengths is None or rank is None or output.beside is not None:
         return output
     if not ctx.numbers.is_shared(lengths.size):
         return output

@@ -51,8 +51,9 @@ def product_by_own_matrix(ctx: Context, a: Batched, b: Batched) -> Output | None
     Raises:
         Decline: The matrices are so large that a loop is faster.
     """
-    if a.lengths is None or not b.is_stacked or a.beside is not None:
+    if not b.is_stacked or a.beside is not None:
         return None
+    assert a.lengths is not None, "one of them is packed"
     if a.rank != 2 or b.rank != 2 or a.axis:
         return None
     _limit(ctx, a.lengths, b)
@@ -112,7 +113,7 @@ def gemm_by_own_matrix(ctx: Context, node: ir.Node, a: Batched, b: Batched, c: O
         raise Decline(Code.NO_RULE, "it scales a product by a matrix of each sample")
     if c is None:
         return made
-    if not (c.is_shared or c.is_stacked) or c.rank > 2 or (c.rank == 2 and c.dims[0] != 1):
+    if not c.has_an_axis or (c.rank == 2 and c.dims[0] != 1):
         raise Decline(Code.RAGGED, "its C meets the axis that differs in length")
     value = c.value
     if c.is_stacked:

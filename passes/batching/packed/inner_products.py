@@ -50,9 +50,9 @@ def _inner_product(ctx: Context, a: Batched, b: Batched) -> Output | None:
         return None
     if a.is_packed and b.is_packed:
         return _over_rows(ctx, a, b)
-    if a.is_packed and b.is_stacked and b.rank == 1 and (a.rank, a.axis) == (2, 0):
+    if b.is_stacked and b.rank == 1 and (a.rank, a.axis) == (2, 0):
         return _with_vector(ctx, a, b)
-    if b.is_packed and a.is_stacked and b.rank == 2 and b.axis == 1:
+    if a.is_stacked and b.rank == 2 and b.axis == 1:
         rows = with_lengths_in_front(ctx, b)
         return _with_vector(ctx, rows, a) if a.rank == 1 else _with_matrix(ctx, a, rows)
     return None

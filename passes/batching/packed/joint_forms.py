@@ -17,6 +17,7 @@ from passes.batching.lengths import Lengths
 from passes.batching.packed.some_samples import as_packed, rows_and_sides
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
+from passes.typing.value_types import is_number
 
 __all__ = [
     "JointForm",
@@ -62,7 +63,7 @@ def joint_form(
     Raises:
         Decline: Their shapes differ in a way that no layout has, or are not known.
     """
-    if not isinstance(one.type.type, ir.TensorType) or one.dtype in (None, ir.DataType.STRING):
+    if not isinstance(one.type.type, ir.TensorType) or not is_number(one.dtype):
         raise Decline(Code.CONTROL_FLOW, "it yields what cannot be put in order")
     pairs = list(zip(_dims(one), _dims(other), strict=False))
     differing = [a + 1 for a, (d, e) in enumerate(pairs) if d != e or not isinstance(d, int)]

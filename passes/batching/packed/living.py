@@ -14,7 +14,8 @@ from passes.batching.packed.rosters import Team
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
-from passes.graph.graphs import captured_values, constant_value, subgraphs, walk_nodes
+from passes.graph.graphs import captured_values, subgraphs, walk_nodes
+from passes.graph.made import only_number, optional_operand
 
 __all__ = ["Apart", "Living"]
 
@@ -102,8 +103,7 @@ def _reads_rows(node: ir.Node, rank: int) -> bool:
     if node.op_type == "Gather":
         return node.attributes.get_int("axis", 0) % rank == 0
     if node.op_type == "Slice":
-        axes = constant_value(node.inputs[3]) if len(node.inputs) > 3 else None
-        return axes is not None and axes.size == 1 and int(axes.item()) % rank == 0
+        return only_number(optional_operand(node, 3)) in (0, -rank)
     return node.op_type in ("Shape", "Size")
 
 

@@ -17,7 +17,7 @@ from passes.batching.packed.step import StepBody
 from passes.batching.packed.stepwise import run_steps
 from passes.decisions import Code, Decline
 from passes.graph.graphs import captured_values, constant_value, is_default_domain
-from passes.graph.made import skip_identities
+from passes.graph.made import only_number, skip_identities
 
 __all__ = ["loop_of_samples"]
 
@@ -111,13 +111,9 @@ def _lengths_counted(ctx: Context, node: ir.Node) -> Lengths | None:
             data = maker.inputs[0]
             return None if data is None else _lengths_of(ctx, node, maker, data, reads_first)
         if maker.op_type in ("Gather", "Slice"):
-            reads_first = all(
-                (known := constant_value(v)) is not None
-                and known.size == 1
-                and int(known.item()) == n
-                for v, n in zip(maker.inputs[1:3], (0, 1), strict=False)
-            )
-            if not reads_first or len(maker.inputs) > 4:
+            bounds = [only_number(v) for v in maker.inputs[1:3]]
+            reads_first = bounds in ([0], [0, 1])
+            if not reads_first:
                 return None
         elif maker.op_type not in _LIKE_ITS_INPUT:
             return None

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
 from passes.batching.packed.padding import padded, unpadded, width_of
@@ -166,7 +166,7 @@ def beside_lengths(rule: Rule) -> Rule:
     """
 
     def apply(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
-        given = [x for x in operands if x is not None]
+        given = present(operands)
         first = next((x for x in given if x.beside is not None), None)
         made = rule(ctx, node, operands)
         if first is None:

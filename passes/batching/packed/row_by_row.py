@@ -14,12 +14,13 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.flat.spreading import spread_out
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, lengths_in, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_used
 
 __all__ = [
     "aligned_row",
@@ -43,7 +44,7 @@ def lengths_of(operands: Sequence[Operand]) -> Lengths:
     Raises:
         Decline: They are not known to be the same.
     """
-    found = [x.lengths for x in operands if x is not None and x.lengths is not None]
+    found = lengths_in(operands)
     if not found or not all(found[0].equal(other) for other in found):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     return found[0]
@@ -125,7 +126,7 @@ def broadcasting_rows(
     rows, all samples have this number, or one row. Two lengths along two axes are those of a
     sample that differs along both.
     """
-    given = [x for x in operands if x is not None]
+    given = present(operands)
     if ctx.takes_packed_as_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
         return spread_out(ctx, node, operands)
     lengths = lengths_of(operands)
@@ -198,7 +199,7 @@ def of_images(rank: int) -> Rule:
         data, lengths = packed_data(ctx, operands)
         if data.rank < rank or ctx.attribute(node, "training_mode", 0):
             raise crosses(node.op_type)
-        if any(out.uses() or out.is_graph_output() for out in node.outputs[1:]):
+        if any(is_used(out) for out in node.outputs[1:]):
             raise Decline(Code.NO_RULE, "only its first output is known for images of samples")
         inputs = [None if x is None else x.value for x in operands]
         return same_rows(ctx, node, inputs, lengths)

@@ -42,9 +42,10 @@ _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}
 
 def _neutral(reduction: str, dtype: ir.DataType) -> np.ndarray:
     number = _NEUTRAL[reduction]
-    if np.isinf(number) and not dtype.is_floating_point():
-        limits = np.iinfo(dtype.numpy())
-        number = limits.min if number < 0 else limits.max
+    if dtype.is_floating_point():
+        return np.array(number, dtype.numpy())
+    limits = np.iinfo(dtype.numpy())
+    number = {-np.inf: limits.min, np.inf: limits.max}.get(number, number)
     return np.array(number, dtype.numpy())
 
 

@@ -18,6 +18,7 @@ from passes.batching.packed.some_samples import SomeSamples, inverse_of
 from passes.batching.packed.step import Recorder, StepBody
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
+from passes.graph.graphs import is_used
 
 __all__ = ["run_steps"]
 
@@ -49,7 +50,7 @@ class _StepWriter:
         for x in body.initial:
             if not isinstance(x.type.type, ir.TensorType) or x.axis:
                 raise Decline(Code.CONTROL_FLOW, "each sample carries a sequence of its own")
-        used = [bool(out.uses()) or out.is_graph_output() for out in node.outputs]
+        used = [is_used(out) for out in node.outputs]
         count = len(body.initial)
         self.states = [i for i in range(count) if used[i]]
         self.rows = [i for i in range(count, len(used)) if used[i]]

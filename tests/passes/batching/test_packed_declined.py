@@ -255,3 +255,98 @@ def test_statistics_of_the_images_of_a_sample() -> None:
         v=v,
     )
     prove_declined(case, "BatchNormalization ragged")
+
+
+COUNTS = ragged(4, dtype=np.uint8, low=0, high=9)
+POSITIONS = ragged(2, dtype=np.int64, low=0, high=1.9, lengths=(1, 1, 1))
+OTHERS = {
+    "a scaled column, a matrix of each": (
+        of(f"{TURNED}y = Gemm(t, w)", x=THREE, w=mapped((3, 2))),
+        "Gemm ragged",
+    ),
+    "a column added to a product by a matrix of each": (
+        of("y = Gemm(x, w, c)", x=THREE, w=OWN, c=ragged(lengths=(3, 3, 3))),
+        "Gemm ragged",
+    ),
+    "a matrix of each, lists between": (
+        of(
+            f"t = {MATRICES}(x) y = MatMul(v, t)",
+            x=ragged(2, 4, lengths=(3, 3, 3)),
+            v=mapped((4, 3)),
+        ),
+        "MatMul ragged",
+    ),
+    "columns by columns": (
+        of(f"{TURNED}u = Transpose(z) y = MatMul(t, u)", x=THREE, z=ragged(3, lengths=(3, 3, 3))),
+        "MatMul batched-operand",
+    ),
+    "a shared matrix of integers, columns": (
+        of(
+            f"{TURNED}y = MatMulInteger(w, t)",
+            x=COUNTS,
+            w=shared(np.arange(12, dtype=np.uint8).reshape(3, 4)),
+        ),
+        "MatMulInteger ragged",
+    ),
+    "a shared vector, columns": (
+        of(f"{TURNED}y = MatMul(w, t)", x=X, w=shared(np.ones(4, np.float32))),
+        "MatMul ragged",
+    ),
+    "a shared matrix, rows": (
+        of("y = MatMul(w, x)", x=THREE, w=shared(np.ones((2, 3), np.float32))),
+        "MatMul ragged",
+    ),
+    "bounds of each along the rows": (
+        of(
+            "y = Slice(x, s, e, a)",
+            x=X,
+            s=numbers([0], [1], [0]),
+            e=numbers([2], [3], [2]),
+            a=ints(1),
+        ),
+        "Slice ragged",
+    ),
+    "packed coordinates": (
+        of("u = Transpose(i) y = GatherND(x, u)", x=ragged(4, lengths=SHORT), i=POSITIONS),
+        "GatherND unknown-shape",
+    ),
+    "whole samples": (
+        of("y = GatherND(x, i)", x=X, i=constant(np.zeros((2, 0), np.int64))),
+        "GatherND unknown-shape",
+    ),
+    "a scale of each row": (
+        of("y = QuantizeLinear<axis = 0>(x, s)", x=THREE, s=constant(np.float32([0.1, 0.2, 0.3]))),
+        "QuantizeLinear ragged",
+    ),
+    "a border of other axes": (
+        of('y = Pad<mode = "reflect">(x, p)', x=X, p=ints(0, 1, 0, 1)),
+        "Pad ragged",
+    ),
+    "a border of each along other axes": (
+        of(
+            "y = Pad(x, p, v)",
+            x=X,
+            p=ints(0, 1, 0, 1),
+            v=numbers(np.float32(1), np.float32(2), np.float32(3)),
+        ),
+        "Pad ragged",
+    ),
+    "a shape that may reach the rows": (
+        of("y = Expand(x, s)", x=X, s=shared(np.array([1, 4]))),
+        "Expand ragged",
+    ),
+    "places of a maximum": (
+        of(
+            "y, i = MaxPool<kernel_shape = [2, 2]>(x)",
+            "y i",
+            x=ragged(2, 5, 5, lengths=(1, 2, 3)),
+        ),
+        "MaxPool no-rule",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_others(name: str) -> None:
+    case, reason = OTHERS[name]
+    prove_declined(case, reason)

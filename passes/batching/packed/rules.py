@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passes.batching import attention, branches, control, convolution, losses
-from passes.batching.elementwise import cast_like, clip, in_inference, same_shape
+from passes.batching.elementwise import in_inference, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
 from passes.batching.packed import (
@@ -59,8 +59,12 @@ register_packed(BROADCASTING, beside_lengths(broadcasting_rows), any_axis=True, 
 register_packed(
     "Dropout", in_inference(beside_lengths(rows)), since=7, any_axis=True, two_axes=True
 )
-register_packed("PRelu", operators.one_sided_rows, since=7)
-register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows)
+register_packed("PRelu", operators.one_sided_rows, since=7, any_axis=True)
+register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows, any_axis=True)
+register_packed(
+    "Clip", beside_lengths(operators.clip_rows), since=11, any_axis=True, two_axes=True
+)
+register_packed("CastLike", operators.cast_like_rows, since=15, any_axis=True, two_axes=True)
 
 # Along axes.
 register_packed(
@@ -92,7 +96,7 @@ register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows)
-register_packed("BatchNormalization", of_images(2), since=9)
+register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)
 register_packed("Conv", sliding(of_images(3)), any_axis=True)
 register_packed(
     "ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
@@ -102,8 +106,6 @@ register_packed(
 register_packed("DepthToSpace SpaceToDepth", of_images(4))
 
 # Rows that are samples of one row each.
-register_packed("Clip", rows_as_samples(clip, {1: 0, 2: 0}), since=11)
-register_packed("CastLike", rows_as_samples(cast_like, {1: ANY}), since=15)
 register_packed("SwiGLU", rows_as_samples(same_shape, {}), since=28)
 register_packed("GroupNormalization", rows_as_samples(group_normalization, {1: 1, 2: 1}), since=18)
 register_packed("Attention", attention_rows, since=23, any_axis=True)

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
+from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
 from passes.typing.value_types import Typing
 
@@ -40,7 +41,7 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             found |= _show(inner, inner_proto, folder)
         if is_operator(node, ("Div", "Mod")):
             found |= _show_quotient(node, node_proto, folder)
-        elif is_operator(node, "Slice") and len(node.inputs) > 2:
+        elif is_operator(node, "Slice") and len(node.inputs) > 2 and not is_whole(node):
             found |= _show_bounds(node, node_proto, proto, folder)
     return found
 

@@ -20,6 +20,7 @@ from passes.batching.packed import (
     shapes,
 )
 from passes.batching.packed.attention import attention_rows
+from passes.batching.packed.best_rows import best_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
@@ -80,14 +81,14 @@ register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
 register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
 register_packed("Flatten", reshaping.flatten_rows, any_axis=True)
-register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
+register_packed("ArgMax ArgMin", best_rows, any_axis=True)
 register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceSumSquare",
     segments.reduction_rows,
     any_axis=True,
 )
-register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
+register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_axis=True)
 register_packed("Split", cuts.split_rows, any_axis=True)
 
 # Matrices and images.

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand, operands, shaped
-from passes.typing import Typing
+
+if TYPE_CHECKING:
+    from passes.typing.value_types import Typing
 
 __all__ = ["Folder"]
 
@@ -128,6 +131,10 @@ class Folder:
         if any(x is None for x in operands):
             return None
         known = [x for x in operands if x is not None]
+        if node.op_type in ("Div", "Mod"):
+            return self._divided(node, *known)
+        if node.op_type == "Slice":
+            return _cut(*known)
         if node.op_type in _BINARY and len(known) == 2:
             return np.asarray(_BINARY[node.op_type](known[0], known[1]))
         axis = node.attributes.get_int("axis", 0)
@@ -141,6 +148,12 @@ class Folder:
         if node.op_type in ("Squeeze", "Unsqueeze") and len(known) == 2:
             return self._with_axes(node, first, known[1])
         return None
+
+    def _divided(self, node: ir.Node, number: Array, divisor: Array) -> Array | None:
+        """Divide natural numbers, for which all ways to round a quotient agree."""
+        if number.dtype.kind not in "iu" or (number < 0).any() or (divisor <= 0).any():
+            return None
+        return np.asarray(number // divisor if node.op_type == "Div" else number % divisor)
 
     def _picked_dims(self, node: ir.Node, operands: Sequence[Array | None]) -> Array | None:
         """Pick known dimensions from a shape that has unknown ones too."""
@@ -200,6 +213,16 @@ class Folder:
         return np.squeeze(first, places)
 
 
+def _cut(
+    first: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
+) -> Array | None:
+    """Return part of a vector; the axis can only be its first."""
+    steps = np.ones(1, np.int64) if steps is None else steps
+    if first.ndim != 1 or any(x.size != 1 for x in (starts, ends, steps)) or not steps.all():
+        return None
+    return first[int(starts.item()) : int(ends.item()) : int(steps.item())]
+
+
 _FOLDABLE = frozenset(
     {
         *_BINARY,
@@ -207,9 +230,12 @@ _FOLDABLE = frozenset(
         "Cast",
         "CastLike",
         "Concat",
+        "Div",
         "Gather",
+        "Mod",
         "Shape",
         "Size",
+        "Slice",
         "Squeeze",
         "Unsqueeze",
     }

@@ -17,7 +17,7 @@ __all__ = ["runs_anywhere"]
 
 Dims = Sequence[int | str | None]
 
-_ANY_SHAPE = frozenset({"Cast", "CastLike", "Identity", "Shape", "Size"})
+_ANY_SHAPE = frozenset({"Cast", "CastLike", "ConstantOfShape", "Identity", "Shape", "Size"})
 """Operators that take whatever they are given."""
 
 _ANY_RANK = frozenset(

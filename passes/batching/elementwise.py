@@ -12,6 +12,7 @@ from passes.decisions import Code, Decline
 
 __all__ = [
     "WITHOUT_MAX",
+    "between",
     "broadcasting",
     "cast_like",
     "clip",
@@ -85,18 +86,24 @@ def clip(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     data, bounds = ctx.operand(operands, 0, "input"), operands[1:3]
     if all(x is None or x.is_shared for x in bounds):
         return ctx.same(node, [data.value, *(None if x is None else x.value for x in bounds)])
+    aligned = [None if x is None else ctx.padded_rank(x, data.rank) for x in bounds]
+    return [ctx.stacked(between(ctx, data, aligned))]
+
+
+def between(ctx: Context, data: Batched, bounds: Sequence[ir.Value | None]) -> ir.Value:
+    """Return samples between bounds that broadcast: a lower one, and an upper one."""
     widens = data.dtype in WITHOUT_MAX
     y = data.value
-    for op_type, x in zip(("Max", "Min"), bounds, strict=False):
-        if x is None:
+    for op_type, bound in zip(("Max", "Min"), bounds, strict=False):
+        if bound is None:
             continue
-        bound = ctx.padded_rank(x, data.rank)
+        given = [y, bound]
         if widens:
-            y, bound = (ctx.op("Cast", [v], {"to": int(ir.DataType.INT32)}) for v in (y, bound))
-        y = ctx.op(op_type, [y, bound])
+            given = [ctx.op("Cast", [v], {"to": int(ir.DataType.INT32)}) for v in given]
+        y = ctx.op(op_type, given)
     if widens and data.dtype is not None:
         y = ctx.op("Cast", [y], {"to": int(data.dtype)})
-    return [ctx.stacked(y)]
+    return y
 
 
 def dropout(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

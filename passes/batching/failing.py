@@ -98,6 +98,8 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     static = all(
         typing.static_dims(v) is not None for v in (*node.inputs, *node.outputs) if v is not None
     )
+    if node.op_type == "ConstantOfShape" and _is_dimension(operand(node, 0)):
+        return True
     if node.op_type in _BY_SHAPE:
         return static
     if node.op_type == "Gather" and static:
@@ -123,6 +125,7 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
 
 
 def _is_dimension(value: ir.Value) -> bool:
+    """Whether a value is dimensions of one tensor."""
     while (node := value.producer()) is not None:
         if not is_default_domain(node):
             return False

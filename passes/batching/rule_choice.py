@@ -92,10 +92,13 @@ def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.R
 
 
 def _is_packed_for_flat(node: ir.Node, operands: Sequence[Batched], opset: int) -> bool:
-    """Whether packed operands have a rule only as flat ones."""
-    is_packed = any(x.is_packed for x in operands)
-    has_none = table.find_packed(node, opset) is None
-    return is_packed and has_none and table.find_flat(node, opset) is not None
+    """Whether packed operands have a rule only as flat ones, or one for their first axis alone."""
+    packed = [x for x in operands if x.is_packed]
+    if not packed or table.find_flat(node, opset) is None:
+        return False
+    found = table.find_packed(node, opset)
+    is_of_first = found is not None and not found.any_axis
+    return found is None or (is_of_first and any(x.axis and x.beside is None for x in packed))
 
 
 def _laying(rule: Rule) -> Rule:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.failing import FARTHEST
+from passes.fusing.absent_rows import put_row_of_zeros, reads_one_place
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
@@ -22,7 +25,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
-    """Let a Gather read from position 0 where there are no samples, and a Range count so far.
+    """Let nodes that read a row, or count, do it without samples too, so that nothing fails.
 
     What a Gather yields has the shape that it would have had, so that nothing behind it can tell.
     So has what a Range yields, unless it would have counted for megabytes.
@@ -36,13 +39,23 @@ def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) ->
         Whether all of the nodes can be made harmless; otherwise none of them is changed.
     """
     new = [_recorded(fused, node) for node in nodes]
-    if not all(_reads_rows(n, typing) or _counts(n, typing) for n in nodes) or None in new:
+    holds = [_hold_of(node, typing) for node in nodes]
+    if None in holds or None in new:
         return False
-    for old, one in zip(nodes, new, strict=True):
+    for old, one, hold in zip(nodes, new, holds, strict=True):
         assert one is not None
-        hold = _not_far if old.op_type == "Range" else _at_first
-        _hold(fused, one, _dtype(old, typing), hold)
+        assert hold is not None
+        _record(fused, old, one, hold, typing)
     return True
+
+
+def _hold_of(node: ir.Node, typing: Typing) -> _Hold | None:
+    """Return what lets a node run without samples, None where nothing does."""
+    if _reads_rows(node, typing):
+        return _at_first
+    if _counts(node, typing):
+        return _not_far
+    return _row_of_zeros if reads_one_place(node, typing) else None
 
 
 def _recorded(fused: FusedBody, node: ir.Node) -> ir.Node | None:
@@ -80,35 +93,72 @@ def _counts(node: ir.Node, typing: Typing) -> bool:
     return bool(abs(start) <= FARTHEST) and _dtype(node, typing) in (*_INTEGERS, *_FLOATS)
 
 
-_Hold = Callable[[Builder, ir.Value, ir.Value, ir.DataType], ir.Value]
-"""Records an operand anew, by itself, by 1 or 0 for whether there are samples, and their type."""
+@dataclasses.dataclass(frozen=True)
+class _Held:
+    """A node that is to run without samples.
+
+    Attributes:
+        builder: Records what comes before it.
+        old: The node of the body.
+        node: The node that stands for it.
+        some: 1 where there are samples, else 0, int64 ``[1]``.
+        typing: The proven typing.
+    """
+
+    builder: Builder
+    old: ir.Node
+    node: ir.Node
+    some: ir.Value
+    typing: Typing
+
+    @property
+    def dtype(self) -> ir.DataType:
+        """The element type of the second operand."""
+        return _dtype(self.old, self.typing) or ir.DataType.INT64
+
+    def flag(self) -> ir.Value:
+        """Return `some` as a scalar of the second operand's type."""
+        one = self.builder.op("Squeeze", [self.some, self.builder.ints(0)])
+        if self.dtype == ir.DataType.INT64:
+            return one
+        return self.builder.op("Cast", [one], {"to": self.dtype})
 
 
-def _at_first(
-    builder: Builder, positions: ir.Value, some: ir.Value, dtype: ir.DataType
-) -> ir.Value:
-    """Return positions, or 0 where there are no samples."""
-    return builder.op("Mul", [positions, some])
+_Hold: TypeAlias = Callable[[_Held], None]
+"""Changes a node so that it does not fail without samples."""
 
 
-def _not_far(builder: Builder, limit: ir.Value, some: ir.Value, dtype: ir.DataType) -> ir.Value:
-    """Return a limit, or one that is not far from 0 where there are no samples."""
+def _at_first(held: _Held) -> None:
+    """Let a Gather read place 0 where there are no samples."""
+    places = held.builder.op("Mul", [operand(held.node, 1), held.flag()])
+    held.node.replace_input_with(1, places)
+
+
+def _not_far(held: _Held) -> None:
+    """Let a Range count to what is not far from 0 where there are no samples."""
+    builder, limit = held.builder, operand(held.node, 1)
     most, least, none = (
-        builder.constant(np.array(n, dtype.numpy())) for n in (FARTHEST, -FARTHEST, 0)
+        builder.constant(np.array(n, held.dtype.numpy())) for n in (FARTHEST, -FARTHEST, 0)
     )
     near = builder.op("Max", [builder.op("Min", [limit, most]), least])
-    return builder.op("Where", [builder.op("Greater", [some, none]), limit, near])
+    is_some = builder.op("Greater", [held.flag(), none])
+    held.node.replace_input_with(1, builder.op("Where", [is_some, limit, near]))
 
 
-def _hold(fused: FusedBody, node: ir.Node, dtype: ir.DataType | None, hold: _Hold) -> None:
-    """Let the second operand of a node be harmless where there are no samples."""
+def _row_of_zeros(held: _Held) -> None:
+    """Let a Gather read zeros where there are no samples, and nothing at its place."""
+    data, place = operand(held.old, 0), operand(held.old, 1)
+    rank, dims = held.typing.rank(data), held.typing.static_dims(place)
+    assert rank is not None
+    assert dims is not None
+    put_row_of_zeros(held.builder, held.node, held.some, rank, dims)
+
+
+def _record(fused: FusedBody, old: ir.Node, node: ir.Node, hold: _Hold, typing: Typing) -> None:
     stage = _builder_of(fused, node)
     assert stage is not None
     builder = Builder(stage.origin)
     some = builder.op("Min", [fused.batch, builder.ints(1)])
-    some = builder.op("Squeeze", [some, builder.ints(0)])
-    if dtype != ir.DataType.INT64:
-        some = builder.op("Cast", [some], {"to": dtype})
-    node.replace_input_with(1, hold(builder, operand(node, 1), some, dtype or ir.DataType.INT64))
+    hold(_Held(builder, old, node, some, typing))
     place = stage.nodes.index(node)
     stage.nodes[place:place] = builder.nodes

@@ -19,6 +19,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.names import name_values_apart
 from passes.site import MapSite
+from passes.typing.computed_numbers import show_computed
 from passes.typing.declared_types import erase_body, forget_element_symbols
 from passes.typing.inference import (
     correct_nodes,
@@ -161,7 +162,10 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
         model: Tells the versions.
         forget: What becomes of the types that the body declares.
     """
-    _read(typing, body, infer(_as_model(body, typing, model, forget)).graph)
+    whole = _as_model(body, typing, model, forget)
+    _read(typing, body, infer(whole).graph)
+    while show_computed(body, whole.graph, typing):
+        _read(typing, body, infer(whole).graph)
 
 
 def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> bool:

@@ -44,6 +44,7 @@ __all__ = [
     "read_graph",
     "show_constants",
     "stand_in",
+    "subgraph_pairs",
 ]
 
 _LARGEST_DATA = 1024
@@ -107,7 +108,7 @@ def correct_nodes(
         outer: Names of values that it does not read (`counted_values`), if it stands alone.
     """
     for node, node_proto in zip(graph, proto.node, strict=True):
-        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+        for inner, inner_proto in subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto, outer)
         if not is_operator(node, ("Range", "Resize", "Slice")):
             continue
@@ -140,7 +141,7 @@ def counted_values(graph: ir.Graph) -> list[ir.Value]:
     return [v for v in asked if v not in known]
 
 
-def _subgraph_pairs(
+def subgraph_pairs(
     node: ir.Node, proto: onnx.NodeProto
 ) -> Iterator[tuple[ir.Graph, onnx.GraphProto]]:
     """Yield each graph that a node owns, and its proto."""
@@ -167,7 +168,7 @@ def show_constants(
         if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
             known[name_of(value)] = onnx.numpy_helper.from_array(array, value.name)
     for node, node_proto in zip(graph, proto.node, strict=True):
-        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+        for inner, inner_proto in subgraph_pairs(node, node_proto):
             show_constants(inner, inner_proto, known)
 
 
@@ -312,5 +313,5 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
             if name in types:
                 known = _value_type(types[name], read)
                 typing.set(value, _corrected(node, known))
-        for inner, inner_proto in _subgraph_pairs(node, node_proto):
+        for inner, inner_proto in subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.promises import Promises
+from passes.typing.computed_numbers import show_computed
 from passes.typing.declared_types import (
     enter_promises,
     erase,
@@ -96,6 +97,22 @@ def _type_named(
     inferred = infer(proto)
     if proven and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)
+    typing = _read_inferred(model, proto, inferred, proven=proven)
+    while show_computed(model.graph, proto.graph, typing):
+        inferred = infer(proto)
+        typing = _read_inferred(model, proto, inferred, proven=proven)
+    _join_symbols(typing, model.graph)
+    if proven:
+        forget_element_symbols(typing, model.graph)
+    if model.functions:
+        read_functions(typing, model, proto, inferred)
+    return typing
+
+
+def _read_inferred(
+    model: ir.Model, proto: onnx.ModelProto, inferred: onnx.ModelProto, *, proven: bool
+) -> Typing:
+    """Return a table of what inference found for the values of the main graph and inside it."""
     symbols = frozenset(
         dim.dim_param
         for value in proto.graph.input
@@ -105,11 +122,6 @@ def _type_named(
     )
     typing = Typing(symbols, names_axes=proven)
     read_graph(typing, model.graph, inferred.graph)
-    _join_symbols(typing, model.graph)
-    if proven:
-        forget_element_symbols(typing, model.graph)
-    if model.functions:
-        read_functions(typing, model, proto, inferred)
     return typing
 
 

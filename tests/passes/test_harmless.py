@@ -45,8 +45,22 @@ CASES: dict[str, tuple[str, bool]] = {
         f"{LENGTH} q = Sub (n, one) i = Gather (table, q) f = Gather (w, i) o = Add (e, f)",
         True,
     ),
-    "rows of unknown number": (
+    "one of rows of unknown number": (
         f"{LENGTH} q = Sub (n, one) f = Gather (v, q) o = Add (e, f)",
+        True,
+    ),
+    "one of columns of unknown number": (
+        f"{LENGTH} q = Sub (n, one) u = Transpose (v) m = Unsqueeze (q, axis) "
+        "f = Gather<axis = -1> (u, m) t = Transpose (f) o = Add (e, t)",
+        True,
+    ),
+    "the last but some of rows": (
+        f"{LENGTH} q = Sub (one, n) m = Cast<to = 6> (q) f = Gather (v, m) o = Add (e, f)",
+        True,
+    ),
+    "several of rows of unknown number": (
+        f"{LENGTH} q = Sub (n, one) m = Unsqueeze (q, axis) i = Concat<axis = 0> (m, m) "
+        "f = Gather (v, i) g = ReduceSum (f) o = Add (e, g)",
         False,
     ),
     "rows of none": (f"{LENGTH} q = Sub (n, one) f = Gather (empty, q) o = Add (e, f)", False),

@@ -19,7 +19,8 @@ from passes.batching.flat.moves import has_fill, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.segments import arg_extremum_rows, softmax_over_rows
+from passes.batching.packed.best_rows import best_rows
+from passes.batching.packed.segments import softmax_over_rows
 from passes.decisions import Code, Decline
 from passes.typing import ValueType
 
@@ -191,5 +192,5 @@ def position_of_best(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -
     found = _lines(ctx, x, axis)
     last = int(ctx.attribute(node, "select_last_index", 0))
     given = {"axis": 0, "keepdims": 0, "select_last_index": last}
-    (made,) = arg_extremum_rows(ctx, ir.node(node.op_type, [], given), [found.packed])
+    (made,) = best_rows(ctx, ir.node(node.op_type, [], given), [found.packed])
     return [found.ended(ctx, made.value, keeps=bool(ctx.attribute(node, "keepdims", 1)))]

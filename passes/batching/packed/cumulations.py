@@ -11,7 +11,11 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
-from passes.batching.packed.segments import spread
+from passes.batching.packed.segments import (
+    lengths_moved_back,
+    spread,
+    with_lengths_in_front,
+)
 from passes.decisions import Code, Decline
 from passes.graph.builder import BATCHED_KEY, Builder, tensor_value
 
@@ -23,24 +27,25 @@ _MOST_DOUBLINGS = 63
 
 
 def cumulation_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """CumSum and CumProd along the first axis, in as many steps as the longest length doubles.
+    """CumSum and CumProd, along the ragged axis in as many steps as the longest length doubles.
 
     Step ``k`` adds to each row what the row ``2**k`` before it has, if that is of its own sample
     (Hillis and Steele, 1986). No sum ever holds rows of two samples.
     """
-    data, lengths = packed_data(ctx, operands)
+    given, lengths = packed_data(ctx, operands)
     known = ctx.constant(ctx.operand(operands, 1, "axis"))
     if known is None:
         raise Decline(Code.RAGGED, "nothing tells its axis before it runs")
-    if sample_axis(int(known.reshape(-1)[0]), data.rank):
+    if sample_axis(int(known.reshape(-1)[0]), given.rank) != given.axis:
         return rows(ctx, node, operands)
+    data = with_lengths_in_front(ctx, given)
     combine = "Add" if node.op_type == "CumSum" else "Mul"
     places = _places(ctx, node, lengths)
     value = _doubled(ctx, data, lengths, combine, places)
     if ctx.attribute(node, "exclusive", 0):
         neutral = ctx.builder.constant(np.array(combine == "Mul", data.element_type.numpy()))
         value = _moved(ctx.builder, value, places, ctx.builder.scalar(1), data.rank, neutral)
-    return [ctx.packed(value, lengths)]
+    return [ctx.packed(lengths_moved_back(ctx, value, given), lengths, given.axis)]
 
 
 class _Places:

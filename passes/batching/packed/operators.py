@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
+from passes.batching.elementwise import between
 from passes.batching.packed.experts import gemm_by_own_matrix
 from passes.batching.packed.row_by_row import (
     aligned_row,
@@ -23,6 +24,8 @@ from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
 __all__ = [
+    "cast_like_rows",
+    "clip_rows",
     "einsum_rows",
     "gemm_rows",
     "one_hot_rows",
@@ -37,6 +40,25 @@ def one_sided_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
     if not ctx.operand(operands, 0, "X").is_packed:
         raise Decline(Code.RAGGED, "its slope differs in length")
     return broadcasting_rows(ctx, node, operands)
+
+
+def clip_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """Clip, by bounds for all or by those of each sample."""
+    data, bounds = ctx.operand(operands, 0, "input"), operands[1:3]
+    if all(x is None or x.is_shared for x in bounds):
+        return rows(ctx, node, operands)
+    lengths, place = lengths_of(operands), data.rank - data.axis
+    aligned = [None if x is None else aligned_row(ctx, x, lengths, place) for x in bounds]
+    return [ctx.packed(between(ctx, data, aligned), lengths, data.axis)]
+
+
+def cast_like_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """CastLike: the second operand gives its element type only."""
+    data, target = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "target")
+    (new,) = ctx.same(node, [data.value, target.value])
+    if data.lengths is not None:
+        return [ctx.packed(new.value, data.lengths, data.axis, data.beside)]
+    return [new if data.is_stacked else ctx.shared(new.value)]
 
 
 def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -67,7 +89,7 @@ def quantization_rows(
     if ctx.attribute(node, "block_size", 0):
         raise crosses(node.op_type)
     per_axis = scale.rank == 1 and scale.dims[0] != 1
-    if per_axis and sample_axis(int(ctx.attribute(node, "axis", 1)), data.rank) == 0:
+    if per_axis and sample_axis(int(ctx.attribute(node, "axis", 1)), data.rank) == data.axis:
         raise crosses(node.op_type)
     return rows(ctx, node, operands)
 

@@ -188,21 +188,23 @@ def trailing_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> S
     return rows(ctx, node, operands)
 
 
-def of_images(rank: int) -> Rule:
+def of_images(rank: int, *, by_channel: bool = False) -> Rule:
     """Make the rule of operators over images, for packed lists of images and shared weights.
 
     Args:
         rank: Least rank of a list of images.
+        by_channel: Whether all numbers of a channel are treated alike, wherever they lie.
     """
 
     def over_images(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
         data, lengths = packed_data(ctx, operands)
-        if data.rank < rank or ctx.attribute(node, "training_mode", 0):
+        is_across = data.axis > 0 and not (by_channel and data.axis > 1)
+        if data.rank < rank or is_across or ctx.attribute(node, "training_mode", 0):
             raise crosses(node.op_type)
         if any(is_used(out) for out in node.outputs[1:]):
             raise Decline(Code.NO_RULE, "only its first output is known for images of samples")
         inputs = [None if x is None else x.value for x in operands]
-        return same_rows(ctx, node, inputs, lengths)
+        return same_rows(ctx, node, inputs, lengths, axis=data.axis)
 
     return over_images
 

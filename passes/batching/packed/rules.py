@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from passes.batching import attention, branches, control, convolution, losses
-from passes.batching.elementwise import cast_like, clip, in_inference, same_shape
+from passes.batching.elementwise import in_inference, same_shape
 from passes.batching.merging import merging
 from passes.batching.normalization import group_normalization
 from passes.batching.packed import (
@@ -20,6 +20,7 @@ from passes.batching.packed import (
     shapes,
 )
 from passes.batching.packed.attention import attention_rows
+from passes.batching.packed.best_rows import best_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
@@ -59,8 +60,12 @@ register_packed(BROADCASTING, beside_lengths(broadcasting_rows), any_axis=True, 
 register_packed(
     "Dropout", in_inference(beside_lengths(rows)), since=7, any_axis=True, two_axes=True
 )
-register_packed("PRelu", operators.one_sided_rows, since=7)
-register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows)
+register_packed("PRelu", operators.one_sided_rows, since=7, any_axis=True)
+register_packed("QuantizeLinear DequantizeLinear", operators.quantization_rows, any_axis=True)
+register_packed(
+    "Clip", beside_lengths(operators.clip_rows), since=11, any_axis=True, two_axes=True
+)
+register_packed("CastLike", operators.cast_like_rows, since=15, any_axis=True, two_axes=True)
 
 # Along axes.
 register_packed(
@@ -76,14 +81,14 @@ register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
 register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)
 register_packed("Flatten", reshaping.flatten_rows, any_axis=True)
-register_packed("ArgMax ArgMin", segments.arg_extremum_rows)
+register_packed("ArgMax ArgMin", best_rows, any_axis=True)
 register_packed(
     "ReduceMax ReduceMin ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
     "ReduceLogSumExp ReduceSumSquare",
     segments.reduction_rows,
     any_axis=True,
 )
-register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14)
+register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_axis=True)
 register_packed("Split", cuts.split_rows, any_axis=True)
 
 # Matrices and images.
@@ -92,7 +97,7 @@ register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows)
-register_packed("BatchNormalization", of_images(2), since=9)
+register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)
 register_packed("Conv", sliding(of_images(3)), any_axis=True)
 register_packed(
     "ConvTranspose ConvInteger QLinearConv AveragePool LpPool MaxPool GlobalAveragePool "
@@ -102,8 +107,6 @@ register_packed(
 register_packed("DepthToSpace SpaceToDepth", of_images(4))
 
 # Rows that are samples of one row each.
-register_packed("Clip", rows_as_samples(clip, {1: 0, 2: 0}), since=11)
-register_packed("CastLike", rows_as_samples(cast_like, {1: ANY}), since=15)
 register_packed("SwiGLU", rows_as_samples(same_shape, {}), since=28)
 register_packed("GroupNormalization", rows_as_samples(group_normalization, {1: 1, 2: 1}), since=18)
 register_packed("Attention", attention_rows, since=23, any_axis=True)

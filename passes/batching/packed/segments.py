@@ -15,13 +15,16 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
-from passes.batching.packed.row_by_row import packed_data, rows, same_rows, sample_axis
+from passes.batching.packed.row_by_row import packed_data, rows, sample_axis
 from passes.batching.packed.side_by_side import reduced_side_by_side
 from passes.batching.reductions import given_axes, reduce
 from passes.decisions import Code, Decline
 
 __all__ = [
-    "arg_extremum_rows",
+    "FLOATS",
+    "SUMMED",
+    "known_dtype",
+    "lengths_moved_back",
     "reduction_of_rows",
     "reduction_rows",
     "segment",
@@ -30,12 +33,9 @@ __all__ = [
     "with_lengths_in_front",
 ]
 
-_FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
-_SUMMED = _FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
+FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.DOUBLE})
+SUMMED = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
 """Element types for which onnxruntime adds in ScatterElements and reduces."""
-
-_NO_PLACE = 1 << 30
-"""A place that no row has. OpenVINO computes integers in 32 bits, and some of them as floats."""
 
 _NEUTRAL = {"add": 0.0, "mul": 1.0, "max": -np.inf, "min": np.inf}
 
@@ -94,7 +94,7 @@ def spread(ctx: Context, value: ir.Value, lengths: Lengths) -> ir.Value:
     return ctx.op("Gather", [value, lengths.samples], {"axis": 0})
 
 
-def _dtype(data: Batched, known: frozenset[ir.DataType]) -> ir.DataType:
+def known_dtype(data: Batched, known: frozenset[ir.DataType]) -> ir.DataType:
     if data.dtype not in known:
         raise Decline(
             Code.NO_RULE, f"along an axis that differs in length it has none for {data.dtype}"
@@ -137,18 +137,26 @@ def with_lengths_in_front(ctx: Context, data: Batched) -> Batched:
     return dataclasses.replace(data, value=value, type=type_, axis=0)
 
 
+def lengths_moved_back(ctx: Context, value: ir.Value, given: Batched) -> ir.Value:
+    """Return a value with the axis of different lengths in front, where a given one has it."""
+    if not given.axis:
+        return value
+    order = [*range(1, given.axis + 1), 0, *range(given.axis + 1, given.rank)]
+    return ctx.op("Transpose", [value], {"perm": order})
+
+
 def reduction_of_rows(
     ctx: Context, op_type: str, data: Batched, lengths: Lengths, others: Sequence[int]
 ) -> ir.Value:
     """Reduce over the first axis and others, which stay with size 1: ``[B, *rest]``."""
     if op_type in ("ReduceMax", "ReduceMin"):
         kind = op_type.removeprefix("Reduce").lower()
-        dtype = _dtype(data, _SUMMED)
+        dtype = known_dtype(data, SUMMED)
         return segment(
             ctx, _within(ctx, op_type, data.value, others), lengths, kind, dtype, data.rank
         )
     if op_type == "ReduceProd":
-        dtype = _dtype(data, _SUMMED)
+        dtype = known_dtype(data, SUMMED)
         return segment(
             ctx, _within(ctx, op_type, data.value, others), lengths, "mul", dtype, data.rank
         )
@@ -162,7 +170,7 @@ def reduction_of_rows(
         "ReduceSumSquare": ("square", ""),
         "ReduceLogSum": ("", "Log"),
     }[op_type]
-    dtype = _dtype(data, _FLOATS if after else _SUMMED)
+    dtype = known_dtype(data, FLOATS if after else SUMMED)
     value = data.value
     if before:
         value = ctx.op("Mul", [value, value]) if before == "square" else ctx.op(before, [value])
@@ -197,7 +205,7 @@ def _sizes(
 
 def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence[int]) -> ir.Value:
     """Return ``log(sum(exp(x - m))) + m`` with ``m`` the maximum where that is a number."""
-    dtype = _dtype(data, _FLOATS)
+    dtype = known_dtype(data, FLOATS)
     highest = segment(
         ctx, _within(ctx, "ReduceMax", data.value, others), lengths, "max", dtype, data.rank
     )
@@ -210,41 +218,13 @@ def _log_sum_exp(ctx: Context, data: Batched, lengths: Lengths, others: Sequence
     return ctx.op("Add", [ctx.op("Log", [total]), moved])
 
 
-def arg_extremum_rows(
-    ctx: Context, node: ir.Node, operands: Sequence[Operand]
-) -> Sequence[Output]:
-    """ArgMax and ArgMin: along the axis of different lengths, the first (or last) best row.
-
-    NaN counts as best, as in the reference evaluator, so that samples of NaN have a best row.
-    """
-    data, lengths = packed_data(ctx, operands)
-    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), data.rank)
-    if axis:
-        return same_rows(ctx, node, [data.value], lengths, {"axis": axis})
-    dtype = _dtype(data, _SUMMED)
-    kind = node.op_type.removeprefix("Arg").lower()
-    best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.rank), lengths)
-    last = bool(ctx.attribute(node, "select_last_index", 0))
-    column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
-    none = np.array(-_NO_PLACE if last else _NO_PLACE, np.int64)
-    miss = ctx.builder.constant(none)
-    is_best = ctx.op("Equal", [data.value, best])
-    if dtype in _FLOATS:
-        is_best = ctx.op("Or", [is_best, ctx.op("IsNaN", [data.value])])
-    places = ctx.op("Where", [is_best, column, miss])
-    kind, dtype = ("max" if last else "min"), ir.DataType.INT64
-    found = segment(ctx, places, lengths, kind, dtype, data.rank, none)
-    kept = ctx.attribute(node, "keepdims", 1)
-    return [ctx.stacked(ctx.unsqueeze(found, [1]) if kept else found)]
-
-
 def softmax_over_rows(
     ctx: Context, node: ir.Node, operands: Sequence[Operand]
 ) -> Sequence[Output]:
     """Softmax and LogSoftmax along the axis of different lengths."""
     given, lengths = packed_data(ctx, operands)
     data = with_lengths_in_front(ctx, given)
-    dtype = _dtype(data, _FLOATS)
+    dtype = known_dtype(data, FLOATS)
     highest = spread(ctx, segment(ctx, data.value, lengths, "max", dtype, data.rank), lengths)
     moved = ctx.op("Sub", [data.value, highest])
     powers = ctx.op("Exp", [moved])
@@ -253,7 +233,4 @@ def softmax_over_rows(
         value = ctx.op("Sub", [moved, ctx.op("Log", [total])])
     else:
         value = ctx.op("Div", [powers, total])
-    if given.axis:
-        order = [*range(1, given.axis + 1), 0, *range(given.axis + 1, given.rank)]
-        value = ctx.op("Transpose", [value], {"perm": order})
-    return [ctx.packed(value, lengths, given.axis)]
+    return [ctx.packed(lengths_moved_back(ctx, value, given), lengths, given.axis)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from passes.batching.anywhere import runs_anywhere
 from passes.batching.failing import cannot_fail, is_total
 from passes.typing import ValueType, type_values
 
@@ -120,3 +121,25 @@ def test_a_running_sum_goes_along_an_axis_that_is_there(text: str, safe: bool) -
         <int64 one = {{1}}, int64 two = {{2}}, int64 minus = {{-2}}> {{ {text} }}""")
     (node,) = model.graph
     assert cannot_fail(node, type_values(model, proven=True)) is safe
+
+
+FILLS = {
+    "like a tensor": ("s = Shape (x) y = ConstantOfShape (s)", True),
+    "as long as a tensor": (
+        "s = Shape (x) n = Gather (s, one) m = Unsqueeze (n, axes) y = ConstantOfShape (m)",
+        True,
+    ),
+    "as long as a number": ("m = Unsqueeze (i, axes) y = ConstantOfShape (m)", False),
+    "longer than a tensor": ("s = Shape (x) m = Mul (s, s) y = ConstantOfShape (m)", False),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_fill_as_large_as_a_tensor_runs_anywhere(name: str) -> None:
+    text, safe = FILLS[name]
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,M] x, int64 i) => (float[] y)
+        <int64 one = {{1}}, int64[1] axes = {{0}}> {{ {text} }}""")
+    typing = type_values(model, proven=True, ranks=False)
+    assert cannot_fail(model.graph[-1], typing) is safe
+    assert runs_anywhere(model.graph[-1], typing, 18) is safe

@@ -56,6 +56,15 @@ CASES = [
         for name, lengths in LENGTHS.items()
     ),
     case(
+        "scores between bounds",
+        """t = Transpose(k) s = MatMul(q, t) c = Clip(s, l, h) d = Clip(c, , m)
+        e = CastLike(d, q) w = Softmax<axis = -1>(e) y = MatMul(w, v)""",
+        (2, 0, 3),
+        l=constant(np.float32(-0.5)),
+        h=shared(np.float32(0.5)),
+        m=mapped(()),
+    ),
+    case(
         "keys of other lengths",
         ATTENTION,
         (2, 0, 3),

@@ -64,6 +64,23 @@ CASES = [
         {"x": LONG, "w": constant(filters(4, 4, 3)), "front": constant(np.array([0]))},
     ),
 ]
+POOLS = {
+    "maxima": "MaxPool <kernel_shape = [2]>",
+    "maxima of every other": "MaxPool <kernel_shape = [3], strides = [2]>",
+    "means": "AveragePool <kernel_shape = [3], pads = [1, 1]>",
+}
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_pools_for_a_target_without_branches(pool: str, batch: int) -> None:
+    text = f"""t = Transpose <perm = [1, 0]> (x) u = Unsqueeze (t, front)
+        c = {pool} (u) s = Squeeze (c, front) y = Transpose <perm = [1, 0]> (s)"""
+    operands = {"x": LONG, "front": constant(np.array([0]))}
+    case = RaggedCase(pool, text, operands, rtol=1e-5, atol=1e-6)
+    prove_ragged(case, batch, lacks=("Loop", "Scan", "If"))
+
+
 ELEMENTS = [
     RaggedCase(
         f"{name} {how}",

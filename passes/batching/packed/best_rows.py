@@ -1,0 +1,52 @@
+"""ArgMax and ArgMin of packed samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.context import Context, Operand, Output
+from passes.batching.packed.row_by_row import packed_data, same_rows, sample_axis
+from passes.batching.packed.segments import (
+    FLOATS,
+    SUMMED,
+    known_dtype,
+    segment,
+    spread,
+    with_lengths_in_front,
+)
+
+__all__ = ["best_rows"]
+
+_NO_PLACE = 1 << 30
+"""A place that no row has. OpenVINO computes integers in 32 bits, and some of them as floats."""
+
+
+def best_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
+    """ArgMax and ArgMin: along the axis of different lengths, the first (or last) best row.
+
+    NaN counts as best, as in the reference evaluator, so that samples of NaN have a best row.
+    """
+    given, lengths = packed_data(ctx, operands)
+    axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given.rank)
+    kept = ctx.attribute(node, "keepdims", 1)
+    if axis != given.axis:
+        left = given.axis - (0 if kept else axis < given.axis)
+        return same_rows(ctx, node, [given.value], lengths, {"axis": axis}, left)
+    data = with_lengths_in_front(ctx, given)
+    dtype = known_dtype(data, SUMMED)
+    kind = node.op_type.removeprefix("Arg").lower()
+    best = spread(ctx, segment(ctx, data.value, lengths, kind, dtype, data.rank), lengths)
+    last = bool(ctx.attribute(node, "select_last_index", 0))
+    column = ctx.unsqueeze(lengths.positions, range(1, data.rank))
+    none = np.array(-_NO_PLACE if last else _NO_PLACE, np.int64)
+    miss = ctx.builder.constant(none)
+    is_best = ctx.op("Equal", [data.value, best])
+    if dtype in FLOATS:
+        is_best = ctx.op("Or", [is_best, ctx.op("IsNaN", [data.value])])
+    places = ctx.op("Where", [is_best, column, miss])
+    kind, dtype = ("max" if last else "min"), ir.DataType.INT64
+    found = segment(ctx, places, lengths, kind, dtype, data.rank, none)
+    return [ctx.stacked(ctx.unsqueeze(found, [axis + 1]) if kept else found)]

@@ -1,0 +1,66 @@
+"""A Gather of one place along an axis that may have none, where there are no samples.
+
+``x[i]`` becomes ``x[i:i+1]``, which yields no row where there is none, and a row of zeros takes
+its place. With samples no row is added, so that a place out of range fails as before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.graph.builder import Builder
+from passes.graph.graphs import is_operator
+from passes.graph.made import operand
+from passes.typing import Typing
+
+__all__ = ["put_row_of_zeros", "reads_one_place"]
+
+_PADDED = (
+    ir.DataType.BOOL,
+    ir.DataType.DOUBLE,
+    ir.DataType.FLOAT,
+    ir.DataType.INT32,
+    ir.DataType.INT64,
+    ir.DataType.UINT8,
+)
+_END = np.iinfo(np.int64).max
+
+
+def reads_one_place(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node is a Gather of one number's place, of a tensor of known rank."""
+    if not is_operator(node, "Gather"):
+        return False
+    data, place = operand(node, 0), operand(node, 1)
+    dims, axis = typing.dims(data), node.attributes.get_int("axis", 0)
+    if dims is None or not -len(dims) <= axis < len(dims) or dims[axis] == 0:
+        return False
+    return typing.dtype(data) in _PADDED and typing.static_dims(place) in ((), (1,))
+
+
+def put_row_of_zeros(
+    builder: Builder, node: ir.Node, some: ir.Value, rank: int, place: tuple[int, ...]
+) -> None:
+    """Let a Gather read zeros where there are no samples, and nothing at its place.
+
+    Args:
+        builder: Records what comes before the Gather.
+        node: A Gather of one place, which is changed.
+        some: 1 where there are samples, else 0, int64 ``[1]``.
+        rank: The rank of its tensor.
+        place: The dimensions of the place.
+    """
+    axis = node.attributes.get_int("axis", 0) % rank
+    start = builder.op("Cast", [operand(node, 1)], {"to": ir.DataType.INT64})
+    start = builder.op("Reshape", [start, builder.ints(1)])
+    is_last = builder.op("Equal", [start, builder.ints(-1)])
+    following = builder.op("Add", [start, builder.ints(1)])
+    end = builder.op("Where", [is_last, builder.ints(_END), following])
+    row = builder.op("Slice", [operand(node, 0), start, end, builder.ints(axis)])
+    found = builder.op("Gather", [builder.op("Shape", [row]), builder.ints(axis)], {"axis": 0})
+    absent = builder.op("Sub", [builder.ints(1), builder.op("Max", [found, some])])
+    before = [builder.ints(*[0] * (rank + axis))]
+    behind = [builder.ints(*[0] * (rank - axis - 1))] if axis < rank - 1 else []
+    pads = builder.op("Concat", [*before, absent, *behind], {"axis": 0})
+    node.replace_input_with(0, builder.op("Pad", [row, pads]))
+    node.replace_input_with(1, builder.constant(np.zeros(place, np.int64)))

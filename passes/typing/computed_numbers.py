@@ -1,0 +1,85 @@
+"""Numbers that follow from known dimensions, which ONNX's inference does not compute.
+
+It adds and multiplies dimensions, but divides none, and it reads the bounds of a Slice from
+constants only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import onnx_ir as ir
+
+from passes.folding import Folder
+from passes.graph.graphs import constant_value, is_operator, name_of
+from passes.typing.corrections import is_whole
+from passes.typing.inference import subgraph_pairs
+from passes.typing.value_types import Typing
+
+__all__ = ["show_computed"]
+
+
+def show_computed(graph: ir.Graph, proto: onnx.GraphProto, typing: Typing) -> bool:
+    """Write numbers that follow from known dimensions as constants, for inference only.
+
+    Args:
+        graph: A graph.
+        proto: The same for inference.
+        typing: What inference has found so far.
+
+    Returns:
+        Whether there was such a number, so that inference may find more.
+    """
+    return _show(graph, proto, Folder(typing))
+
+
+def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
+    found = False
+    for node, node_proto in zip(graph, proto.node, strict=True):
+        for inner, inner_proto in subgraph_pairs(node, node_proto):
+            found |= _show(inner, inner_proto, folder)
+        if is_operator(node, ("Div", "Mod")):
+            found |= _show_quotient(node, node_proto, folder)
+        elif is_operator(node, "Slice") and len(node.inputs) > 2 and not is_whole(node):
+            found |= _show_bounds(node, node_proto, proto, folder)
+    return found
+
+
+def _show_quotient(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
+    """Let inference take a known quotient for a constant."""
+    number = None if proto.op_type == "Constant" else folder.value(node.outputs[0])
+    if number is None:
+        return False
+    proto.op_type = "Constant"
+    del proto.input[:]
+    del proto.attribute[:]
+    proto.attribute.append(
+        onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(number))
+    )
+    return True
+
+
+def _show_bounds(
+    node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
+) -> bool:
+    """Let inference read the bounds of a Slice that are computed, and known."""
+    computed = [v for v in _bounds(node) if constant_value(v) is None]
+    names = {name_of(v): f"{name_of(node.outputs[0])}/{name_of(v)}/known" for v in computed}
+    if not computed or any(name in names.values() for name in proto.input):
+        return False
+    numbers = {name_of(v): folder.value(v) for v in computed}
+    if any(x is None for x in numbers.values()):
+        return False
+    for name, number in numbers.items():
+        assert number is not None
+        graph.initializer.append(onnx.numpy_helper.from_array(number, names[name]))
+    proto.domain, proto.op_type = "", "Slice"
+    del proto.input[:]
+    del proto.attribute[:]
+    proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
+    return True
+
+
+def _bounds(node: ir.Node) -> Iterator[ir.Value]:
+    return (v for v in node.inputs[1:] if v is not None)

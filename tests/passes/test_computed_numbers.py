@@ -1,0 +1,57 @@
+"""Numbers that follow from known dimensions: quotients, and bounds that are computed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.passes.typed import HEADER, both
+
+SIZE = "s = Shape (x)  d = Gather (s, one)"
+CUTS = {
+    "half": (f"{SIZE}  h = Div (d, two)  y = Slice (x, zero, h, one)", ("N", 24)),
+    "the other half": (f"{SIZE}  h = Div (d, two)  y = Slice (x, h, d, one)", ("N", 24)),
+    "a third, rounded up": (
+        f"{SIZE}  e = Add (d, two)  h = Div (e, three)  y = Slice (x, zero, h, one)",
+        ("N", 16),
+    ),
+    "a quarter": (
+        f"""{SIZE}  h = Div (d, two)  z = Slice (x, zero, h, one)
+        t = Shape (z)  e = Gather (t, one)  q = Div (e, two)  y = Slice (z, q, e, one)""",
+        ("N", 12),
+    ),
+    "all but one": (f"{SIZE}  h = Sub (d, one)  y = Slice (x, zero, h, one)", ("N", 47)),
+    "what is left of a division": (
+        f"{SIZE}  f = Add (two, three)  h = Mod (d, f)  y = Slice (x, zero, h, one)",
+        ("N", 3),
+    ),
+    "heads": (
+        f"{SIZE}  h = Div (d, three)  k = Concat <axis = 0> (m, three, h)  y = Reshape (x, k)",
+        (None, 3, 16),
+    ),
+    "half of an unknown number": (
+        "s = Shape (x)  d = Gather (s, zero)  h = Div (d, two)  y = Slice (x, zero, h, zero)",
+        (None, 48),
+    ),
+}
+CONSTANTS = "".join(
+    f"{name} = Constant <value_ints = [{number}]> () "
+    for name, number in {"m": -1, "zero": 0, "one": 1, "two": 2, "three": 3}.items()
+)
+
+
+def known(dims: tuple[int | str | None, ...] | None) -> list[int | None]:
+    return [d if isinstance(d, int) else None for d in dims or ()]
+
+
+@pytest.mark.parametrize("name", CUTS)
+@pytest.mark.parametrize("place", ["the main graph", "a body"])
+def test_dimensions_by_what_is_computed(name: str, place: str) -> None:
+    nodes, dims = CUTS[name]
+    if place == "the main graph":
+        text = f"{HEADER}g (float[N,48] x) => (float[] r) {{ {CONSTANTS} {nodes} r = Neg (y) }}"
+    else:
+        text = f"""{HEADER}g (float[B,N,48] xs) => (float[] r) {{ {CONSTANTS}
+          r = Scan <num_scan_inputs = 1, body = b (x) => (r0) {{ {nodes} r0 = Neg (y) }}> (xs) }}"""
+    typings, named = both(text)
+    for typing in (typings.declared, typings.proven):
+        assert known(typing.dims(named["y"])) == known(dims)

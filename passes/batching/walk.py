@@ -137,10 +137,9 @@ class Walk(BodyState):
         What only reads a value that an earlier walk batched, and stays here for the node's own
         sake, has the reason that the node gave there.
         """
-        if isinstance(decline, Inherited):
-            decline = self._given.get(node, decline)
-        else:
+        if not isinstance(decline, Inherited):
             self.declined.setdefault(node, decline)
+        decline = self._given.get(node, decline)
         detail = self._with_given_names(decline.detail, node)
         reason = Reason(decline.code, self._path(node), node.op_type, detail)
         unranked = [v for v in reads_of(node) if self.type_of(v).dims is None]

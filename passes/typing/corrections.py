@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -91,18 +91,24 @@ def _constant(value: ir.Value | None) -> np.ndarray | None:
     return inner if inner is not None and inner.size == 1 else None
 
 
-def axes_of_cut(node: ir.Node) -> np.ndarray | None:
-    """Return the axes that a Slice by unknown bounds names, None for all else.
+def axes_of_cut(node: ir.Node) -> Sequence[int] | None:
+    """Return the axes that a Slice or crop by unknown bounds names, None for all else.
 
-    ONNX's inference knows no dimension of its result then.
+    ONNX's inference knows no dimension of its result then, and of a crop not even the rank. A
+    Slice that names no axes cuts the first ones: of such a one none are returned.
     """
-    if not is_operator(node, "Slice") or len(node.inputs) < 4:
+    if is_operator(node, "CenterCropPad"):
+        is_inferred = constant_value(node.inputs[1]) is not None
+        return None if is_inferred else node.attributes.get_ints("axes", None)
+    if not is_operator(node, "Slice") or len(node.inputs) < 3:
         return None
-    axes = _constant(node.inputs[3])
-    is_inferred = all(constant_value(node.inputs[at]) is not None for at in (1, 2, 3))
-    if axes is None or not axes.size or is_inferred:
+    given = [value for value in node.inputs[1:4] if value is not None]
+    if all(constant_value(value) is not None for value in given):
         return None
-    return axes.reshape(-1)
+    if len(given) < 3:
+        return []
+    axes = _constant(given[2])
+    return None if axes is None or not axes.size else [int(axis) for axis in axes.reshape(-1)]
 
 
 def counted_axis(node: ir.Node) -> tuple[ir.Value, int] | None:

@@ -145,10 +145,17 @@ def _fused_product(call: _NodeCall) -> None:
 def _cut(call: _NodeCall) -> None:
     """Slice by bounds that are not known: the axes that it does not name stay as they are."""
     dims, axes = call.dims(), call.attribute("axes")
-    if dims is not None and axes is not None:
-        named = {axis % max(len(dims), 1) for axis in axes.ints}
-        dims = [None if axis in named else dim for axis, dim in enumerate(dims)]
+    if dims is not None:
+        named = range(_first_axes(call, len(dims))) if axes is None else axes.ints
+        cut = {axis % max(len(dims), 1) for axis in named}
+        dims = [None if axis in cut else dim for axis, dim in enumerate(dims)]
     call.set(call.elem_type(), dims)
+
+
+def _first_axes(call: _NodeCall, rank: int) -> int:
+    """Return how many axes are cut that are not named: as many as there are bounds."""
+    bounds = call.dims(1)
+    return int(bounds[0].dim_value) if bounds and bounds[0].HasField("dim_value") else rank
 
 
 def _counted(call: _NodeCall) -> None:
@@ -201,15 +208,18 @@ def stand_in_typed(node: onnx.NodeProto) -> None:
 
 
 def stand_in_cut(node: onnx.NodeProto, axes: Iterable[int]) -> None:
-    """Let inference keep the axes of a Slice that it does not name.
+    """Let inference keep the axes of a Slice or crop that it does not name.
 
     Args:
-        node: A Slice whose bounds are not known.
-        axes: The axes that it names.
+        node: A node whose bounds are not known.
+        axes: The axes that it names; none where it cuts as many of the first ones as it has
+            bounds.
     """
-    del node.input[1:]
+    named = [int(axis) for axis in axes]
+    del node.input[1 if named else 2 :]
     del node.attribute[:]
-    node.attribute.append(onnx.helper.make_attribute("axes", [int(axis) for axis in axes]))
+    if named:
+        node.attribute.append(onnx.helper.make_attribute("axes", named))
     node.domain, node.op_type = DOMAIN, "Cut"
     stand_in_typed(node)
 

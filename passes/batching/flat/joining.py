@@ -8,11 +8,12 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
+from passes.batching.flat.meeting import alike
 from passes.batching.flat.moves import one_place_each, restacked
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.samples import FlatSamples
-from passes.batching.flat.spreading import are_equal, in_their_order, on_first, sides_of
+from passes.batching.flat.spreading import in_their_order, on_first, sides_of
 from passes.batching.layouts import Batched, flats_of, present
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
@@ -82,16 +83,13 @@ def _joined(ctx: Context, given: Sequence[Batched], axis: int) -> Output:
 
 
 def _joined_sides(ctx: Context, several: Sequence[Sequence[Side]], axis: int) -> list[Side]:
-    """Return the dimensions of what is joined.
+    """Return the dimensions of what is joined, which are alike along all other axes.
 
     Raises:
-        Decline: Two are not proven to be one number along another axis.
+        Decline: Two are known to differ along another axis.
     """
-    first = list(several[0])
-    for other in several[1:]:
-        for at, (one, side) in enumerate(zip(first, other, strict=True)):
-            if at != axis and not are_equal(one, side):
-                raise Decline(Code.RAGGED, "its operands are not proven to have the same sizes")
+    beside = list(zip(*several, strict=True))
+    first = [one[0] if at == axis else alike(ctx, one) for at, one in enumerate(beside)]
     parts = [sides[axis] for sides in several]
     numbers = [side for side in parts if isinstance(side, int)]
     if len(numbers) == len(parts):

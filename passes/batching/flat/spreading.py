@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.laying import packed_laid_out
+from passes.batching.flat.meeting import broadcast, place_read
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.reading import in_order
 from passes.batching.flat.samples import FlatSamples
@@ -23,7 +24,6 @@ from passes.decisions import Code, Decline
 
 __all__ = [
     "aligned",
-    "are_equal",
     "in_their_order",
     "on_first",
     "on_sides",
@@ -48,34 +48,23 @@ def spread_alike(ctx: Context, operands: Sequence[Operand]) -> tuple[list[Operan
         Decline: They are not proven to fit.
     """
     given = in_their_order(ctx, operands)
-    sides = _broadcast_sides([sides_of(x) for x in present(given)])
+    sides = _broadcast_sides(ctx, [sides_of(x) for x in present(given)])
     flat = on_sides(ctx, sides)
     return with_flat(given, lambda x: _spread(ctx, x, sides, flat)), flat
 
 
-def _broadcast_sides(several: Sequence[Sequence[Side]]) -> list[Side]:
+def _broadcast_sides(ctx: Context, several: Sequence[Sequence[Side]]) -> list[Side]:
     """Return the dimensions of samples of given dimensions that are broadcast.
 
     Raises:
-        Decline: Two are not proven to be one number.
+        Decline: Two are known not to fit, or one is of no sample.
     """
     rank = max(map(len, several))
     found: list[Side] = [1] * rank
     for sides in several:
         for axis, side in enumerate(sides, rank - len(sides)):
-            known = found[axis]
-            if known == 1 or side == 1:
-                found[axis] = side if known == 1 else known
-            elif not are_equal(known, side):
-                raise Decline(Code.RAGGED, "its operands are not proven to have the same sizes")
+            found[axis] = broadcast(ctx, found[axis], side)
     return found
-
-
-def are_equal(one: Side, other: Side) -> bool:
-    """Whether two dimensions are one number for each sample, by proof."""
-    if isinstance(one, Lengths) and isinstance(other, Lengths):
-        return one.equal(other)
-    return one == other
 
 
 def on_sides(ctx: Context, sides: Sequence[Side]) -> FlatSamples:
@@ -89,7 +78,7 @@ def spread_to(ctx: Context, x: Batched, wanted: Sequence[Side]) -> Output:
     """Return samples expanded to dimensions that may differ from sample to sample."""
     (laid,) = in_their_order(ctx, [x])
     assert laid is not None
-    sides = _broadcast_sides([sides_of(laid), wanted])
+    sides = _broadcast_sides(ctx, [sides_of(laid), wanted])
     flat = on_sides(ctx, sides)
     rows = _spread(ctx, laid, sides, flat).value
     numbers = [side for side in sides[flat.grid.rank :] if isinstance(side, int)]
@@ -135,7 +124,7 @@ def _spread(ctx: Context, x: Batched, sides: Sequence[Side], flat: FlatSamples) 
     count = flat.grid.rank - first
     source, rows = on_first(ctx, x, own, count)
     if own[:count] != list(sides[: flat.grid.rank]) or first:
-        read = [None if own[a] == 1 else flat.grid.place(first + a) for a in range(count)]
+        read = [place_read(ctx, flat.grid, first + a, own[a]) for a in range(count)]
         at = rows_of_places(ctx, source, flat.grid, read)
         rows = ctx.op("Gather", [rows, at], {"axis": 0})
     return Batched(x.layout, rows, x.type, x.stage, x.rounding, flat=flat)

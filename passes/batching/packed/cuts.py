@@ -11,6 +11,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.boxes import boxes_of_spans
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
     crosses,
@@ -91,8 +92,11 @@ def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank)
     along = {x.axis for x in given if x.is_packed}
     if along != {axis}:
-        lengths = lengths_of(operands)
-        if not all(x.is_packed for x in given) or len(along) > 1:
+        is_possible = all(x.is_packed for x in given) and len(along) == 1
+        if is_possible and ctx.takes_packed_as_flat:
+            given = [x for x in equally_long(ctx, given) if x is not None]
+        lengths = lengths_of(given)
+        if not is_possible:
             raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
         return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
     filled = _as_padding(ctx, node, given, axis)

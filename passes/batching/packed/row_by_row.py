@@ -25,6 +25,7 @@ from passes.graph.graphs import is_used
 __all__ = [
     "aligned_row",
     "along_other_axis",
+    "are_equally_long",
     "broadcasting_rows",
     "crosses",
     "lengths_of",
@@ -38,16 +39,21 @@ __all__ = [
 ]
 
 
+def are_equally_long(operands: Sequence[Operand]) -> bool:
+    """Whether all packed operands have the same lengths, by proof."""
+    found = lengths_in(operands)
+    return bool(found) and all(found[0].equal(other) for other in found)
+
+
 def lengths_of(operands: Sequence[Operand]) -> Lengths:
     """Return the lengths that all packed operands have.
 
     Raises:
         Decline: They are not known to be the same.
     """
-    found = lengths_in(operands)
-    if not found or not all(found[0].equal(other) for other in found):
+    if not are_equally_long(operands):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-    return found[0]
+    return lengths_in(operands)[0]
 
 
 def packed_data(ctx: Context, operands: Sequence[Operand]) -> tuple[Batched, Lengths]:
@@ -124,10 +130,13 @@ def broadcasting_rows(
 
     What is stacked is repeated for each row of its sample. Where one length meets a number of
     rows, all samples have this number, or one row. Two lengths along two axes are those of a
-    sample that differs along both.
+    sample that differs along both. Where no guard asks for lengths, two along one axis are
+    compared when the model runs.
     """
     given = present(operands)
-    if ctx.takes_packed_as_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
+    packed = [x for x in given if x.is_packed]
+    fits = len({x.rank - x.axis for x in packed}) == 1 and are_equally_long(packed)
+    if ctx.takes_packed_as_flat and not fits:
         return spread_out(ctx, node, operands)
     lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)

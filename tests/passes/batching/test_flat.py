@@ -302,6 +302,8 @@ WINDOWED += [
 ]  # fmt: skip
 STAY_APART = {
     "padded by its size": FILTERS + 'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
+    "by filters of its body": "f = Constant <value = float[1,3,1,1] {1., 2., 3.}> () "
+    'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
     "rounded up": "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x)",
     "with places": "y, z = MaxPool <kernel_shape = [2, 2]> (x)",
 }

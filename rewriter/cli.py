@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rewriter.commands.console import Console
-from rewriter.commands.execution import MODEL_SUFFIXES, execute, load_command
+from rewriter.commands.execution import INTERRUPTED, MODEL_SUFFIXES, execute, load_command
 from rewriter.commands.output import add_output_options
 from rewriter.commands.spelling import join_tensor_io, with_suggestion
 from rewriter.errors import FaultWarning, ModelWarning
@@ -61,6 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
     words = _with_command(join_tensor_io(sys.argv[1:] if arguments is None else arguments))
+    try:
+        return _run(words)
+    except KeyboardInterrupt:  # before the command has begun, which knows of it itself
+        sys.stderr.write("seqmap: error: interrupted\n")
+        return INTERRUPTED
+
+
+def _run(words: Sequence[str]) -> int:
     try:
         args = _parser(words).parse_args(words)
     except _UsageError as error:

@@ -140,7 +140,7 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
         "--print-completion",
         action=_Completion,
         metavar="SHELL",
-        help="print what completes words in bash, zsh or tcsh; needs shtab",
+        help="print what completes words in bash, zsh, fish, ...; needs shtab",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
@@ -176,12 +176,12 @@ class _Completion(argparse.Action):
         self, parser: argparse.ArgumentParser, _: object, shell: Any, *__: object
     ) -> None:
         try:
-            shtab = importlib.import_module("shtab")
+            completion = importlib.import_module("rewriter.commands.completion")
         except ImportError:
             parser.error("completion needs shtab: pip install 'seqmap[completion]'")
-        if shell not in shtab.SUPPORTED_SHELLS:
-            parser.error(f"there is completion for {', '.join(shtab.SUPPORTED_SHELLS)}")
-        sys.stdout.write(shtab.complete(_parser((), every=True), shell) + "\n")
+        if shell not in completion.SHELLS:
+            parser.error(f"there is completion for {', '.join(completion.SHELLS)}")
+        sys.stdout.write(completion.script(_parser((), every=True), shell) + "\n")
         parser.exit()
 
 

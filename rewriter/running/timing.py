@@ -17,6 +17,7 @@ from rewriter.feeding.feed_checks import as_feeds, check_feeds
 from rewriter.feeding.feeds import FeedMaker, read_feeds
 from rewriter.model_files import models, weights
 from rewriter.model_files.checking import require_valid
+from rewriter.model_files.kinds import AnyModel
 from rewriter.options import RewriteOptions, takes_options
 from rewriter.reporting.bench_record import Bench, BenchRow
 
@@ -30,7 +31,7 @@ _LEAST = 3
 
 @takes_options
 def bench(
-    model: Any,
+    model: AnyModel,
     *,
     sizes: Sequence[int] | None = None,
     dimension: str = "",

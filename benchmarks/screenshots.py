@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 
@@ -17,10 +16,10 @@ import PIL.ImageChops
 
 import rewriter
 from rewriter.running.timing import bench
+from tests import browser
 
 __all__ = [
     "BENCHED_PICTURE",
-    "BROWSERS",
     "ELSEWHERE",
     "FOLDER",
     "SHOWN",
@@ -32,7 +31,6 @@ __all__ = [
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SHOWN = {
     "report-hstack": "demo/dy_hstack.onnx",
     "report-resnet50": "demo/resnet50_preprocessing.onnxtxt",
@@ -59,10 +57,9 @@ def find_browser() -> str:
     Raises:
         RuntimeError: No browser is installed.
     """
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        raise RuntimeError(f"the pictures of reports need one of {', '.join(BROWSERS)}")
-    return browser
+    if reason := browser.why_not():
+        raise RuntimeError(f"the pictures of reports need a browser: {reason}")
+    return browser.find()
 
 
 def write_screenshots() -> None:

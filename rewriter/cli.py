@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rewriter.commands.console import Console
-from rewriter.commands.execution import MODEL_SUFFIXES, execute, load_command
+from rewriter.commands.execution import INTERRUPTED, MODEL_SUFFIXES, execute, load_command
 from rewriter.commands.output import add_output_options
 from rewriter.commands.spelling import join_tensor_io, with_suggestion
 from rewriter.errors import FaultWarning, ModelWarning
@@ -61,6 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
     words = _with_command(join_tensor_io(sys.argv[1:] if arguments is None else arguments))
+    try:
+        return _run(words)
+    except KeyboardInterrupt:  # before the command has begun, which knows of it itself
+        sys.stderr.write("seqmap: error: interrupted\n")
+        return INTERRUPTED
+
+
+def _run(words: Sequence[str]) -> int:
     try:
         args = _parser(words).parse_args(words)
     except _UsageError as error:
@@ -132,7 +140,7 @@ def _parser(words: Sequence[str], *, every: bool = False) -> argparse.ArgumentPa
         "--print-completion",
         action=_Completion,
         metavar="SHELL",
-        help="print what completes words in bash, zsh or tcsh; needs shtab",
+        help="print what completes words in bash, zsh, fish, ...; needs shtab",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, summary in COMMANDS.items():
@@ -168,12 +176,12 @@ class _Completion(argparse.Action):
         self, parser: argparse.ArgumentParser, _: object, shell: Any, *__: object
     ) -> None:
         try:
-            shtab = importlib.import_module("shtab")
+            completion = importlib.import_module("rewriter.commands.completion")
         except ImportError:
             parser.error("completion needs shtab: pip install 'seqmap[completion]'")
-        if shell not in shtab.SUPPORTED_SHELLS:
-            parser.error(f"there is completion for {', '.join(shtab.SUPPORTED_SHELLS)}")
-        sys.stdout.write(shtab.complete(_parser((), every=True), shell) + "\n")
+        if shell not in completion.SHELLS:
+            parser.error(f"there is completion for {', '.join(completion.SHELLS)}")
+        sys.stdout.write(completion.script(_parser((), every=True), shell) + "\n")
         parser.exit()
 
 

@@ -58,6 +58,7 @@ from rewriter.reporting.final_decisions import (
     with_named_inputs,
     with_reasons_of_readers,
 )
+from rewriter.reporting.listening import tell
 from rewriter.target_table import Unreached
 from rewriter.targets import check_target, version_warnings
 
@@ -106,7 +107,9 @@ def run_passes(
     work, declined, refused = Work(), dict[str, Decision](), list[Refusal]()
     counted, is_changed = count_operators(model), False
     yielded = name_scan_ranks(model) if "Scan" in _operators(counted) else []
-    for one in passes_for(options, model):
+    asked = passes_for(options, model)
+    for number, one in enumerate(asked, start=1):
+        tell(f"pass {number} of {len(asked)}, {type(one).__name__}")
         start = time.perf_counter()
         modified = _has_work(one, model, counted) and _apply(one, model, given).modified
         is_changed |= modified

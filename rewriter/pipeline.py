@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Unpack, overload
 
 import onnx
 import onnx_ir as ir
@@ -17,6 +17,7 @@ from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check
+from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import count_operators, model_facts
 from rewriter.model_files.models import AnyModel, ModelError, Taken, give, load, take
@@ -36,15 +37,15 @@ __all__ = ["STRATEGIES", "Result", "Strategy", "explain", "optimize", "rewrite"]
 
 logger = logging.getLogger(__name__)
 
-M = TypeVar("M")
-
 
 @overload
 def optimize(
-    model: str | os.PathLike[str], *, verify: bool = False, **options: Unpack[RewriteOptions]
+    model: GivesMessage, *, verify: bool = False, **options: Unpack[RewriteOptions]
 ) -> onnx.ModelProto: ...
 @overload
-def optimize(model: M, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> M: ...
+def optimize(
+    model: SameKind, *, verify: bool = False, **options: Unpack[RewriteOptions]
+) -> SameKind: ...
 @takes_options
 def optimize(model: Any, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> Any:
     """Return a model without SequenceMap that computes the same; see `rewrite`."""
@@ -53,7 +54,7 @@ def optimize(model: Any, *, verify: bool = False, **options: Unpack[RewriteOptio
 
 @overload
 def rewrite(
-    model: str | os.PathLike[str],
+    model: GivesMessage,
     *,
     on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
@@ -62,13 +63,13 @@ def rewrite(
 ) -> Result[onnx.ModelProto]: ...
 @overload
 def rewrite(
-    model: M,
+    model: SameKind,
     *,
     on_pass: OnPass | None = None,
     ceilings: Mapping[str, Ceiling] | None = None,
     verify: bool = False,
     **options: Unpack[RewriteOptions],
-) -> Result[M]: ...
+) -> Result[SameKind]: ...
 @takes_options
 def rewrite(
     model: Any,

@@ -6,4 +6,5 @@ A module that is one file cannot say itself that it is typed.
 import passes as passes
 from rewriter import *  # noqa: F403
 
+__all__: list[str]
 __version__: str

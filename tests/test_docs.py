@@ -25,6 +25,7 @@ from rewriter import cli
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.reporting.bench_record import Bench, BenchRow
 from rewriter.reporting.report import Report
+from tests import browser
 from tests.rewriter.reporting.test_page import walk
 from tests.rewriter.reporting.test_report import decided
 
@@ -83,7 +84,7 @@ def test_the_pictures_of_reports_are_shown_and_small() -> None:
     assert all((ROOT / "models" / model).exists() for model in screenshots.SHOWN.values())
 
 
-@pytest.mark.skipif(not any(map(shutil.which, screenshots.BROWSERS)), reason="no browser")
+@pytest.mark.skipif(bool(browser.why_not()), reason=browser.why_not())
 def test_a_browser_takes_a_picture_of_a_page(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(

@@ -35,6 +35,8 @@ ALONE = {
     "PIL": {"rewriter/apply/rows.py"},
     "ray": {"rewriter/apply/workers.py"},
     "onnxscript.rewriter": {"rewriter/integrations/rule_set.py"},
+    "rich": {"rewriter/commands/status_line.py"},
+    "shtab": {"rewriter/commands/completion.py"},
     "olive": {"rewriter/integrations/olive_pass.py"},
     "onnx.reference": {
         "rewriter/backends/reference.py",

@@ -37,6 +37,7 @@ from rewriter.backends.session import (
 from rewriter.feeding.feed_checks import as_feeds, check_feeds, told_unlike
 from rewriter.feeding.feed_files import read_feeds
 from rewriter.model_files import models, protos, weights
+from rewriter.model_files.kinds import AnyModel
 
 __all__ = [
     "BACKENDS",
@@ -234,7 +235,7 @@ def _smallest() -> onnx.ModelProto:
 
 
 def run(
-    model: Any,
+    model: AnyModel,
     inputs: Mapping[str, Any] | str | os.PathLike[str],
     backend: str = "onnxruntime",
     device: str = "cpu",

@@ -8,20 +8,14 @@ import logging
 import os
 import shutil
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from rewriter.commands.progress import Progress
 from rewriter.commands.terminal import coloured, has_colour, wrapped
 from rewriter.reporting.printable import json_text, printable
 
 __all__ = ["Console"]
-
-_PATIENCE = 1.0
-"""Seconds that a step may take before a terminal announces it."""
-_INTERVAL = 10.0
-"""Seconds between two lines about a step where there is no terminal."""
 
 
 class Console:
@@ -57,6 +51,7 @@ class Console:
         self._as_json = as_json
         self._quiet = quiet
         self._verbose = verbose
+        self._progress = Progress(is_silent=quiet, in_lines=verbose)
         self._lost = ""
         self._stdout_is_taken = stdout_is_taken
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -156,42 +151,9 @@ class Console:
                 logger.removeHandler(handler)
                 logger.setLevel(level)
 
-    @contextlib.contextmanager
-    def progress(self, step: str) -> Iterator[Callable[[str], None]]:
-        """Announce a step on stderr once it takes long.
-
-        On a terminal the line counts the seconds and disappears with the step. Elsewhere there is
-        a line every ten seconds.
-
-        Yields:
-            What tells where in the step the work is.
-        """
-        line = _Line(step)
-        if self._quiet:
-            yield line.move
-            return
-        terminal = sys.stderr.isatty()
-        done = threading.Event()
-        ticker = threading.Thread(target=_tick, args=(line, done, terminal), daemon=True)
-        ticker.start()
-        try:
-            yield line.move
-        finally:
-            done.set()
-            ticker.join()
-
-
-class _Line:
-    """What is announced of a step."""
-
-    def __init__(self, step: str) -> None:
-        self._step = step
-        self.text = step
-        self.longest = len(step)
-
-    def move(self, place: str) -> None:
-        self.text = f"{self._step} {place}"
-        self.longest = max(self.longest, len(self.text))
+    def progress(self, step: str) -> contextlib.AbstractContextManager[Callable[[str], None]]:
+        """Announce a step on stderr once it takes long, see `Progress.step`."""
+        return self._progress.step(step)
 
 
 class _Printable(logging.Formatter):
@@ -207,23 +169,3 @@ def _silence() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-
-
-def _tick(line: _Line, done: threading.Event, terminal: bool) -> None:
-    started = time.perf_counter()
-    wait = _PATIENCE if terminal else _INTERVAL
-    while not done.wait(wait):
-        seconds = f"{time.perf_counter() - started:.0f} s"
-        if not terminal:
-            _show(f"seqmap: {line.text} ... {seconds}\n")
-            continue
-        wait = 1.0
-        _show(f"\r{f'seqmap: {line.text} ... {seconds}':{line.longest + 20}}")
-    if terminal and time.perf_counter() - started >= _PATIENCE:
-        # Blank the line, so that what follows starts on a clean one.
-        _show(f"\r{'':{line.longest + 30}}\r")
-
-
-def _show(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

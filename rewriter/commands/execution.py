@@ -10,9 +10,11 @@ from types import ModuleType
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 
-__all__ = ["MODEL_SUFFIXES", "execute", "load_command"]
+__all__ = ["INTERRUPTED", "MODEL_SUFFIXES", "execute", "load_command"]
 
 MODEL_SUFFIXES = (".onnx", ".onnxtxt")
+INTERRUPTED = 130
+"""The exit status behind Ctrl-C, as shells have it."""
 
 
 def load_command(name: str) -> ModuleType:
@@ -39,7 +41,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         return error.exit_status
     except KeyboardInterrupt:
         console.error("interrupted")
-        return 130
+        return INTERRUPTED
     except Exception:
         traceback.print_exc()
         console.error(

@@ -73,8 +73,8 @@ def _compare(args: argparse.Namespace, console: Console) -> int:
         console.error("--raised and --report are for one model: name one")
         return 2
     reports_ = []
-    for path in args.models:
-        with console.progress(f"deciding {path}"):
+    for number, path in enumerate(args.models, start=1):
+        with console.progress(f"deciding {number} of {len(args.models)}, {path}"):
             model = options.read_model(path)
             report = pipeline.explain(model, **options.rewrite_options(args))
             reports_.append(dataclasses.replace(report, trials=None))

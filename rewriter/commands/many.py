@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import multiprocessing
 import queue
 import threading
@@ -19,7 +20,7 @@ from rewriter.commands.console import Console
 from rewriter.commands.execution import MODEL_SUFFIXES, execute
 from rewriter.reporting.printable import columns, printable
 
-__all__ = ["aligned", "find_models", "run_each", "worst"]
+__all__ = ["aligned", "counted", "find_models", "run_each", "worst"]
 
 Record = dict[str, Any]
 
@@ -98,6 +99,13 @@ def run_each(
     finally:
         while not workers.empty():
             workers.get().end()
+
+
+def counted(paths: Iterable[Path], move: Callable[[str], None]) -> Callable[[int, Record], None]:
+    """Return what tells how many of some models are done, and which was the last."""
+    names = [str(path) for path in paths]
+    numbers = itertools.count(1)
+    return lambda i, _: move(f"{next(numbers)} of {len(names)} done, last {names[i]}")
 
 
 def worst(records: Iterable[Record]) -> int:

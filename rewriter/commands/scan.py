@@ -60,7 +60,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     found = many.find_models(args.models)
     every = [_explaining(args, path) for path in found]
     with console.progress("scanning") as move:
-        records = many.run_each(every, args.jobs, lambda i, _: move(str(every[i].models[0])))
+        records = many.run_each(every, args.jobs, many.counted(found, move))
     rows: list[tuple[str, ...]] = [("model", "holds", "becomes", "left")]
     rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
     return say_summary(list(found), records, rows, console)

@@ -49,7 +49,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
             raise RewriteError(f"two models would go to {args.output / place}: name one folder")
     every = [_one(args, path, args.output / place) for path, place in found.items()]
     with console.progress("optimizing") as move:
-        records = many.run_each(every, args.jobs, lambda i, _: move(str(every[i].models[0])))
+        records = many.run_each(every, args.jobs, many.counted(found, move))
     rows: list[tuple[str, ...]] = [("model", "maps", "left", "verified", "status")]
     rows += [_row(path, one) for path, one in zip(found, records, strict=True)]
     return scan.say_summary(list(found), records, rows, console)

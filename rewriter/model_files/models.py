@@ -17,6 +17,7 @@ from rewriter.errors import ModelError, ModelWarning
 from rewriter.model_files import external_data, files, graphsurgeon, protos, weights
 from rewriter.model_files.bounds import check_bounds
 from rewriter.model_files.fields import check_fields
+from rewriter.model_files.kinds import AnyModel
 from rewriter.model_files.model_copies import clone
 
 __all__ = [
@@ -32,9 +33,6 @@ __all__ = [
     "save",
     "take",
 ]
-
-# A graph of graphsurgeon is a model too, but naming its type would import its package.
-AnyModel = str | os.PathLike[str] | onnx.ModelProto | ir.Model | object
 
 
 class ModelKind(enum.Enum):

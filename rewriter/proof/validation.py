@@ -18,6 +18,7 @@ from rewriter.feeding.feeds import Feed, FeedKind, FeedMaker, check_feeds, read_
 from rewriter.feeding.input_specs import input_specs
 from rewriter.feeding.same_inputs import check_same_inputs
 from rewriter.model_files import models, weights
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.budget import Allowance, Budget
 from rewriter.proof.case_record import ALONE, Case
 from rewriter.proof.check_record import Check
@@ -33,8 +34,8 @@ Inputs = Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | os.PathLike[str
 
 
 def validate(
-    before: Any,
-    after: Any,
+    before: AnyModel,
+    after: AnyModel,
     inputs: Inputs | None = None,
     cases: int = 8,
     seed: int = 0,
@@ -100,7 +101,7 @@ def validate(
 
 
 def find_broken_pass(
-    before: Any,
+    before: AnyModel,
     steps: Iterable[tuple[str, Any]],
     feed: Feed | Mapping[str, Any],
     rtol: float | None = None,

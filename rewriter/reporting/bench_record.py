@@ -19,7 +19,8 @@ class BenchRow:
     """The times at one size.
 
     Attributes:
-        size: Number of samples, or the named dimension.
+        size: Number of samples, or the named dimension; 0 where the inputs have no such size:
+            fixed shapes, or given inputs without a sequence.
         before_ms: Median of the model as given; None where the runtime refuses it.
         after_ms: Median of the rewritten model.
         repeats: How many pairs were run.
@@ -51,6 +52,7 @@ class Bench:
         seed: What the inputs were drawn from.
         refused: Why the runtime refuses the model as given, empty where it takes it.
         stopped: Why sizes are missing, empty where none are.
+        nothing_to_do: Whether the rewrite left the model as it was given.
     """
 
     rows: tuple[BenchRow, ...]
@@ -61,6 +63,7 @@ class Bench:
     seed: int = 0
     refused: str = ""
     stopped: str = ""
+    nothing_to_do: bool = False
 
     @property
     def speedup(self) -> float | None:
@@ -72,8 +75,11 @@ class Bench:
         """From which size on the rewritten model is the faster one, up to the largest.
 
         Between two measured sizes the logarithm of the ratio is taken for a straight line. None
-        where it is not faster at the largest size, or the model as given does not run.
+        where it is not faster at the largest size, or the model as given does not run, or is the
+        same model.
         """
+        if self.nothing_to_do:
+            return None
         speeds = [(row.size, row.speedup) for row in self.rows]
         found: int | None = None
         for (size, speed), following in zip(
@@ -106,8 +112,12 @@ class Bench:
             lines.append(f"as given it is refused: {self.refused}")
         head = (self.axis, "as given", "rewritten", "faster by")
         cells = [head, *(_cells(row) for row in self.rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(3)]
-        lines += ["  ".join([*map(str.rjust, row[:3], widths), row[3]]).rstrip() for row in cells]
+        first = 0 if self._has_sizes else 1
+        columns = range(first, 3)
+        widths = [max(len(row[i]) for row in cells) for i in columns]
+        lines += [
+            "  ".join([*map(str.rjust, row[first:3], widths), row[3]]).rstrip() for row in cells
+        ]
         return "\n".join([*lines, *filter(None, [self._growth, self._verdict, self.stopped])])
 
     def to_svg(self) -> str:
@@ -146,6 +156,10 @@ class Bench:
         return str(most) if least == most else f"{least} to {most}"
 
     @property
+    def _has_sizes(self) -> bool:
+        return any(row.size for row in self.rows)
+
+    @property
     def _growth(self) -> str:
         if len(self.rows) < 2 or not self.rows[-2].size:
             return ""
@@ -157,10 +171,15 @@ class Bench:
 
     @property
     def _verdict(self) -> str:
+        if self.nothing_to_do:
+            return "nothing to rewrite: both are the model as given"
         losses = [r.after_ms - r.before_ms for r in self.rows if r.before_ms is not None]
         if not losses:
             return ""
         crossover = self.crossover
+        if not self._has_sizes:
+            faster = "model as given" if crossover is None else "rewritten model"
+            return f"the {faster} is the faster one; these inputs have one size"
         if crossover is None:
             return "the model as given is the faster one at the largest size"
         if crossover <= self.rows[0].size:

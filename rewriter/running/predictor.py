@@ -17,6 +17,7 @@ from rewriter.errors import BackendError
 from rewriter.feeding.feed_checks import InputCheck
 from rewriter.feeding.sampled_inputs import as_array, element_type, sampled_inputs
 from rewriter.model_files import models, weights
+from rewriter.model_files.kinds import AnyModel
 from rewriter.proof.compare import compare
 
 __all__ = ["Prediction", "Predictor"]
@@ -60,7 +61,7 @@ class Predictor:
 
     def __init__(
         self,
-        model: Any,
+        model: AnyModel,
         *,
         backend: str = "onnxruntime",
         device: str = "cpu",

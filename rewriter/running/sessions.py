@@ -9,6 +9,7 @@ from rewriter import backends
 from rewriter.backends import BackendError
 from rewriter.feeding.feed_checks import as_feeds, check_feeds
 from rewriter.model_files import models, weights
+from rewriter.model_files.kinds import AnyModel
 
 __all__ = ["ModelSession", "session"]
 
@@ -75,7 +76,7 @@ class ModelSession:
         self.close()
 
 
-def session(model: Any, *, backend: str = "onnxruntime", device: str = "cpu") -> ModelSession:
+def session(model: AnyModel, *, backend: str = "onnxruntime", device: str = "cpu") -> ModelSession:
     """Open a model once, to run it many times.
 
     Args:

@@ -17,6 +17,7 @@ from rewriter.feeding.feed_checks import as_feeds, check_feeds
 from rewriter.feeding.feeds import FeedMaker, read_feeds
 from rewriter.model_files import models, weights
 from rewriter.model_files.checking import require_valid
+from rewriter.model_files.kinds import AnyModel
 from rewriter.options import RewriteOptions, takes_options
 from rewriter.reporting.bench_record import Bench, BenchRow
 
@@ -30,7 +31,7 @@ _LEAST = 3
 
 @takes_options
 def bench(
-    model: Any,
+    model: AnyModel,
     *,
     sizes: Sequence[int] | None = None,
     dimension: str = "",
@@ -76,7 +77,8 @@ def bench(
         raise RewriteError(f"threads is {threads}: give a number from 1, or 0 for all")
     before = models.take(model).model
     weights.require(before)
-    after = pipeline.rewrite(before, **options).model
+    result = pipeline.rewrite(before, **options)
+    after = result.model
     slow, refusal = _open(before, backend, device, threads)
     if slow is None:
         require_valid(before)  # what is invalid can end the process, rewritten
@@ -108,7 +110,8 @@ def bench(
     version = f"{backend} {BACKENDS[backend].version}".strip()
     used = threads if backend == "onnxruntime" else 0
     axis = dimension or "samples"
-    return Bench(tuple(rows), axis, version, device, used, seed, refusal, stopped)
+    same = result.report.nothing_to_do
+    return Bench(tuple(rows), axis, version, device, used, seed, refusal, stopped, same)
 
 
 def drawn_text(feed: Mapping[str, Any]) -> str:
@@ -168,7 +171,7 @@ def _drawn(maker: FeedMaker, dimension: str, sessions: Sequence[Session]) -> _Dr
                 last = error
                 continue
             worked[:] = [attempt]
-            return feed, size if maker.has_sizes or dimension else 1
+            return feed, size if maker.has_sizes or dimension else 0
         raise RewriteError(
             f"the model ran on none of the inputs drawn for size {size} (the last: {last}); give "
             "inputs that it accepts with --inputs"

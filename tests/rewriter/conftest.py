@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from rewriter.commands import console
+from rewriter.commands import progress
 from tests.rewriter.cli_models import RAGGED, ROWS, write
 
 
 @pytest.fixture(autouse=True)
 def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell no progress however slow the machine is: what goes to stderr is compared."""
-    monkeypatch.setattr(console, "_INTERVAL", 1e6)
+    monkeypatch.setattr(progress, "_INTERVAL", 1e6)
 
 
 @pytest.fixture

@@ -18,8 +18,11 @@ from tests.rewriter.cli_models import ROWS
 
 PROGRAM = """
 import onnx
+import onnx_ir as ir
+import onnxscript
 import numpy as np
 import seqmap
+from typing import Any
 
 model: onnx.ModelProto = seqmap.optimize("model.onnx", target="ort", require=["loop-free"])
 same: onnx.ModelProto = seqmap.optimize(model)
@@ -31,7 +34,29 @@ with seqmap.session(model, device="cpu") as session:
     print(session.bind(y=np.zeros(2)).run({"x": np.zeros(3)}))
 table: seqmap.Bench = seqmap.bench(model, sizes=[1, 2])
 print(table.crossover, report.headline, str(check), check.ok, outputs, result.report, same)
-print(seqmap.__version__, seqmap.passes.FuseSequenceMapPass)
+print(seqmap.__version__, seqmap.passes.FuseSequenceMapPass, seqmap.__all__)
+loaded: ir.Model = seqmap.optimize(seqmap.load("model.onnx"), verify=True)
+predictor = seqmap.Predictor("model.onnx", batch_size=4)
+print(predictor.predict([np.zeros(3)])[0].outputs)
+
+
+def scripted(function: onnxscript.OnnxFunction[..., Any]) -> onnx.ModelProto:
+    return seqmap.optimize(function)
+
+
+class Program:  # as torch.onnx.ONNXProgram is typed
+    model: ir.Model = loaded
+
+    @property
+    def model_proto(self) -> onnx.ModelProto:
+        return model
+
+
+exported: Program = seqmap.optimize(Program())
+try:
+    seqmap.save(seqmap.optimize(loaded, target="portable"), "out.onnx")
+except seqmap.TargetError as error:
+    print(error.report.to_html())
 """
 
 
@@ -97,6 +122,10 @@ WRONG = {
     'seqmap.optimize("m.onnx", target="ortt")': "call-overload",
     'seqmap.optimize("m.onnx", require=["no-loops"])': "list-item",
     'seqmap.session("m.onnx", engine="ort")': "call-arg",
+    "seqmap.run(3, {})": "arg-type",
+    "seqmap.optimize(3)": "call-overload",
+    "seqmap.explain(b'model')": "arg-type",
+    "seqmap.validate([1], {})": "arg-type",
 }
 
 

@@ -18,12 +18,10 @@ import onnx
 import pytest
 
 import rewriter
-from benchmarks.screenshots import BROWSERS
-from tests import web_runtime
+from tests import browser, web_runtime
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "howto" / "web" / "index.html"
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), "")
 ROWS = np.linspace(-1, 1, 21, dtype=np.float32).reshape(7, 3)
 SHOWN = {
     "exported/seqmap_mlp_ragged_rows.onnx": {
@@ -80,7 +78,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, str, queue.Queue[str]]]:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+@pytest.mark.skipif(bool(browser.why_not()), reason=browser.why_not())
 @pytest.mark.skipif(not web_runtime.is_there(), reason="python -m tests.web_runtime fetches it")
 @pytest.mark.parametrize("change", [0.0, 1.0], ids=["equal", "different"])
 @pytest.mark.parametrize("name", SHOWN)
@@ -96,15 +94,15 @@ def test_a_browser_computes_what_the_evaluator_does(
     feeds = {"inputs": plain(SHOWN[name]), "outputs": plain(expected)}
     (folder / "feeds.json").write_text(json.dumps(feeds))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
-    browser = subprocess.Popen(
-        [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", address],
+    shown = subprocess.Popen(
+        [browser.find(), *flags, f"--user-data-dir={tmp_path / 'profile'}", address],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         said = told.get(timeout=60)
     finally:
-        browser.terminate()
-        browser.wait(timeout=20)
+        shown.terminate()
+        shown.wait(timeout=20)
     assert said.rstrip().splitlines()[-1] == ("different" if change else "equal"), said
     assert first in said

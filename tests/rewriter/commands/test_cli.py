@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rewriter import pipeline
+from rewriter import cli, pipeline
 from rewriter.cli import COMMANDS, main
 from tests.rewriter.cli_models import (
     HEADER,
@@ -255,6 +255,18 @@ class TestBugs:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(pipeline, "explain", interrupted)
+        assert seqmap("explain", rows) == 130
+        assert capsys.readouterr().err == "seqmap: error: interrupted\n"
+
+    def test_an_interrupt_before_the_command_has_begun(
+        self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Importing what a command needs takes a second, in which Ctrl-C may be pressed."""
+
+        def interrupted(name: str) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(cli, "load_command", interrupted)
         assert seqmap("explain", rows) == 130
         assert capsys.readouterr().err == "seqmap: error: interrupted\n"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
+import subprocess
 import sys
 import webbrowser
 from pathlib import Path
@@ -300,6 +302,7 @@ class TestItself:
         self, capsys: Capture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "shtab", None)
+        monkeypatch.delitem(sys.modules, "rewriter.commands.completion", raising=False)
         with pytest.raises(SystemExit, match="2"):
             seqmap("--print-completion", "bash")
         assert "pip install 'seqmap[completion]'" in capsys.readouterr().err
@@ -311,3 +314,35 @@ class TestItself:
         printed = capsys.readouterr().out
         assert "explain-code" in printed
         assert "--uniform" in printed
+
+    @pytest.mark.skipif(not shutil.which("bash"), reason="there is no bash")
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            ("opti", {"optimize"}),
+            ("explain-", {"explain-code"}),
+            ("optimize ro", {"rows.onnx"}),
+            ("optimize rows.onnx sub", {"sub"}),
+            ("scan su", {"sub"}),
+            ("optimize rows.onnx out.onnx --targ", {"--target"}),
+            ("optimize rows.onnx out.onnx --target trac", {"tract"}),
+            ("optimize rows.onnx out.onnx --inputs fe", {"feeds.npz"}),
+            ("bench rows.onnx --plot pl", {"plot.svg"}),
+        ],
+    )
+    def test_a_shell_completes(
+        self, words: str, expected: set[str], tmp_path: Path, capsys: Capture
+    ) -> None:
+        pytest.importorskip("shtab")
+        with pytest.raises(SystemExit, match="0"):
+            seqmap("--print-completion", "bash")
+        for name in ("rows.onnx", "feeds.npz", "plot.svg"):
+            (tmp_path / name).touch()
+        (tmp_path / "sub").mkdir()
+        count = len(words.split())
+        ask = f"COMP_WORDS=(seqmap {words}); COMP_CWORD={count}; _shtab_seqmap\n"
+        script = capsys.readouterr().out + ask + 'printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert {line.strip().rstrip("/") for line in done.stdout.splitlines()} == expected

@@ -6,7 +6,6 @@ import dataclasses
 import html.parser
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from passes.decisions import Code, Decision, Reason, Verdict
 from rewriter.model_files.model_facts import OperatorCounts
 from rewriter.reporting.bench_record import Bench, BenchRow
 from rewriter.reporting.report import Report
+from tests import browser
 from tests.rewriter.reporting.test_report import FOLDED, decided
 
 MODELS = Path(__file__).parents[3] / "models"
@@ -29,9 +29,6 @@ SHOWN = {
     "ragged_rows": MODELS / "exported" / "seqmap_mlp_ragged_rows.onnx",
     "recurrence": MODELS / "exported" / "ts_rnn_negative.onnx",
 }
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
-)
 _VOID = {"meta"}
 WIDTHS = (400, 900, 1600)
 FAILING = "const failures = []; onerror = error => { failures.push(String(error)); }"
@@ -230,7 +227,7 @@ def test_a_large_body_is_not_drawn_whole() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+@pytest.mark.skipif(bool(browser.why_not()), reason=browser.why_not())
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_browser_draws_every_node_at_every_width(tmp_path: Path, name: str) -> None:
     """A window has a least width, so that frames in one page are as wide as is asked."""
@@ -245,7 +242,7 @@ def test_a_browser_draws_every_node_at_every_width(tmp_path: Path, name: str) ->
     page.write_text(f"<!DOCTYPE html>{''.join(frames)}<script>{COLLECT}</script>", "utf-8")
     done = subprocess.run(
         [
-            BROWSER,
+            browser.find(),
             "--headless",
             "--no-sandbox",
             "--disable-gpu",
@@ -308,14 +305,20 @@ onload = () => setTimeout(() => {
 """
 
 
-@pytest.mark.skipif(not BROWSER, reason="no browser is installed")
+@pytest.mark.skipif(bool(browser.why_not()), reason=browser.why_not())
 def test_a_code_leads_to_its_page_in_the_frame_of_a_notebook(tmp_path: Path) -> None:
     report = rewriter.explain(MODELS / "exported" / "ts_rnn_negative.onnx")
     page = tmp_path / "notebook.html"
     page.write_text(f"<!DOCTYPE html>{report._repr_html_()}<script>{CLICK}</script>", "utf-8")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000"]
     shown = subprocess.run(
-        [BROWSER, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", page.as_uri()],
+        [
+            browser.find(),
+            *flags,
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--dump-dom",
+            page.as_uri(),
+        ],
         capture_output=True,
         text=True,
         timeout=120,

@@ -47,6 +47,10 @@ def test_the_crossover(times: list[Any], expected: int | None) -> None:
     assert table(*times).to_dict()["crossover"] == expected
 
 
+def test_a_model_crosses_not_over_itself() -> None:
+    assert table((1, 2.0, 1.0), nothing_to_do=True).crossover is None
+
+
 def test_the_text() -> None:
     assert str(table((1, 1.0, 2.0), (16, 1200.0, 100.0))).splitlines() == [
         "x: float32[1]",
@@ -69,8 +73,33 @@ def test_the_text() -> None:
         (table((1, 1.0, 2.0), stopped="no more than 1"), "\nno more than 1"),
         (table((1, 1.0, 2.0), threads=0), "rt 1, cpu, seed 0, "),
         (table((8, 2.0, 1.0), axis="N"), "N  as given  rewritten  faster by\n"),
+        (
+            table((0, 2.0, 1.0)),
+            "milliseconds\nas given  rewritten  faster by\n       2          1  2.0x",
+        ),
+        (
+            table((0, 2.0, 1.0)),
+            "the rewritten model is the faster one; these inputs have one size",
+        ),
+        (table((0, 1.0, 2.0)), "the model as given is the faster one; these inputs have one size"),
+        (
+            table((1, 2.0, 1.0), nothing_to_do=True),
+            "\nnothing to rewrite: both are the model as given\n",
+        ),
     ],
-    ids=["refused", "always", "never", "hardly slower", "stopped", "threads", "dimension"],
+    ids=[
+        "refused",
+        "always",
+        "never",
+        "hardly slower",
+        "stopped",
+        "threads",
+        "dimension",
+        "one size",
+        "one size, faster",
+        "one size, slower",
+        "the same",
+    ],
 )
 def test_what_else_the_text_says(shown: Bench, expected: str) -> None:
     assert expected in f"{shown}\n"
@@ -181,7 +210,9 @@ class TestPython:
     def test_fixed_shapes_have_one_size(self, tmp_path: Path) -> None:
         text = HEADER + "agraph (float[3] x) => (float[3] y) { y = Relu (x) }"
         found = rewriter.bench(write(tmp_path / "m.onnx", text), repeats=1)
-        assert [row.size for row in found.rows] == [1]
+        assert [row.size for row in found.rows] == [0]
+        assert found.nothing_to_do
+        assert str(found).splitlines()[2].startswith("as given  rewritten")
 
     def test_threads_reach_the_runtime(self, rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[int | None] = []

@@ -15,10 +15,11 @@ from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
 from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
+from passes.fusing.planning import plan_fusion
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
 from passes.maps.merged_maps import MergedMaps

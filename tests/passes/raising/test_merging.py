@@ -15,7 +15,8 @@ from passes.fuse import FuseSequenceMapPass
 from passes.fuse_options import FuseOptions
 from passes.fusing import turn
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.fusion_plan import FusionPlan
+from passes.fusing.planning import plan_fusion
 from passes.graph.graphs import walk_nodes
 from passes.promises import Promises
 from passes.simplify import SimplifyBodiesPass

@@ -86,6 +86,10 @@ class DrawnLater(Sequence[Picture]):
     def __len__(self) -> int:
         return len(self._drawn)
 
+    def __reduce__(self) -> tuple[type, tuple[tuple[Picture, ...]]]:
+        """Draw the pictures before they are copied: a copy holds no models."""
+        return tuple, (self._drawn,)
+
 
 def regions_given(model: ir.Model) -> dict[str, Region]:
     """Return what stands around each map and loop of a model, by its path."""

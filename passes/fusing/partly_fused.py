@@ -6,7 +6,7 @@ import dataclasses
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.fusing.alternatives import walk_alternative
-from passes.fusing.cost import USUAL, cost_of_body
+from passes.fusing.cost import cost_of_body
 from passes.fusing.flatten import flattened
 from passes.fusing.form_choice import FormChoice
 from passes.fusing.fused_body import FusedBody
@@ -14,6 +14,7 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guard_choice import choose_guards
 from passes.fusing.guarded_walks import Behind
+from passes.fusing.measured_costs import USUAL
 from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
 from passes.loops.forms import Form

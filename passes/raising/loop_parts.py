@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.fusing.cost import COLLECTED, ITERATION, KERNEL, READ, work_of
+from passes.fusing.cost import work_of
+from passes.fusing.measured_costs import COLLECTED, ITERATION, KERNEL, READ
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts

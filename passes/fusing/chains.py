@@ -1,4 +1,4 @@
-"""Maps of which each reads what the one before it appends, fused as one."""
+"""Chains of Maps: each reads what the one before it appends, and all are fused as one."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def cost_of_given(loop: ir.Node) -> Cost:
 
 
 def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
-    """Return what nodes cost that run once, of which an If runs those of many iterations.
+    """Return the cost of nodes that run once; an If runs the nodes for many iterations.
 
     What stands in an If that is inside of another one is for many more iterations.
     """

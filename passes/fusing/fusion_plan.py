@@ -1,4 +1,4 @@
-"""What a map becomes: recorded, not yet put into its graph."""
+"""The record of a plan: the form of a map, which is recorded and not yet in its graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FusionPlan", "few_note"]
 
 @dataclasses.dataclass
 class FusionPlan:
-    """What a map becomes: recorded, not yet put into its graph.
+    """The form of a map, recorded and not yet in its graph.
 
     Attributes:
         site: The map.

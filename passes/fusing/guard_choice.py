@@ -166,7 +166,7 @@ def _asked(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
 
 
 def _least_bytes(inner: ir.Value, facts: FusionFacts) -> int:
-    """Return the size of an element whose dimensions that are not declared are 1."""
+    """Return the size of an element; dimensions that are not declared count as 1."""
     dims, dtype = facts.typings.declared.dims(inner), facts.typings.declared.dtype(inner)
     if dtype is None or dtype == ir.DataType.STRING:
         return 0

@@ -92,7 +92,7 @@ def _at_first(
 
 
 def _not_far(builder: Builder, limit: ir.Value, some: ir.Value, dtype: ir.DataType) -> ir.Value:
-    """Return a limit, or one that is not far from 0 where there are no samples."""
+    """Return a limit; without samples a limit that is not far from 0."""
     most, least, none = (
         builder.constant(np.array(n, dtype.numpy())) for n in (FARTHEST, -FARTHEST, 0)
     )

@@ -65,7 +65,7 @@ INSERTED, COPIED = 0.5, 0.016
 """One SequenceInsert, and what it copies for each element that is there."""
 
 BLOCKED, MEASURED = 3.7, 1.5
-"""What a Loop over blocks does for one value, and for its length where that is read."""
+"""The work of a Loop over blocks for one value, and for its length where that is read."""
 
 PLACED = 0.4
 """The places of the rows of one sample, computed and read: padding, and what takes it off."""
@@ -88,8 +88,8 @@ ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
 """Reading the shape of an element; what a guard costs at all, and each further sequence."""
 
 REFUTED, FURTHER_REFUTED, LOSS = 15.0, 8.0, 0.06
-"""What a guard costs that two elements refute, what more where a further form stands behind it,
-and which share of a loop that may come to."""
+"""The cost of a guard that two elements refute, the cost of each further form behind it, and the
+share of a loop that both may come to."""
 
 MOST_BYTES = 8192
 """Larger elements are not batched behind a guard: a Loop keeps one in the cache."""

@@ -1,4 +1,4 @@
-"""Plans a map whose body is not batched as a whole."""
+"""Plans a map with nodes that stay in loops, or that stays a loop itself."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def plan_unfused(
     behind: Behind,
     choice: FormChoice,
 ) -> FusionPlan | Decision:
-    """Plan a map of which no form is taken; a `Decision` alone says why it stays.
+    """Plan a map for which no form was chosen; a `Decision` alone says why it stays.
 
     Args:
         site: The map.

@@ -140,7 +140,7 @@ def _behind_guards(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Behin
 def choose_form(
     site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
 ) -> FormChoice:
-    """Choose the form that costs the least, or the one that fuses the most if that is asked."""
+    """Choose the form that costs the least, or, if asked, the form that fuses the most."""
     if not facts.options.auto or not loop.outputs:
         return choose_guards(site, facts, plain, behind)
     as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def is_sum_of_products(node: ir.Node, types: Types) -> bool:
-    """Whether an Einsum multiplies operands of which one may be empty: that ends the process."""
+    """Whether an Einsum multiplies operands and one may be empty: that ends the process."""
     return len(node.inputs) > 1 and any(map(types.may_be_empty, operands(node)))
 
 

@@ -57,7 +57,7 @@ def is_left_short(node: ir.Node, types: Types) -> bool:
 
 
 def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The left side with as many axes, each of which has size 0 where the right's has."""
+    """The left side with as many axes; each has size 0 where the axis of the right side has."""
     left, right = operands(node)
     rank, own = types.rank(right), types.rank(left)
     assert rank is not None and own is not None
@@ -128,7 +128,7 @@ def _moves_the_first(node: ir.Node, types: Types) -> bool:
 
 
 def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """What a Transpose moved behind a node that changes nothing."""
+    """The product, with a node that changes nothing behind each Transpose."""
     pairs = either_order(node)
     given = [builder.op("Max", [a]) if _ends_the_process(a, b, types) else a for a, b in pairs]
     return [builder.op("MatMul", given)]

@@ -38,7 +38,7 @@ AnyModel = str | os.PathLike[str] | onnx.ModelProto | ir.Model | object
 
 
 class ModelKind(enum.Enum):
-    """What a caller handed in as a model, and so gets back."""
+    """The kind of model that a caller handed in, and so gets back."""
 
     PATH = "path"
     PROTO = "proto"

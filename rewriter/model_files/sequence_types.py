@@ -100,7 +100,7 @@ class _Group:
 
 
 class _Sequences:
-    """Which values are one sequence that grows, and what the elements of each are."""
+    """Groups of values that are one growing sequence, and the element type of each."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], opset: int, interface: Collection[ir.Value]

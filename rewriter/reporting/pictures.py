@@ -1,4 +1,4 @@
-"""What stands around each map, before and after a rewrite, as plain data to be drawn."""
+"""Draws each map with its neighbours, before and after a rewrite, as plain data."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ FORMS = ("expanded", "without a guard", "equal shapes", "equal rows", "both")
 """What a map over sequences of unproven shapes may become."""
 
 SAMPLES = 256
-_CHOSEN = "passes.fusing.fusion_plan.choose_by_cost"
+_CHOSEN = "passes.fusing.planning.choose_form"
 _TURN = 0.002
 
 

@@ -1,4 +1,4 @@
-"""How far a map may be rewritten at most: marks on its node, which every pass obeys."""
+"""Limits on how far a map is rewritten: marks on its node, which every pass obeys."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ __all__ = ["BoundaryValue", "Code", "Decision", "Decline", "Reason", "Verdict"]
 
 
 class Verdict(enum.StrEnum):
-    """What was done with one map."""
+    """The outcome for one map."""
 
     FUSED = "fused"
     GUARDED = "guarded"
@@ -177,7 +177,7 @@ class Reason:
 
     @property
     def remedy(self) -> str:
-        """What the user can do about it."""
+        """What a user can do about it."""
         return self.advice or self.code.remedy
 
 
@@ -197,7 +197,7 @@ class Decline(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class BoundaryValue:
-    """What goes into a map or comes out of it, and how the batched forms hold it.
+    """A value that goes into a map or comes out of it, and its layouts in the batched forms.
 
     Attributes:
         name: The input of the body, or the value that holds the result.
@@ -215,7 +215,7 @@ class BoundaryValue:
 
 @dataclasses.dataclass
 class Decision:
-    """What was done with one map, and what decided it.
+    """The outcome for one map, and the reasons for it.
 
     Attributes:
         path: Path of the map through subgraphs and functions.

@@ -173,7 +173,7 @@ def _reads_cut(node: ir.Node) -> bool:
 
 
 def _replace_reads(model: ir.Model, nodes: Iterable[ir.Node], reader: SequenceReader) -> bool:
-    """Replace those of some nodes that read a sequence of which enough is known."""
+    """Replace the reads of sequences about which enough is known, among some nodes."""
     with drafting() as draft:
         reads = _plan_reads(model, nodes, reader)
         _apply(reads, reader, default_opset(model), set(model.graph.outputs))

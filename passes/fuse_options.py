@@ -1,4 +1,4 @@
-"""What a caller asks of the passes that fuse maps, as one record."""
+"""The options of the passes that fuse maps, as one record."""
 
 from __future__ import annotations
 

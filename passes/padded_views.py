@@ -83,7 +83,7 @@ def _has_shape(padded: ir.Value, sizes: ir.Value, span: range) -> bool:
 
 
 def rows_of_table(sequence: ir.Value | None) -> ir.Value | None:
-    """Return the tensor whose rows a sequence holds, None if it is none."""
+    """Return the tensor that is cut into the rows of a sequence, None if there is none."""
     node = made_by(sequence, "SplitToSequence")
     if node is None or len(node.inputs) > 1 or node.attributes.get_int("axis", 0) != 0:
         return None

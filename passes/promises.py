@@ -1,4 +1,4 @@
-"""What the caller promises, and its place in the model's metadata."""
+"""Promises of the caller, and their place in the metadata of a model."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class MapResult:
 
 
 class GuardCheck(enum.StrEnum):
-    """What a guard asks before the fused body runs: of elements, or of tensors cut alike."""
+    """The question of a guard before the fused body runs: on elements, or on tensors cut alike."""
 
     SHAPES = "all shapes are equal"
     ROWS = "shapes differ in the first axis only"
@@ -61,7 +61,7 @@ class GuardCheck(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """What must hold at run time for a map to be what it was read as.
+    """A condition at run time under which the reading of a map is right.
 
     Attributes:
         builder: What computes it, outside of the body.
@@ -78,16 +78,16 @@ class Alternative(Protocol):
     check: GuardCheck
 
     def site(self, like: MapSite) -> MapSite:
-        """Return the map, where ``like`` is the one that needs no condition."""
+        """Return the map; ``like`` is the reading that needs no condition."""
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """What reads the model's values for it."""
+        """The node that reads the model's values for it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Rest:
-    """What is left of a Loop that was split: a recurrence.
+    """The rest of a Loop that was split: a recurrence.
 
     Attributes:
         node: The new Loop or Scan.

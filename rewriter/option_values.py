@@ -1,4 +1,4 @@
-"""What a caller gives for options, checked: names, shapes, and that a model has them."""
+"""Checks the values of options: names, shapes, and that a model has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller asks of a rewrite, as one record."""
+"""The options of a rewrite, as one record."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Options:
 
     @functools.cached_property
     def promises(self) -> Promises:
-        """What the caller promises."""
+        """The promises of the caller."""
         shapes = {
             name: tuple(dim if isinstance(dim, int) else None for dim in dims)
             for name, dims in (self.input_shapes or {}).items()
@@ -137,7 +137,7 @@ class Options:
 
     @property
     def row(self) -> Target:
-        """What the target accepts."""
+        """The row of the target: what it accepts."""
         return find_target(self.target)
 
     @property

@@ -67,14 +67,14 @@ __all__ = ["OnPass", "Work", "passes_for", "run_passes"]
 logger = logging.getLogger(__name__)
 
 OnPass = Callable[[str, ir.Model], None]
-"""What is called with the name of each pass and the model after it."""
+"""A function that is called with the name of each pass and the model after it."""
 
 _MAP_PASSES = (FuseSequenceMapPass, ExpandSequenceMapPass)
 
 
 @dataclasses.dataclass
 class Work:
-    """What the passes said of a model that they rewrote."""
+    """The findings of the passes over one model."""
 
     decisions: list[Decision] = dataclasses.field(default_factory=list)
     blocked: list[Unreached] = dataclasses.field(default_factory=list)

@@ -13,6 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from passes.ceilings import Ceiling, mark_ceilings
+from passes.decisions import Decision
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
@@ -27,7 +28,13 @@ from rewriter.placement.placing import place
 from rewriter.proof.faults import without_fault
 from rewriter.proof.proving import prove
 from rewriter.proof.without_if import branches_of, find_without_if
-from rewriter.reporting.pictures import pictures, regions_given
+from rewriter.reporting.pictures import (
+    DrawnLater,
+    Picture,
+    Region,
+    pictures,
+    regions_given,
+)
 from rewriter.reporting.report import Report, Result
 from rewriter.reporting.tried_remedies import MOST_NODES, Outcome, Trials
 from rewriter.rule_files import load_plugins
@@ -160,17 +167,18 @@ def _written(
         mark_ceilings(model, ceilings)
     options.check_promises(model)
     before, spent, facts = count_operators(model), options.spent(model), model_facts(model)
-    regions = regions_given(model)
     given = _copy_to_try(model, before.total)
+    regions = regions_given(model) if given is None else {}
     work = run_passes(model, options, lambda: take(taken.original).model, on_pass)
     checked = _check(model, taken.original)
+    after = count_operators(model)
     return Report(
         decisions=tuple(work.decisions),
         before=before,
-        after=count_operators(model),
+        after=after,
         given=facts,
         new=model_facts(model),
-        pictures=pictures(regions, model, work.decisions),
+        pictures=_pictures(regions, given, model, after.total, work.decisions),
         promises=options.promises,
         target=options.target,
         require=tuple(options.require),
@@ -182,6 +190,30 @@ def _written(
         tensor_io=_tensor_io(model, work.assumptions),
         trials=None if given is None else Trials(_outcome(work), options, given, _try),
     )
+
+
+def _pictures(
+    regions: Mapping[str, Region],
+    given: ir.Model | None,
+    model: ir.Model,
+    count: int,
+    decisions: Sequence[Decision],
+) -> Sequence[Picture]:
+    """Return a picture of each map; those of a small model are drawn when they are looked at.
+
+    Args:
+        regions: What stood around each map, where there is no copy of the model as given.
+        given: A copy of the model as given, which nobody changes.
+        model: The new model.
+        count: The number of its nodes.
+        decisions: What was done with each map.
+    """
+    if given is None:
+        return pictures(regions, model, decisions)
+    new = _copy_to_try(model, count)
+    if new is None:
+        return pictures(regions_given(given), model, decisions)
+    return DrawnLater(lambda: pictures(regions_given(given), new, decisions))
 
 
 def _tensor_io(model: ir.Model, assumptions: list[str]) -> TensorIo:

@@ -21,7 +21,7 @@ __all__ = [
 
 Requirement = Literal["sequence-free", "loop-free", "on-device"]
 REQUIREMENTS: tuple[str, ...] = get_args(Requirement)
-"""What ``require`` may ask for beyond a target."""
+"""The values of ``require``, beyond a target."""
 
 
 @dataclasses.dataclass(frozen=True)

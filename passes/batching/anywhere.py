@@ -1,4 +1,4 @@
-"""Which nodes may run although the model would not run them, whatever shapes they meet."""
+"""Finds the nodes that are safe to run although the model would not run them."""
 
 from __future__ import annotations
 

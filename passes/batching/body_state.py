@@ -1,4 +1,4 @@
-"""What a walk knows of the values of a body, and what rules note while it goes on."""
+"""The state of a walk over a body: its values so far, and the notes of rules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PADDED = (
     "samples are padded to the longest; where that takes more than 4 times what they hold, they "
     "run in one loop"
 )
-"""What is said of a body that asks for the lengths of its samples first."""
+"""Said of a body that asks for the lengths of its samples first."""
 
 _PADDED_ANYWAY = (
     "samples are padded to the longest, and nothing asks what that takes: (number of samples x "
@@ -68,7 +68,7 @@ _PADDED_ANYWAY = (
 )
 
 MANY_ROWS = "samples of many rows, or few samples, run in one loop, which is faster for them"
-"""What is said of a body that asks for the number of its rows first."""
+"""Said of a body that asks for the number of its rows first."""
 
 
 class BodyState(abc.ABC):

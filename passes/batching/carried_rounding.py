@@ -1,4 +1,4 @@
-"""What graphs inside of a body may round."""
+"""Finds the results of graphs inside of a body that may be rounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays in a loop, and why: the causes of a walk, and what has to stay with them."""
+"""Why nodes stay in a loop: the causes of a walk, and the nodes that have to stay with them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Causes:
             self._of_numbers |= dict.fromkeys(node.outputs, index)
 
     def pass_on(self, node: ir.Node, apart: Iterable[ir.Value]) -> None:
-        """Enter a node whose results would be the same for all samples if what it reads were.
+        """Enter a node with one result for all samples if its operands are the same for all.
 
         Args:
             node: The node, batched or not.

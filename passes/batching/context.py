@@ -1,4 +1,4 @@
-"""What a batching rule works with: operands, new nodes, and the few moves all rules share."""
+"""The tools of a batching rule: operands, new nodes, and the few moves all rules share."""
 
 from __future__ import annotations
 

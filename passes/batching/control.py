@@ -161,7 +161,7 @@ def _close(ctx: Context, name: str, body: _BranchBody, layouts: Sequence[Layout]
 
 
 def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.Value:
-    """Return an output of a body whose type tells its rank; onnxruntime's Scan asks for it."""
+    """Return an output of a body with its rank in its type, which onnxruntime's Scan asks for."""
     copied = inner.op("Identity", [value])
     copied.type, copied.shape = x.type.type, _shape(x, layout)
     return copied

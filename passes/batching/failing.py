@@ -1,4 +1,4 @@
-"""Which nodes yield a result whatever the values of their operands are."""
+"""Finds the nodes that cannot fail at run time, for any operand values."""
 
 from __future__ import annotations
 

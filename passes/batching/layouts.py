@@ -1,4 +1,4 @@
-"""What a value of a body is, seen over all samples."""
+"""The record of a value of a body over all samples: shared, stacked, packed, flat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the rows of packed values belong to samples."""
+"""The lengths of packed samples: which rows of a tensor each sample has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops collect of their values, so that nodes outside of them read it batched."""
+"""Values that loops collect, so that nodes outside of them read them batched."""
 
 from __future__ import annotations
 

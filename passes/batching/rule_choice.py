@@ -1,4 +1,4 @@
-"""Which rule batches a node: by its operator, and by how its operands will be held."""
+"""Chooses the rule of a node: by its operator, and by the layouts of its operands."""
 
 from __future__ import annotations
 

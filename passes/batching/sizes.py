@@ -38,13 +38,13 @@ from passes.typing import Typing
 __all__ = ["LengthKey", "SampleNumbers", "SizeReads", "difference", "sole_lengths"]
 
 LengthKey: TypeAlias = ir.Value | Linear | tuple[Linear, ...]
-"""What tells the lengths of samples: flags of rows, a sum, or sums."""
+"""The key of the lengths of samples: flags of rows, a sum, or sums."""
 
 _MOST_ENTRIES = 64
 
 
 class SizeReads(Protocol):
-    """What the numbers of a body are read from: the walk over it."""
+    """The walk over a body, as far as its numbers are read from it."""
 
     def held(self, value: ir.Value) -> Batched | None:
         """Return how a value of the body, or one around it, is held; None if it is not known."""

@@ -1,4 +1,4 @@
-"""What the table of operators says of one operator."""
+"""The rows of the table of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the operators of a function mean the same at the versions that a model imports."""
+"""Compares operators of two versions: does a function mean the same in a model?"""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Walk(BodyState):
         return self.options.paths.get(node) or node.name or node.op_type
 
     def _hoist(self, node: ir.Node, operands: Sequence[Batched]) -> None:
-        """Record a node whose operands are all shared."""
+        """Record a node with shared operands only."""
         stage = max((x.stage for x in operands), default=0)
         values: dict[ir.Value, ir.Value | None] = {
             old: x.value for old, x in self.env.items() if x.is_shared
@@ -247,7 +247,7 @@ class Walk(BodyState):
     def _evened(
         self, ctx: Context, node: ir.Node, outputs: Sequence[Output | None]
     ) -> list[Output | None]:
-        """Stack each packed output whose samples are proven to be equally long."""
+        """Stack each packed output if its samples are proven to be equally long."""
         pairs = zip(node.outputs, outputs, strict=True)
         return [None if x is None else evened(ctx, x, self._rank(value)) for value, x in pairs]
 

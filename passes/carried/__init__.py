@@ -1,1 +1,1 @@
-"""What a Loop or Scan carries beside counters: each pattern as a map and tensor operators."""
+"""Values that a Loop or Scan carries beside counters: each pattern as a map and operators."""

@@ -1,4 +1,4 @@
-"""What iterations read of a tensor that they write to, as carried values of their own."""
+"""Rows that iterations read of a tensor that they write to, as carried values of their own."""
 
 from __future__ import annotations
 

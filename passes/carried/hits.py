@@ -1,4 +1,4 @@
-"""Which of the initial value and the values of all iterations is the one that is left."""
+"""Chooses the value that is left: the initial one, or that of some iteration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an iteration does to a carried tensor, as what it does to one row of it."""
+"""The body that computes one row of a carried tensor, made of one that computes all rows."""
 
 from __future__ import annotations
 

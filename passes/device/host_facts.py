@@ -1,4 +1,4 @@
-"""What is known of a model about the host, and how integers are handed on to graphs in loops."""
+"""Facts about the host: which values lie there, and how integers get into graphs in loops."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ARITHMETIC = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class HostFacts:
-    """What is known of a model.
+    """Facts about a model and the host.
 
     Attributes:
         typing: Types of all values.

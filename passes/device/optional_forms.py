@@ -20,7 +20,7 @@ def _has_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Val
 
 
 def _get_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
-    """What is held; the error of an empty one stays."""
+    """The value that is held; the error of an empty one stays."""
     held = _held(node, typing)[1]
     return None if held is None else [held]
 

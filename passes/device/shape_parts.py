@@ -12,7 +12,7 @@ from passes.typing import Typing
 __all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
 
 SHAPE_PARTS = frozenset({"Gather", "Slice", "Unsqueeze"})
-"""What picks a part of a vector."""
+"""The operators that pick a part of a vector."""
 _PARTS = 15
 """The first opset in which Shape yields a part."""
 

@@ -186,4 +186,4 @@ _FORMS: dict[str, tuple[int, _Write]] = {
     "Expand": (1, _expanded),
     "Reshape": (1, _reshaped),
 }
-"""Which input is a shape, and what writes the form."""
+"""For each operator the input that is a shape, and the function that writes its form."""

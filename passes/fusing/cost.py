@@ -1,9 +1,4 @@
-"""What each form of a map costs: a few measured numbers, used by the strategy ``auto``.
-
-The numbers are microseconds on one core under onnxruntime 1.31, for elements of 1 KiB
-(``python -m benchmarks`` measures what is chosen by them). They need not be exact: a decision
-hangs on their proportions. What a node computes costs the same in every form and is left out.
-"""
+"""The cost of each form of a map, by measured numbers, for the strategy ``auto``."""
 
 from __future__ import annotations
 
@@ -15,6 +10,35 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
+from passes.fusing.measured_costs import (
+    ASKED,
+    BATCHED,
+    BLOCKED,
+    COLLECTED,
+    COPIED,
+    COUNTED,
+    FIRST_ASKED,
+    FLOPS,
+    INSERTED,
+    ITERATION,
+    JOINED,
+    KERNEL,
+    LARGEST,
+    LOOP,
+    MARGIN,
+    MEASURED,
+    MOST_BYTES,
+    MOVED,
+    NEXT_ASKED,
+    PLACED,
+    READ,
+    ROW,
+    SCATTERED,
+    SMALL,
+    SPLIT,
+    STARTED,
+    WRITTEN,
+)
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
 from passes.graph.made import optional_operand
 from passes.loops.forms import Form, OutputPlan
@@ -24,13 +48,6 @@ from passes.typing import Typing, Typings
 from passes.typing.value_types import is_number
 
 __all__ = [
-    "FURTHER_REFUTED",
-    "LARGEST",
-    "LOSS",
-    "MOST_BYTES",
-    "MOST_NUMBERS",
-    "REFUTED",
-    "USUAL",
     "Cost",
     "cost_of_body",
     "cost_of_given",
@@ -39,73 +56,6 @@ __all__ = [
     "cost_of_stages",
     "work_of",
 ]
-
-ITERATION = 1.1
-"""One iteration of a Loop."""
-
-STARTED = 6.0
-"""Starting a further Loop, and the nodes around it."""
-
-KERNEL = 0.37
-"""One node run for one sample."""
-
-BATCHED, COUNTED = 0.04, 0.003
-"""The share of one sample in a node of the body that runs once for all, and in one that only
-computes with lengths and positions."""
-
-READ = {"element": 0.4, "row": 0.5, "slice": 1.6}
-"""Reading an element of a sequence, a row of a stacked tensor, a slice of a packed one."""
-
-COLLECTED = 0.3
-"""A scan output of a Loop."""
-
-INSERTED, COPIED = 0.5, 0.016
-"""One SequenceInsert, and what it copies for each element that is there."""
-
-BLOCKED, MEASURED = 3.7, 1.5
-"""What a Loop over blocks does for one value, and for its length where that is read."""
-
-PLACED = 0.4
-"""The places of the rows of one sample, computed and read: padding, and what takes it off."""
-
-SMALL = 16
-"""Up to so many numbers cost next to nothing."""
-
-SCATTERED, ROW = 0.1, 8
-"""The rows of one sample in a ScatterElements, which sums or finds them, for each number of a row;
-how many numbers a row of unknown size is taken to have."""
-
-WRITTEN, LOOP = 0.42, 8.0
-"""A node that runs once in all; a Loop, and what stands around it."""
-
-JOINED, SPLIT, MOVED = 0.15, 0.4, 0.2
-"""ConcatFromSequence and SplitToSequence, for each element; a KiB of it that is split, where it
-does not stay in the cache."""
-
-ASKED, FIRST_ASKED, NEXT_ASKED = 1.7, 42.0, 14.0
-"""Reading the shape of an element; what a guard costs at all, and each further sequence."""
-
-REFUTED, FURTHER_REFUTED, LOSS = 15.0, 8.0, 0.06
-"""What a guard costs that two elements refute, what more where a further form stands behind it,
-and which share of a loop that may come to."""
-
-MOST_BYTES = 8192
-"""Larger elements are not batched behind a guard: a Loop keeps one in the cache."""
-
-MOST_NUMBERS = 300
-"""More single numbers of an element are copied faster than read one by one, about 25 ns each."""
-
-USUAL = 256
-"""The number of samples that forms are compared at."""
-
-MARGIN = 1.3
-"""So many times the samples at which two forms are equally fast make the faster one sure."""
-
-LARGEST = 2048
-"""A form that does not pay for so many samples is not taken."""
-
-FLOPS = 10_000.0
-"""Multiplications and additions of a heavy operator in a microsecond."""
 
 _HEAVY = frozenset({"Attention", "Conv", "ConvTranspose", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
 
@@ -217,7 +167,7 @@ def cost_of_given(loop: ir.Node) -> Cost:
 
 
 def cost_of_stages(nodes: Iterable[ir.Node]) -> float:
-    """Return what nodes cost that run once, of which an If runs those of many iterations.
+    """Return the cost of nodes that run once; an If runs the nodes for many iterations.
 
     What stands in an If that is inside of another one is for many more iterations.
     """

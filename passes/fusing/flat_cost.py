@@ -23,7 +23,7 @@ COUNT, SIZES = 256, (400, 500)
 """How many images are supposed, and their height and width."""
 
 REST = 3
-"""What a further dimension is that is not known."""
+"""The size that a further unknown dimension is taken to have."""
 
 INDEX = 40
 """Bytes of the places that one row is read from, and of one sum of them."""
@@ -34,7 +34,7 @@ STEP = 1100.0
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What a form of a map takes.
+    """The time and memory of a form of a map.
 
     Attributes:
         bytes: Memory beside the inputs, at most.
@@ -182,7 +182,7 @@ def _work(before: ValueType, after: ValueType) -> _Work:
 
 
 def _filled(type_: ValueType, other: ValueType) -> ValueType:
-    """Return a type whose unknown dimensions are those of another of the same rank."""
+    """Return a type, with its unknown dimensions taken from another type of the same rank."""
     if type_.dims is None or other.dims is None or len(type_.dims) != len(other.dims):
         return type_
     pairs = zip(type_.dims, other.dims, strict=True)

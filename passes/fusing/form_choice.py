@@ -7,16 +7,10 @@ from collections.abc import Mapping
 
 from passes.batching.body_state import MANY_ROWS
 from passes.decisions import Code, Reason
-from passes.fusing.cost import (
-    MOST_NUMBERS,
-    USUAL,
-    Cost,
-    cost_of_body,
-    cost_of_loop,
-    cost_of_nodes,
-)
+from passes.fusing.cost import Cost, cost_of_body, cost_of_loop, cost_of_nodes
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
+from passes.fusing.measured_costs import MOST_NUMBERS, USUAL
 from passes.graph.graphs import walk_nodes
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite

@@ -48,7 +48,7 @@ class FusedBody:
         return any(self.walk.loops) or bool(self.wanted_from_loops(typings))
 
     def reads_open_results(self, typings: Typings) -> bool:
-        """Whether a batched node reads what a loop collects and whose shape is not all known.
+        """Whether a batched node reads a value of open shape that a loop collects.
 
         A loop of no steps yields 0 for that dimension, which fits to no other operand.
         """

@@ -1,4 +1,4 @@
-"""What holds for all maps of a model while they are fused."""
+"""Facts that hold for all maps of a model while they are fused."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from passes.typing import Typings, type_both_ways
 __all__ = ["FusionFacts", "Relied"]
 
 Relied = Mapping[ir.Value, tuple[int | str | None, ...]]
-"""What a guard checks of the elements of sequences: their rank, and every number."""
+"""The dimensions of elements that a guard checks, by sequence: their rank, and every number."""
 
 
 class FusionFacts:
-    """What holds for all maps of a model.
+    """Facts that hold for all maps of a model.
 
     Attributes:
         model: The model.

@@ -8,21 +8,12 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Reason
-from passes.fusing.cost import (
-    FURTHER_REFUTED,
-    LARGEST,
-    LOSS,
-    MOST_BYTES,
-    REFUTED,
-    USUAL,
-    Cost,
-    cost_of_body,
-    work_of,
-)
+from passes.fusing.cost import Cost, cost_of_body, work_of
 from passes.fusing.form_choice import FormChoice, Forms, may_stand
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.guarded_walks import Behind
+from passes.fusing.measured_costs import FURTHER_REFUTED, LARGEST, LOSS, MOST_BYTES, REFUTED, USUAL
 from passes.site import GuardCheck, MapSite
 from passes.typing.value_types import is_number
 
@@ -176,7 +167,7 @@ def _asked(site: MapSite, facts: FusionFacts) -> list[ir.Value]:
 
 
 def _least_bytes(inner: ir.Value, facts: FusionFacts) -> int:
-    """Return the size of an element whose dimensions that are not declared are 1."""
+    """Return the size of an element; dimensions that are not declared count as 1."""
     dims, dtype = facts.typings.declared.dims(inner), facts.typings.declared.dtype(inner)
     if not is_number(dtype):
         return 0

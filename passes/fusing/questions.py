@@ -19,7 +19,7 @@ __all__ = ["Questions"]
 
 
 class Questions:
-    """What is asked of the samples of one map, in the branch that runs for enough of them."""
+    """The questions about the samples of one map, asked where there are enough of them."""
 
     def __init__(
         self, builder: Builder, plan: FusionPlan, typings: Typings, count: ir.Value

@@ -20,7 +20,7 @@ STEP = 8
 """Elements that one step of the Scan reads."""
 
 LAST = -1
-"""What stands behind a shape; no dimension is negative."""
+"""The number that stands behind a shape; no dimension is negative."""
 
 _MOST = 12
 """The most numbers that are compared of a shape of unknown rank, the -1 among them."""
@@ -32,7 +32,7 @@ _BOOL = ir.DataType.BOOL
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-    """What was read of the elements of one sequence; None for what was not asked.
+    """The answers about the elements of one sequence; None for a question that was not asked.
 
     Attributes:
         equal: Boolean scalar: whether their shapes are equal and as relied on.
@@ -51,7 +51,7 @@ class Shapes:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What is asked of the elements of one sequence.
+    """The questions about the elements of one sequence.
 
     Attributes:
         sequence: The sequence, hidden.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
@@ -13,16 +13,17 @@ from passes.errors import RewriteError
 from passes.flat_views import ENDS, read_view
 from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
+from passes.fusing.chains import Chains, is_in_parts, maps_of
 from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
-from passes.fusing.fusion_plan import FusionPlan, plan_fusion
+from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_plan import plan_guarded
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
+from passes.fusing.planning import plan_fusion
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
-from passes.maps.merged_maps import MergedMaps
-from passes.maps.operator import DOMAIN, is_map
+from passes.maps.operator import DOMAIN
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
 from passes.raising.dependence import STUCK_KEY
@@ -58,6 +59,7 @@ class Turn:
         self._facts = FusionFacts(model, options)
         self._changed: set[ir.Graph] = set()
         self._sorted: set[ir.Graph] = set()
+        self._chains = Chains(model, self._facts, self._read)
 
     def raise_loops(
         self, wanted: Collection[ir.Node], *, with_neighbours: bool = False
@@ -94,8 +96,8 @@ class Turn:
             if _is_gone(node):
                 if original is not None:
                     forget(original)
-            elif original is not None and _is_in_parts(original):
-                several = [one for one in _maps_of(original) if not _is_gone(one)]
+            elif original is not None and is_in_parts(original):
+                several = [one for one in maps_of(original) if not _is_gone(one)]
                 if node is several[-1]:
                     self._fuse_parts(several, original)
             elif original is not None and self._fuse_chain(node):
@@ -160,9 +162,10 @@ class Turn:
     def _fuse_chain(self, node: ir.Node) -> bool:
         """Fuse a Map together with those that read what it appends, if that is possible."""
         with drafting() as draft:
-            site = self._merge_chain(node, draft)
-        if site is None:
-            return False
+            plan = self._chains.longest(node)
+            if plan is None or self._apply(plan, draft) is not None:
+                return False
+        site = plan.site
         site.graph.sort()
         self._sorted.add(site.graph)
         last = self.fused.pop()
@@ -171,68 +174,6 @@ class Turn:
             self.fused.append(Decision(original.path, kind, Verdict.FUSED, form))
         self.fused.append(last)
         return True
-
-    def _merge_chain(self, node: ir.Node, draft: Draft) -> MapSite | None:
-        """Merge a Map with as many others as can be, and fuse that; None if it stays.
-
-        Where two can be fused together usually all can be: the whole chain is tried next, and
-        what lies between only if that fails.
-        """
-        merged = self._merged(node)
-        pair = next(merged, None)
-        best = None if pair is None else self._plan(pair.site())
-        if best is None:
-            return None
-        longer = list(merged)
-        whole = self._plan(longer[-1].site()) if longer else None
-        for maps in () if whole is not None else longer[:-1]:
-            plan = self._plan(maps.site())
-            if plan is None:
-                break
-            best = plan
-        plan = whole or best
-        return plan.site if self._apply(plan, draft) is None else None
-
-    def _merged(self, node: ir.Node) -> Iterator[MergedMaps]:
-        """Yield a Map merged with the one that reads it, then with the one behind that too, ..."""
-        first = self._read(node)
-        gone = _nodes_of(first)
-        merged: MergedMaps | None = MergedMaps.of(first)
-        while merged is not None and (merged := self._merged_once(merged, gone)) is not None:
-            yield merged
-
-    def _merged_once(self, maps: MergedMaps, gone: set[ir.Node]) -> MergedMaps | None:
-        """Merge maps with one that reads them.
-
-        Args:
-            maps: The maps.
-            gone: All nodes of their originals; those of the new one are added.
-        """
-        for reader in maps.readers():
-            second = self._read(reader)
-            if any(map(_is_in_parts, second.originals)):
-                continue
-            more = _nodes_of(second)
-            gone |= more
-            merged = maps.merged_with(second, gone)
-            if merged is not None:
-                return merged
-            gone -= more
-        return None
-
-    def _plan(self, site: MapSite) -> FusionPlan | None:
-        """Plan a map that was put together."""
-        self._type(site)
-        plan = plan_fusion(site, self._facts)
-        return plan if isinstance(plan, FusionPlan) else None
-
-    def _type(self, site: MapSite) -> None:
-        """Enter the types of a body that was put together."""
-        typings = self._facts.typings
-        for inner, source in site.elements:
-            typings.set(inner, source.element_type)
-        typings.copy({outer: inner for inner, outer in site.shared})
-        type_body(site.body, typings, self._model)
 
     def _read(self, node: ir.Node) -> MapSite:
         """Read a map as it is now: a sequence that it reads may be rows of a tensor by now."""
@@ -326,18 +267,3 @@ def _is_view(node: ir.Node) -> bool:
 def _is_gone(node: ir.Node) -> bool:
     """Whether only a map that is gone has read a map, or it stood in the body of one."""
     return node.graph is None or None in node.inputs
-
-
-def _is_in_parts(original: Original) -> bool:
-    """Whether a Loop became more than one Map."""
-    return original.rest is not None or len(_maps_of(original)) > 1
-
-
-def _nodes_of(site: MapSite) -> set[ir.Node]:
-    """Return all nodes, at any depth, of what a map was raised from."""
-    return set(walk_nodes(node for one in site.originals for node, _ in one.nodes))
-
-
-def _maps_of(original: Original) -> list[ir.Node]:
-    """Return the Maps that a Loop became, in order."""
-    return [node for node in original.written if is_map(node)]

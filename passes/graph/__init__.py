@@ -1,1 +1,1 @@
-"""What onnx_ir lacks for graphs: building, copying, splicing, naming, forms of each opset."""
+"""Tools that onnx_ir lacks: building, copying, splicing, naming, forms of each opset."""

@@ -1,4 +1,4 @@
-"""What an opset has: schemas, whether new nodes are of it, and older forms of operators."""
+"""Schemas of an opset, whether new nodes fit it, and older forms of operators."""
 
 from __future__ import annotations
 

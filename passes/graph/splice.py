@@ -77,7 +77,7 @@ def splice_form(node: ir.Node, form: Callable[[Builder], Sequence[ir.Value] | No
 
 
 def remove_dead(nodes: Iterable[ir.Node]) -> None:
-    """Remove those of the nodes whose outputs nothing reads, then what only they read."""
+    """Remove the nodes with outputs that nothing reads, then the nodes that only they read."""
     pending = list(nodes)
     while pending:
         node = pending.pop()

@@ -73,7 +73,7 @@ def _cut(builder: Builder, value: ir.Value, target: ir.Value) -> list[ir.Value]:
 
 
 def _with_one_open(target: ir.Value) -> list[int] | None:
-    """Return the dimensions, -1 for one that is not constant; None if others may be 0."""
+    """Return the dimensions, with -1 for the one that is not constant; None if others may be 0."""
     constant = constant_value(target)
     node = target.producer()
     if constant is not None:

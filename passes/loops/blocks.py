@@ -29,7 +29,7 @@ _BOOL = ir.DataType.BOOL
 
 @dataclasses.dataclass(frozen=True)
 class _Block:
-    """What the Loop over one block gives for each output.
+    """The results of the Loop over one block, for each output.
 
     That is the tensor of the block, the lengths of its samples, and the sequences carried on.
     """

@@ -77,7 +77,7 @@ class FewSamples:
         return write_results(builder, site, self._typings, self._plan, count)
 
     def _inserted(self, output: int, plan: OutputPlan) -> OutputPlan:
-        """Return the plan of an output whose samples are inserted into one sequence."""
+        """Return the plan of an output that inserts its samples into one sequence."""
         results = [r for r in self._site.results if r.output == output]
         dims = [None] if plan.dims is None else list(plan.dims)
         known = [0 if axis == plan.axis else d for axis, d in enumerate(dims)]

@@ -1,4 +1,4 @@
-"""What a Loop over samples computes, and how it collects each output."""
+"""The record of a Loop over samples: its body, and how it collects each output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Form(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class LoopBody:
-    """What a Loop computes for each sample.
+    """The body of a Loop that runs once for each sample.
 
     Attributes:
         nodes: The nodes, copied into the Loop.
@@ -81,7 +81,7 @@ class OutputPlan:
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What came of one output: a stacked tensor, a packed one with lengths, or a sequence.
+    """One collected output: a stacked tensor, a packed one with lengths, or a sequence.
 
     Attributes:
         form: Which of the three.

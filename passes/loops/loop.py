@@ -97,7 +97,7 @@ def _asks_for_no_shape(body: LoopBody, plans: Mapping[int, OutputPlan]) -> bool:
 def _hidden(
     builder: Builder, source: ElementSource, typings: Typings, shared: Collection[str]
 ) -> ElementSource:
-    """Return a source that tells onnxruntime nothing which is only declared of its elements.
+    """Return a source that hides from onnxruntime what is only declared of its elements.
 
     Args:
         builder: Writes the graph that the map stands in.

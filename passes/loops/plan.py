@@ -24,7 +24,7 @@ __all__ = ["LoopPlan", "element_type", "plan_loop", "plan_output", "untyped", "w
 
 @dataclasses.dataclass(frozen=True)
 class LoopPlan:
-    """What a map becomes as a loop: decided, not yet written.
+    """A map as a loop: decided, not yet written.
 
     Attributes:
         outputs: How each used output of the body is collected.
@@ -99,7 +99,7 @@ def _is_shared(site: MapSite, value: ir.Value) -> bool:
 
 
 def untyped(site: MapSite, output: int) -> RewriteError:
-    """Return the error of an output of the body whose element type is not known."""
+    """Return the error for an output of the body with an unknown element type."""
     return RewriteError(
         f"{site.op_type} '{site.path}': the element type of output {output} of its body is "
         "not known, and a sequence of it cannot be begun: declare the type of that output."

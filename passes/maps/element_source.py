@@ -1,4 +1,4 @@
-"""Where the samples of a map come from: what every kind of source answers."""
+"""The questions that every source of samples answers: number, types, reading, stacking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = TypeVar("S", bound="ElementSource")
 
 @dataclasses.dataclass(frozen=True)
 class PreparedSource:
-    """What a loop needs of an element source.
+    """An element source as a loop reads it.
 
     Attributes:
         count: Records the number of elements, an int64 scalar: ``count(builder)``.

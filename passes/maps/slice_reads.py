@@ -1,4 +1,4 @@
-"""How a loop reads the slice that it is at off a tensor."""
+"""Records how a loop reads one slice of a tensor."""
 
 from __future__ import annotations
 

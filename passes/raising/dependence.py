@@ -1,4 +1,4 @@
-"""Which nodes of the body of a Loop depend on a recurrence, and which it depends on."""
+"""Sorts the nodes of a body by a recurrence: in front of it, in it, and behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STUCK_KEY = "seqmap.stuck"
 
 
 class Dependence:
-    """What depends on what in the body of a Loop, in one iteration and from one to the next.
+    """The dependences in the body of a Loop, in one iteration and from one to the next.
 
     Attributes:
         nodes: The nodes of the body, and those that patterns add.

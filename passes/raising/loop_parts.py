@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import onnx_ir as ir
 
 from passes.batching import table
-from passes.fusing.cost import COLLECTED, ITERATION, KERNEL, READ, work_of
+from passes.fusing.cost import work_of
+from passes.fusing.measured_costs import COLLECTED, ITERATION, KERNEL, READ
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.raising.dependence import Dependence
 from passes.reading.facts import Kind, LoopFacts
@@ -33,7 +34,7 @@ _HEAVY_SHARE = 0.5
 matrix and a vector."""
 
 _LEAST_SHARE, _LEAST = 0.1, 0.5
-"""Which share of an iteration, and how many microseconds of it, splitting must save to pay."""
+"""The share of an iteration, and the microseconds of it, that splitting must save to pay."""
 
 _FEWEST = 4
 """So few iterations are not worth it."""
@@ -41,7 +42,7 @@ _FEWEST = 4
 
 @dataclasses.dataclass(frozen=True)
 class LoopParts:
-    """What of a Loop runs in front of it, and what behind it.
+    """The parts of a Loop that run in front of it, and behind it.
 
     Attributes:
         before: The outputs that the map in front gives.
@@ -114,7 +115,7 @@ def find_parts(
 
 
 class _Split:
-    """Which nodes leave a Loop, by what they cost and what depends on a recurrence."""
+    """Chooses the nodes that leave a Loop, by their cost and by what depends on a recurrence."""
 
     def __init__(self, on: Dependence) -> None:
         self.on = on

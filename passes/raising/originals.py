@@ -1,4 +1,4 @@
-"""What a Map was before it was raised, and how that comes back.
+"""Keeps the nodes that a Map was raised from, and puts them back.
 
 The nodes that a Map takes the place of are taken out of their graph and go on reading what they
 read. So whatever they need stays in the model, and follows when a value is replaced by another.

@@ -295,4 +295,4 @@ class Raiser:
 _OF_RECURRENCES = frozenset(
     {Code.RECURRENCE, Code.CARRIED_OFFSET, Code.CONDITIONAL_APPEND, Code.READS_EARLIER}
 )
-"""What is said of a Loop that a recurrence keeps."""
+"""Said of a Loop that stays because of a recurrence."""

@@ -61,7 +61,7 @@ class Reading:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """What reads the model's values for it, unless it was taken."""
+        """The node that reads the model's values for it, unless it was taken."""
         condition = self._site.condition
         beside = [] if condition is None else condition.builder.nodes
         nodes = [*self._site.body, *beside, self._keeper]

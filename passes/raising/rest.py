@@ -1,4 +1,4 @@
-"""Writes the Loop or Scan that is left of one that was split."""
+"""Writes what is left of a Loop or Scan that was split."""
 
 from __future__ import annotations
 

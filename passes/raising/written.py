@@ -24,7 +24,7 @@ __all__ = ["Written", "own_initializers"]
 
 @dataclasses.dataclass
 class Written:
-    """What is to take the place of a Loop.
+    """The nodes that are to take the place of a Loop.
 
     Attributes:
         builder: The new nodes.

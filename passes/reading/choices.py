@@ -17,7 +17,7 @@ __all__ = ["Choice", "find_choice"]
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What an If yields where two numbers are equal.
+    """The outputs of an If where two numbers are equal.
 
     Attributes:
         tensor: The value, of the graph around the If or further out.

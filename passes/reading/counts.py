@@ -1,4 +1,4 @@
-"""How often a Loop or Scan runs its body."""
+"""Finds the number of iterations of a Loop or Scan."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def conditions(
 
 
 _COMPARISONS = {"Less": (1, 0), "LessOrEqual": (1, 1), "Greater": (0, 0), "GreaterOrEqual": (0, 1)}
-"""Which operand of a comparison is the greater one, and 1 if it may be equal to the other."""
+"""For each comparison the position of the greater operand, and 1 if both may be equal."""
 
 _OPPOSITES = {
     "Less": "GreaterOrEqual",

@@ -1,4 +1,4 @@
-"""How a Loop or Scan spells a map."""
+"""Names the way in which a Loop or Scan spells a map."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ Bounds: TypeAlias = tuple[tuple[ir.Value, int], tuple[ir.Value, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Even:
-    """What a body relies on that reads slices of one length.
+    """The facts that a body relies on that reads slices of one length.
 
     Attributes:
         length: The length of all slices, at least 1: an int64 scalar.

@@ -1,4 +1,4 @@
-"""What a Loop or Scan carries from one iteration to the next."""
+"""Facts about the values that a Loop or Scan carries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Kind", "LoopFacts", "State", "find_facts"]
 
 
 class Kind(enum.Enum):
-    """What a carried value is."""
+    """The kind of a carried value."""
 
     INVARIANT = "the same in every iteration"
     COUNTER = "grows by one constant in every iteration"
@@ -57,7 +57,7 @@ class State:
 
 @dataclasses.dataclass(frozen=True)
 class LoopFacts:
-    """What is carried, and the integers of the body.
+    """The carried values, and the integers of the body.
 
     Attributes:
         iteration: The Loop or Scan.

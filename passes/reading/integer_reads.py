@@ -35,7 +35,7 @@ _LONGEST = 1 << 24
 
 
 class NumberReader(Protocol):
-    """What a rule asks of the evaluator that runs it; see `passes.reading.evaluate`."""
+    """The evaluator as its rules see it; see `passes.reading.evaluate`."""
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor."""

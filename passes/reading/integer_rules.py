@@ -1,4 +1,4 @@
-"""What each operator makes of integers that are known."""
+"""The rules of the evaluator of integers: one for each operator."""
 
 from __future__ import annotations
 

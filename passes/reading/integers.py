@@ -93,7 +93,7 @@ class Greatest:
 
 @dataclasses.dataclass(frozen=True)
 class Quotient:
-    """How many parts a number has, the last of which may be shorter; 0 or less if it is.
+    """The number of parts of a number; the last part may be shorter; 0 or less if the number is.
 
     Attributes:
         number: The number.
@@ -188,7 +188,7 @@ def is_nonnegative(number: Linear) -> bool:
 
 
 _Known: TypeAlias = dict[tuple[Linear, int], bool]
-"""What was found of sums, at the depth of a search: extremes of extremes share their members."""
+"""Bounds of sums that a search has found, by its depth: extremes of extremes share members."""
 
 
 def _is_nonnegative(number: Linear, depth: int, known: _Known) -> bool:

@@ -57,7 +57,7 @@ class Collected:
 
 @dataclasses.dataclass(frozen=True)
 class Iteration:
-    """What a Loop and a Scan have in common.
+    """A Loop or a Scan in one form.
 
     Attributes:
         node: The node.

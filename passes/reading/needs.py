@@ -1,4 +1,4 @@
-"""What of the body of a Loop or Scan leaves it, and what of it that depends on."""
+"""Liveness: the values of a body that the outputs of a Loop or Scan need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a Slice along one axis begins and ends."""
+"""The begin and the end of a Slice along one axis."""
 
 from __future__ import annotations
 

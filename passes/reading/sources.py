@@ -60,7 +60,7 @@ class Window:
 
 @dataclasses.dataclass(frozen=True)
 class Reads:
-    """What reading by the iteration number depends on.
+    """The facts that decide how a value is read by the iteration number.
 
     Attributes:
         evaluator: Knows the iteration number and the counters.

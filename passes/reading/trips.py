@@ -1,4 +1,4 @@
-"""How often a Loop or Scan runs."""
+"""The number of iterations of a Loop or Scan, as an affine expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runtimes are known to get wrong, and the forms in which they get it right."""
+"""Known defects of runtimes, and the forms that step around them."""
 
 from __future__ import annotations
 

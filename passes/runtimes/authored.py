@@ -1,4 +1,4 @@
-"""Which nodes of a rewritten model stand where the model's author put them."""
+"""Tells the nodes of the model's author from those that were written or moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the author's nodes a runtime takes together with nodes that a rewrite wrote."""
+"""Finds the author's nodes that a runtime takes together with new ones."""
 
 from __future__ import annotations
 

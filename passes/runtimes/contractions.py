@@ -1,4 +1,4 @@
-"""Products that onnxruntime computes with an operator of its own, and gets wrong there."""
+"""An Einsum as products of matrices, since onnxruntime ends the process on one of nothing."""
 
 from __future__ import annotations
 
@@ -8,101 +8,17 @@ from collections.abc import Collection, Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.graphs import makers
-from passes.graph.made import either_order, operands
-from passes.runtimes.beside import TAKEN_AWAY
+from passes.graph.made import operands
 from passes.runtimes.types import Types
 
 __all__ = [
     "as_matrix_products",
-    "is_fused_with_transpose",
-    "is_of_halves",
     "is_sum_of_products",
-    "is_transposed_by_a_vector",
-    "of_kept_halves",
-    "untransposed",
 ]
 
 
-def is_fused_with_transpose(node: ir.Node, types: Types) -> bool:
-    """Whether onnxruntime makes one operator of a product and the Transpose on its left.
-
-    That operator fails where the left side has no samples and the right has fewer axes.
-    """
-    left, right = operands(node)
-    rank, other = types.rank(left), types.rank(right)
-    if rank is None or other is None or rank <= max(other, 2):
-        return False
-    return _is_fused(left, types) and _is_transposed(left) and types.may_be_empty(left)
-
-
-def _is_fused(value: ir.Value, types: Types) -> bool:
-    """Whether a product of some numbers may be fused, which those of integers are not."""
-    dtype = types.dtype(value)
-    return dtype is None or dtype.is_floating_point()
-
-
-def is_transposed_by_a_vector(node: ir.Node, types: Types) -> bool:
-    """Whether onnxruntime makes one operator of a Transpose and its product by a vector.
-
-    That operator multiplies the wrong numbers. It moves a Transpose behind most other operators
-    before, where another one asks for that.
-    """
-    left, right = operands(node)
-    if types.rank(right) != 1 or not _is_fused(left, types):
-        return False
-    return any(maker.op_type == "Transpose" for maker in makers(left))
-
-
-def is_of_halves(node: ir.Node, types: Types) -> bool:
-    """Whether a matrix or a vector meets a Transpose that moves the first of several axes.
-
-    Of float16, or of what was cast, onnxruntime ends the process on such a product.
-    """
-    return any(_ends_the_process(*pair, types) for pair in either_order(node))
-
-
-def _ends_the_process(moved: ir.Value, other: ir.Value, types: Types) -> bool:
-    if types.rank(other) not in (None, 1, 2):
-        return False
-    found = list(makers(moved, TAKEN_AWAY))
-    if types.dtype(moved) != ir.DataType.FLOAT16 and not any(m.op_type == "Cast" for m in found):
-        return False
-    return any(_moves_the_first(maker, types) for maker in found if maker.op_type == "Transpose")
-
-
-def _moves_the_first(node: ir.Node, types: Types) -> bool:
-    """Whether a Transpose of three axes or more, as far as is known, moves the first one."""
-    perm = node.attributes.get_ints("perm")
-    if perm is None:
-        return types.rank(node.outputs[0]) not in (0, 1, 2)
-    return len(perm) > 2 and bool(perm[0])
-
-
-def of_kept_halves(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """What a Transpose moved behind a node that changes nothing."""
-    pairs = either_order(node)
-    given = [builder.op("Max", [a]) if _ends_the_process(a, b, types) else a for a, b in pairs]
-    return [builder.op("MatMul", given)]
-
-
-def _is_transposed(value: ir.Value) -> bool:
-    """Whether a value is a Transpose, or one behind nodes that onnxruntime may take away.
-
-    It takes away what multiplies by 1, adds 0, casts to the same type or moves nothing, and fuses
-    a product by a number with the MatMul.
-    """
-    return any(maker.op_type == "Transpose" for maker in makers(value, TAKEN_AWAY))
-
-
-def untransposed(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The left side behind a node that changes nothing, and that onnxruntime leaves."""
-    left, right = operands(node)
-    return [builder.op("MatMul", [builder.op("Max", [left]), right])]
-
-
 def is_sum_of_products(node: ir.Node, types: Types) -> bool:
-    """Whether an Einsum multiplies operands of which one may be empty: that ends the process."""
+    """Whether an Einsum multiplies operands and one may be empty: that ends the process."""
     return len(node.inputs) > 1 and any(map(types.may_be_empty, operands(node)))
 
 

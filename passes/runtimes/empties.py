@@ -12,18 +12,14 @@ from passes.runtimes.reshapes import from_front, kept_apart
 from passes.runtimes.types import Types
 
 __all__ = [
-    "by_a_matrix",
     "computed_shape",
     "cut_after",
     "cut_to_nothing",
     "from_the_front",
     "has_negative_axes",
-    "is_by_a_vector",
     "is_expanded_to_nothing",
-    "is_left_short",
     "is_normalization_of_nothing",
     "is_shape_replaced",
-    "left_as_long",
 ]
 
 
@@ -58,54 +54,6 @@ def _axes(node: ir.Node) -> np.ndarray | None:
     if axes is None and "axis" in node.attributes:
         axes = [node.attributes["axis"].as_int()]
     return None if axes is None else np.array(axes, np.int64)
-
-
-def is_by_a_vector(node: ir.Node, types: Types) -> bool:
-    """Whether a product has a vector on its right, and rows that there may be none of."""
-    left, right = operands(node)
-    rank = types.rank(left)
-    is_matrix = rank is not None and rank > 1
-    return is_matrix and types.rank(right) == 1 and types.may_be_empty(left)
-
-
-def by_a_matrix(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The vector as a matrix of one column."""
-    left, right = operands(node)
-    known = constant_value(right)
-    if known is not None:
-        column = builder.constant(known[:, np.newaxis])
-    else:
-        column = builder.op("Unsqueeze", [right, builder.ints(1)])
-    if right.type is not None and right.shape is not None:
-        column.type, column.shape = right.type, ir.Shape([*right.shape, 1])
-    product = builder.op("MatMul", [left, column])
-    rank = types.rank(left)
-    return [builder.op("Squeeze", [product, builder.ints(-1 if rank is None else rank - 1)])]
-
-
-def is_left_short(node: ir.Node, types: Types) -> bool:
-    """Whether the right side of a product has batch axes, perhaps of size 0, and the left none."""
-    left, right = operands(node)
-    rank, own = types.rank(right), types.rank(left)
-    if rank is None or own is None or own >= rank or rank < 3:
-        return False
-    return types.may_be_empty(right, slice(-2))
-
-
-def left_as_long(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
-    """The left side with as many axes, each of which has size 0 where the right's has."""
-    left, right = operands(node)
-    rank, own = types.rank(right), types.rank(left)
-    assert rank is not None and own is not None
-    if own == 1:
-        left = builder.op("Unsqueeze", [left, builder.ints(0)])
-    more = rank - max(own, 2)
-    axes = builder.ints(*range(more))
-    wide = builder.op("Unsqueeze", [left, axes])
-    ends = builder.op("Slice", [builder.op("Shape", [right]), builder.ints(0), builder.ints(more)])
-    cut = builder.op("Slice", [wide, builder.ints(*[0] * more), ends, axes])
-    product = builder.op("MatMul", [cut, right])
-    return [builder.op("Squeeze", [product, builder.ints(rank - 2)]) if own == 1 else product]
 
 
 def is_shape_replaced(node: ir.Node, types: Types) -> bool:

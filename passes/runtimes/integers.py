@@ -175,7 +175,7 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
 
 
 def divides_nothing(node: ir.Node, types: Types) -> bool:
-    """Whether integers, of which there may be none, are divided by what may hold a 0."""
+    """Whether integers are divided by numbers with a 0 perhaps, and there may be no integers."""
     data, divisor = operands(node)
     dims = types.dims(data)
     if types.dtype(data) not in _INTEGERS or not types.may_be_empty(data):

@@ -1,4 +1,4 @@
-"""What bodies of Loops declare of the tensors they carry, without numbers that may be false."""
+"""Takes declared numbers that may be false off the tensors that Loops carry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LoopStatesPass(OthersPass):
 
 
 def _states_of_known_size(model: ir.Model) -> Iterator[ir.Value]:
-    """Yield the carried tensors of Loops of which a body declares a number."""
+    """Yield the carried tensors of Loops for which a body declares a number."""
     for node in all_nodes(model):
         if not is_operator(node, "Loop"):
             continue

@@ -118,7 +118,7 @@ def _padded_by(node: ir.Node, amounts: ir.Value | None, builder: Builder) -> lis
 
 
 def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
-    """Return the amounts of all axes, of which there are as many as the run tells.
+    """Return the amounts of all axes; their number is known at run time only.
 
     Of rank ``r`` the amounts of axis ``a`` are numbers ``a`` and ``a + r``, those of axis ``-a``
     are numbers ``-a - r`` and ``-a`` from the back.

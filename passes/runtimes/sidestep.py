@@ -119,7 +119,7 @@ def _decided(model: ir.Model, others: Collection[ir.Node]) -> list[ir.Node]:
 
 
 def _is_left(node: ir.Node) -> bool:
-    """Whether a node is still in the model; the inner nodes of one that is not read nothing."""
+    """Whether a node is still in the model; inner nodes of a removed node read nothing."""
     return node.graph is not None and (
         not node.inputs or any(value is not None for value in node.inputs)
     )

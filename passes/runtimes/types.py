@@ -17,7 +17,7 @@ __all__ = ["Types"]
 
 
 class Types:
-    """What is known of the values of a model: first what stands there, then by inference."""
+    """The types of the values of a model: those that it declares, and else those of inference."""
 
     def __init__(self, model: ir.Model) -> None:
         """Describe a model that does not change while it is asked about."""

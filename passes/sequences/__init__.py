@@ -1,1 +1,1 @@
-"""What is known of a sequence, and the tensors that take its place."""
+"""Facts about sequences, and the tensors that take their place."""

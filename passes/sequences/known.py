@@ -1,4 +1,4 @@
-"""What is known of each sequence of a model, by how it is made."""
+"""Facts about the sequences of a model, by how each is made."""
 
 from __future__ import annotations
 

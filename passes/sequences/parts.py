@@ -1,4 +1,4 @@
-"""What a sequence holds: single elements and slices of tensors, one behind the other."""
+"""The elements of a sequence: single ones and slices of tensors, one behind the other."""
 
 from __future__ import annotations
 

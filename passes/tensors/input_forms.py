@@ -1,4 +1,4 @@
-"""Which tensor a sequence input becomes, or why it stays a sequence."""
+"""Chooses the tensor that a sequence input becomes, or says why it stays a sequence."""
 
 from __future__ import annotations
 

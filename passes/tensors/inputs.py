@@ -25,7 +25,7 @@ __all__ = ["TensorInputsPass", "fresh_name"]
 Dims = tuple[int | str | None, ...]
 _INT64 = ir.DataType.INT64
 _COUNTED = {"packed": "rows", "flat": "rows"}
-"""What the first axis of a tensor counts where it is not the elements."""
+"""The name of the first axis of a tensor where it does not count elements."""
 
 
 class TensorInputsPass(ir.passes.InPlacePass):

@@ -1,4 +1,4 @@
-"""Which sequences a model passes as tensors, and where its metadata says so."""
+"""The record of sequences that are passed as tensors, in the metadata of a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TENSOR_IO_KEY", "PassedSequence", "Refusal", "TensorIo"]
 TENSOR_IO_KEY = "seqmap.tensor_io"
 
 _BESIDE = {"packed": "lengths", "flat": "sizes", "padded": "sizes"}
-"""What the second tensor of a form is called in the record."""
+"""The name of the second tensor of a form in the record."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What ONNX's inference gets wrong: sequences that a Loop carries, whole slices, and counts."""
+"""Corrects ONNX's inference: sequences that a Loop carries, whole slices, and counts."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:
-    """Return the tensors to whose dimensions a Range counts, and that a graph does not know."""
+    """Return the tensors outside of a graph up to the dimensions of which a Range counts."""
     nodes = list(walk_nodes(graph))
     found = [counted_axis(node) for node in nodes if node.op_type == "Range"]
     known = {v for g in with_subgraphs(graph) for v in (*g.inputs, *g.initializers.values())}

@@ -1,4 +1,4 @@
-"""What is known of the values of a model, as side tables beside it."""
+"""The types of the values of a model, as tables beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["UNKNOWN", "Typing", "Typings", "ValueType", "is_number"]
 
 @dataclasses.dataclass(frozen=True)
 class ValueType:
-    """What is known of one value.
+    """The type of one value, as far as it is known.
 
     Attributes:
         type: Tensor, sequence or optional type with its element type; None if unknown.

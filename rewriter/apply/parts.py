@@ -21,7 +21,7 @@ _JOB = "_job.json"
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What a folder of parts is made from; the same job may be resumed.
+    """The job that a folder of parts is made by; the same job may be resumed.
 
     Attributes:
         model: The SHA-256 of the model's file.

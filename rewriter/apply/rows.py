@@ -1,4 +1,4 @@
-"""Where samples come from: Parquet files, npz files, folders of images."""
+"""Reads samples from Parquet files, npz files and folders of images."""
 
 from __future__ import annotations
 

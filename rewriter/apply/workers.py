@@ -1,4 +1,4 @@
-"""Who does the parts of a job: this process, some processes here, or actors of a Ray cluster."""
+"""Runs the parts of a job: in this process, in some processes here, or as actors of Ray."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Part = tuple[int, int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What a worker needs to know, fit to be sent to another process.
+    """The task of a worker, fit to be sent to another process.
 
     Attributes:
         model: The model's file.

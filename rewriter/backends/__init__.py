@@ -1,4 +1,4 @@
-"""Where a model can run: one module per backend, its runtime imported when it is used."""
+"""The backends: one module for each, its runtime imported when it is used."""
 
 from __future__ import annotations
 

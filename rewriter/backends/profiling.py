@@ -1,4 +1,4 @@
-"""Where onnxruntime ran the nodes of a model, and what it copied between host and device."""
+"""Reads from a profile of onnxruntime where nodes ran, and which values were copied."""
 
 from __future__ import annotations
 

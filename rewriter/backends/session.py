@@ -1,4 +1,4 @@
-"""What every backend gives: a session that runs one model."""
+"""The interface of a session, which every backend returns."""
 
 from __future__ import annotations
 

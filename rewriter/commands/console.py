@@ -1,4 +1,4 @@
-"""Where a command writes: text or one JSON object to stdout, progress and errors to stderr."""
+"""Writes the output of a command: text or one JSON object to stdout, errors to stderr."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _RUNS = 7
 
 @dataclasses.dataclass(frozen=True)
 class DemoOutcome:
-    """What became of one model; a time is None where onnxruntime refuses the model."""
+    """The result of one model; a time is None where onnxruntime refuses the model."""
 
     name: str
     before: OperatorCounts

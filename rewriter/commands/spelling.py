@@ -1,4 +1,4 @@
-"""How words of the command line are meant, those too that are not known."""
+"""Reads words of the command line, and suggests known ones for those that are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the values of options are read from the words of the command line."""
+"""Reads the values of options from the words of the command line."""
 
 from __future__ import annotations
 

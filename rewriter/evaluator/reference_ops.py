@@ -1,4 +1,4 @@
-"""What the evaluator's own operators have in common, and those without sequences and loops."""
+"""Base and simple operators of the evaluator: those without sequences and loops."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Optional(Operator):
 
 
 class OptionalGetElement(Operator):
-    """What an optional holds; an error if it holds nothing."""
+    """The value of an optional; an error if it holds nothing."""
 
     def _run(self, value: Value) -> tuple[Value, ...]:
         if value is None:

@@ -1,4 +1,4 @@
-"""What is known of values that were never computed: the scan outputs of no steps."""
+"""Types of values that were never computed: the scan outputs of no iterations."""
 
 from __future__ import annotations
 

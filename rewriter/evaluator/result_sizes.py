@@ -1,4 +1,4 @@
-"""How large the results of a node will be, asked of ONNX's inference before the node runs."""
+"""Predicts the size of the results of a node by ONNX's inference, before the node runs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _STATM = Path("/proc/self/statm")
 
 
 Lender = Callable[[onnx.ModelProto, dict[str, Any]], dict[str, Any]]
-"""What runs a model of one node on its inputs, and gives its outputs by name."""
+"""A function that runs a model of one node on its inputs, and returns its outputs by name."""
 
 
 class OverBudgetError(RewriteError):

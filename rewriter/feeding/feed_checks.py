@@ -71,7 +71,7 @@ def told_unlike(model: Any, feeds: Mapping[str, Any]) -> str:
 
 
 class InputCheck:
-    """What the inputs of one model must be, read once."""
+    """The requirements on the inputs of one model, read once."""
 
     def __init__(self, model: ir.Model, promises: Promises | None = None) -> None:
         """Read the types of the inputs.

@@ -17,7 +17,7 @@ Spread = Literal["equal", "ragged", "ragged with an empty element", "of mixed ra
 
 @dataclasses.dataclass(frozen=True)
 class FeedKind:
-    """What a feed is meant to try: how many elements, and how they differ.
+    """The aim of a feed: how many elements, and how they differ.
 
     Attributes:
         description: What the feed is like.

@@ -1,4 +1,4 @@
-"""Which graph inputs hold indices: numbers that have to lie in a range for the model to run."""
+"""Finds the inputs that hold indices: numbers that have to lie in a range."""
 
 from __future__ import annotations
 

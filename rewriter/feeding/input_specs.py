@@ -1,4 +1,4 @@
-"""What a model's inputs are, as far as its types and the caller's promises say."""
+"""The record of a model's inputs, by its types and the caller's promises."""
 
 from __future__ import annotations
 

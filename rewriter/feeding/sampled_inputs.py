@@ -1,4 +1,4 @@
-"""Which inputs of a model hold samples, and the values of one sample as arrays of their types."""
+"""Finds the inputs that hold samples, and turns one sample into arrays of their types."""
 
 from __future__ import annotations
 

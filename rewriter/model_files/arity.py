@@ -37,7 +37,7 @@ class BodyArity:
 
 @dataclasses.dataclass(frozen=True)
 class Arity:
-    """What is counted of one node.
+    """The numbers of inputs, outputs and attributes of one node.
 
     Attributes:
         label: The operator and the path of the node, for messages.
@@ -92,7 +92,7 @@ def check_arity(node: Arity) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Signature:
-    """What a schema says, read once.
+    """The schema of an operator, read once.
 
     Attributes:
         since: The version of the operator.

@@ -1,4 +1,4 @@
-"""What stands on the label of a model: versions, sizes, inputs and outputs, operators."""
+"""Facts about a model: versions, sizes, inputs and outputs, operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class ModelFacts:
-    """What a model declares of itself.
+    """The label of a model: what it declares of itself.
 
     Attributes:
         name: The name of its graph.

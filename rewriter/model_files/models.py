@@ -36,7 +36,7 @@ __all__ = [
 
 
 class ModelKind(enum.Enum):
-    """What a caller handed in as a model, and so gets back."""
+    """The kind of model that a caller handed in, and so gets back."""
 
     PATH = "path"
     PROTO = "proto"

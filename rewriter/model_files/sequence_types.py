@@ -100,7 +100,7 @@ class _Group:
 
 
 class _Sequences:
-    """Which values are one sequence that grows, and what the elements of each are."""
+    """Groups of values that are one growing sequence, and the element type of each."""
 
     def __init__(
         self, nodes: Iterable[ir.Node], opset: int, interface: Collection[ir.Value]
@@ -112,6 +112,7 @@ class _Sequences:
         self._taken: list[tuple[ir.Value, ir.Value]] = []
         self._begun: list[ir.Value] = []
         self._asked: set[ir.Value] = set()
+        self._known: dict[ir.Value, ir.DataType | None] = {}
         for node in nodes:
             self._read(node)
         self._groups = self._grouped()
@@ -156,11 +157,18 @@ class _Sequences:
         first = self._first(value)
         if first in self._asked:
             return None
+        if first in self._known:
+            return self._known[first]
+        # Asked from outside, in the order of the model: a chain of Loops is gone through once.
+        is_final = not self._asked
         self._asked.add(first)
         try:
-            return self._dtype(first)
+            found = self._dtype(first)
         finally:
             self._asked.remove(first)
+        if is_final:
+            self._known[first] = found
+        return found
 
     def _dtype(self, first: ir.Value) -> ir.DataType | None:
         group = self._groups[first]

@@ -1,4 +1,4 @@
-"""Where the weights of a model lie when they are not in the model file itself."""
+"""Finds, moves and copies weights that lie in other files than the model."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where the nodes of a model will run: predicted from tables of kernels, without a device."""
+"""Predicts where the nodes of a model will run, from tables of kernels, without a device."""

@@ -1,4 +1,4 @@
-"""Where onnxruntime copies a value between host and device."""
+"""Finds the copies that onnxruntime makes between host and device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the device of a target computes, for the passes that write for it."""
+"""The kernels of a target, for the passes that write for its device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes onnxruntime leaves on the host: those without a kernel, and arithmetic on shapes."""
+"""Finds the nodes that onnxruntime leaves on the host: no kernel, or arithmetic on shapes."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 __all__ = ["MAIN", "TABLES", "Kernel", "KernelTable", "load_table", "type_name"]
 
 MAIN = "main"
-"""What documentation calls the types of an operator: those of its first type variable."""
+"""The name that the documentation has for the types of an operator's first type variable."""
 TABLES = importlib.resources.files("rewriter") / "placement" / "tables"
 
 

@@ -1,4 +1,4 @@
-"""How much time and memory a verification may take, and what is left of it."""
+"""Limits the time and memory of a verification."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _quarter_of_memory() -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What a verification may take.
+    """The limits of a verification.
 
     Attributes:
         seconds: The time for all feeds together, without the loading of models.
@@ -77,7 +77,7 @@ def parse_budget(text: str) -> Budget:
 
 
 class Allowance:
-    """What is left of a budget while feeds are judged, one after the other.
+    """The rest of a budget while feeds are judged, one after the other.
 
     A feed may take half of the time that is left, so that one slow feed leaves some for those
     after it.

@@ -1,4 +1,4 @@
-"""What one feed showed of two models."""
+"""The record of one feed: the results of two models, compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Verdict = Literal["equal", "differs", "before fails", "defined only after", "ski
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What one feed showed.
+    """The result of one feed.
 
     Attributes:
         description: What the feed is like.

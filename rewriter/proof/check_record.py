@@ -1,4 +1,4 @@
-"""What a comparison of two models showed."""
+"""The record of a comparison of two models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the models of a comparison: sessions that are opened when first needed."""
+"""The sessions that a comparison runs, opened when they are first needed."""
 
 from __future__ import annotations
 

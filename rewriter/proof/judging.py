@@ -209,7 +209,7 @@ class Judge:
 
 @dataclasses.dataclass(frozen=True)
 class _Finding:
-    """What engines say of one feed, and what is worth telling although nothing is wrong."""
+    """The verdict of the engines on one feed, with notes although nothing is wrong."""
 
     difference: Difference
     engine: str
@@ -225,7 +225,7 @@ class _Finding:
 
 @dataclasses.dataclass(frozen=True)
 class _Expected:
-    """What the model before yields, by which engine, and whether one of its bodies ran."""
+    """The outputs of the model as given, by which engine, and whether a body of it ran."""
 
     outcome: Outcome
     engine: str

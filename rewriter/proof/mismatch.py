@@ -1,4 +1,4 @@
-"""What is kept of a rewrite that went wrong, so that it can be run again elsewhere."""
+"""Saves a rewrite that went wrong, so that it can be run again elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cases of a comparison amount to, in words."""
+"""Puts the result of a verification into words."""
 
 from __future__ import annotations
 

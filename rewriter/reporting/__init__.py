@@ -1,1 +1,1 @@
-"""What is said of a rewrite: the record, its words and pictures, and the remedies it offers."""
+"""The report of a rewrite: its record, words, pictures, and the remedies it offers."""

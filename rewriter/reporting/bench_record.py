@@ -1,4 +1,4 @@
-"""What a comparison of times showed, as a record, in words and as a chart."""
+"""The record of a comparison of times, in words and as a chart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller could still ask for: the options that are tried before a report offers them."""
+"""Lists the options that are tried as remedies before a report offers them."""
 
 from __future__ import annotations
 

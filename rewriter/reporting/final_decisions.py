@@ -1,4 +1,4 @@
-"""What is said of maps at the end: Loops that are left, and inputs that --uniform can name."""
+"""Completes decisions at the end: Loops that are left, and inputs that --uniform can name."""
 
 from __future__ import annotations
 

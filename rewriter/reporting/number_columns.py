@@ -1,4 +1,4 @@
-"""Which columns of a table hold numbers, and stand at the right."""
+"""Finds the columns of a table that hold numbers, which stand at the right."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["number_columns"]
 
 _NUMBER = re.compile(r"\d[\d.,e+-]*x?")
 _WORDS = frozenset({"", "refused", "not finite"})
-"""What stands in a column of numbers where there is none."""
+"""The text in a column of numbers where there is no number."""
 
 
 def number_columns(rows: Sequence[Sequence[str]]) -> list[bool]:

@@ -1,10 +1,11 @@
-"""What stands around each map, before and after a rewrite, as plain data to be drawn."""
+"""Draws each map with its neighbours, before and after a rewrite, as plain data."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, overload
 
 import onnx_ir as ir
 
@@ -15,7 +16,7 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from rewriter.model_files.model_facts import type_text
 from rewriter.reporting.printable import printable
 
-__all__ = ["Picture", "Region", "pictures", "regions_given"]
+__all__ = ["DrawnLater", "Picture", "Region", "pictures", "regions_given"]
 
 _MOST_MAPS = 50
 """Maps that are drawn for one model."""
@@ -58,6 +59,36 @@ class Picture:
     def to_dict(self) -> dict[str, Any]:
         """Return the picture as plain values, fit for JSON."""
         return dataclasses.asdict(self)
+
+
+class DrawnLater(Sequence[Picture]):
+    """Pictures that are drawn when they are first looked at."""
+
+    def __init__(self, draw: Callable[[], tuple[Picture, ...]]) -> None:
+        """Set up the pictures.
+
+        Args:
+            draw: Draws them, from models that nobody changes.
+        """
+        self._draw = draw
+
+    @functools.cached_property
+    def _drawn(self) -> tuple[Picture, ...]:
+        return self._draw()
+
+    @overload
+    def __getitem__(self, index: int) -> Picture: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Picture, ...]: ...
+    def __getitem__(self, index: int | slice) -> Picture | tuple[Picture, ...]:
+        return self._drawn[index]
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def __reduce__(self) -> tuple[type, tuple[tuple[Picture, ...]]]:
+        """Draw the pictures before they are copied: a copy holds no models."""
+        return tuple, (self._drawn,)
 
 
 def regions_given(model: ir.Model) -> dict[str, Region]:

@@ -1,4 +1,4 @@
-"""What a user can still do, apart from what they did already."""
+"""Remedies: options that a user can still set to get a better result."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Remedy:
 
 @dataclasses.dataclass(frozen=True)
 class Remedies:
-    """What was found by trying.
+    """The remedies that tries have found.
 
     Attributes:
         tried: Whether anything could be tried: a large model takes too long.
@@ -91,11 +91,11 @@ class Remedies:
 
 
 class HasRemedies(Protocol):
-    """What tries remedies when they are read, or has them."""
+    """An object that tries remedies when they are read, or has them."""
 
     @property
     def remedies(self) -> Remedies:
-        """What was found."""
+        """The remedies that were found."""
 
 
 @dataclasses.dataclass(frozen=True)

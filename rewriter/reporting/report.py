@@ -34,7 +34,7 @@ __all__ = ["Report", "Result"]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a rewrite did, or would do, and what it relied on.
+    """The record of a rewrite: its decisions, and the assumptions behind them.
 
     Attributes:
         decisions: One decision for every map, in the order of the graph.
@@ -92,12 +92,12 @@ class Report:
 
     @property
     def remedies(self) -> Remedies:
-        """What was tried and makes a verdict better; the first to read it waits for the tries."""
+        """Remedies that were tried and help; whoever reads them first waits for the tries."""
         return Remedies(tried=False) if self.trials is None else self.trials.remedies
 
     @property
     def unreached(self) -> tuple[Unreached, ...]:
-        """What keeps the model from ``target`` and ``require``, with remedies that were tried."""
+        """The nodes in the way of ``target`` and ``require``, with remedies that were tried."""
         if not self.blocked or not self.remedies.tried:
             return tuple(self.blocked)
         return tuple(with_tried(left, self.remedies) for left in self.blocked)
@@ -126,7 +126,7 @@ class Report:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the rewrite relied on without proof in the graph: each assumption once."""
+        """The assumptions of the rewrite that nothing in the graph proves, each once."""
         of_maps = [a for d in self.decisions for a in d.assumptions]
         return tuple(dict.fromkeys([*self.tensor_io.assumptions, *of_maps]))
 

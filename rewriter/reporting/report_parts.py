@@ -19,7 +19,7 @@ Outcome = Literal["loaded", "refused", "not loaded"]
 
 @dataclasses.dataclass(frozen=True)
 class Loading:
-    """What became of a rewritten model at the runtime of its target.
+    """How the runtime of the target took a rewritten model.
 
     Attributes:
         runtime: The backend and its version.

@@ -52,7 +52,7 @@ _FINAL = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a rewrite comes to.
+    """The outcome of one rewrite.
 
     Attributes:
         decisions: What was done with the maps.

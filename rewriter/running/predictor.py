@@ -29,7 +29,7 @@ _Key = tuple[tuple[int, ...], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What became of one sample.
+    """The result of one sample.
 
     Attributes:
         outputs: Output name to the array of this sample; None where it failed.
@@ -41,7 +41,7 @@ class Prediction:
 
 
 class Unreadable(str):
-    """What a sample holds in the place of a value that cannot be read: the reason."""
+    """The reason why a value of a sample cannot be read, in the place of the value."""
 
 
 class Predictor:

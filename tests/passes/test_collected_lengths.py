@@ -159,7 +159,7 @@ def test_what_follows_is_packed(name: str, kind: str, shapes: str) -> None:
     output = f"float[{case.dims}] y"
     text = TEXT.format(result=result, output=output, body=case.text, joined=joined)
     model = onnx.parser.parse_model(text)
-    with mock.patch("passes.fusing.plain_body.cost_of_body", _by_nodes_in_loops):
+    with mock.patch("passes.fusing.partly_fused.cost_of_body", _by_nodes_in_loops):
         after = _without_a_guard(model)
     assert not case.batched & _in_loops(after)
     feed = {"xs": rows(*SHAPES[shapes])}

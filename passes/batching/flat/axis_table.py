@@ -1,4 +1,4 @@
-"""Which places of a sample each place of a result reads, along one axis.
+"""For each place of a result the place of the sample that it reads, along one axis.
 
 Slices, crops, pads and resizes treat axes apart, so that a chain of them is composed in small
 tables ``[B, O]`` before any row is moved. A place that is padded reads none; a place of a resized

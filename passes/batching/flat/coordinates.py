@@ -1,4 +1,4 @@
-"""Where the places of a resized axis lie on the axis as it was.
+"""The coordinates of a resized axis on the axis as it was.
 
 The formulas, and the order of their operations in float32, are those of onnxruntime's CPU kernels;
 ONNX's specification has the same without saying how they round.

@@ -1,4 +1,4 @@
-"""How the rows of flat values belong to samples."""
+"""The sizes of flat samples: which rows of a tensor each sample has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows the places of flat samples read."""
+"""The rows that the places of flat samples read."""
 
 from __future__ import annotations
 

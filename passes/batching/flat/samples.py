@@ -1,4 +1,4 @@
-"""What is known of a flat value beside its rows."""
+"""The record of a flat value: its rows, and how its samples lie in them."""
 
 from __future__ import annotations
 

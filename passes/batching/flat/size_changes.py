@@ -1,4 +1,4 @@
-"""What a Resize of flat samples does to the size of each axis."""
+"""The sizes of each axis behind a Resize of flat samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sample alone would have failed on, checked for all samples in the graph."""
+"""Checks, in the graph, for what would fail on a single sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How two results are held of which each sample has the one or the other."""
+"""The common form of two results, where each sample has one of them."""
 
 from __future__ import annotations
 

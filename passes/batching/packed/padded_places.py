@@ -1,4 +1,4 @@
-"""Which row of a sample stands at a place of its padded form, by the mode of Pad."""
+"""The row of a sample at each place of its padded form, by the mode of Pad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which samples go through a step together, where each has a number of steps of its own."""
+"""The samples that take a step together, where the number of steps differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows a Slice leaves of a sample, as a sum of lengths and other numbers."""
+"""The number of rows that a Slice leaves of a sample, as a sum of lengths and numbers."""
 
 from __future__ import annotations
 

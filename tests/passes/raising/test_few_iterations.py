@@ -10,7 +10,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.decisions import Verdict
-from passes.fusing.cost import ITERATION, KERNEL, WRITTEN, cost_of_given, cost_of_stages
+from passes.fusing.cost import cost_of_given, cost_of_stages
+from passes.fusing.measured_costs import ITERATION, KERNEL, WRITTEN
 from rewriter.backends import open_session
 from rewriter.pipeline import rewrite
 from rewriter.proof.count_iterations import ITERATIONS, with_iterations

@@ -186,3 +186,19 @@ def test_a_sequence_that_nothing_tells_of_is_an_error() -> None:
     proto.graph.input[0].type.sequence_type.SetInParent()
     with pytest.raises(rewriter.RewriteError, match=r"nothing tells the element type.*'s'"):
         rewriter.rewrite(proto)
+
+
+def test_a_long_chain_of_loops_is_followed_to_its_begin() -> None:
+    loop = """none{i} = SequenceEmpty ()
+        y{i} = Loop (n, go, none{i}) <body = f{i} (int64 k{i}, bool in, seq(int64[]) s{i})
+            => (bool out, seq(int64[]) grown{i}) {{
+            out = Identity (in) e{i} = SequenceAt (y{j}, k{i})
+            grown{i} = SequenceInsert (s{i}, e{i}) }}> """
+    chain = " ".join(loop.format(i=i, j=i - 1) for i in range(1, 401))
+    proto = parse(
+        f"""g (seq(int64[N]) y0, int64 n) => (seq(int64[N]) y400) {{
+        go = Constant <value = bool {{1}}> () {chain} }}"""
+    )
+    model = models.take(proto).model
+    empties = [node for node in model.graph if node.op_type == "SequenceEmpty"]
+    assert {node.attributes.get_int("dtype") for node in empties} == {ir.DataType.INT64}

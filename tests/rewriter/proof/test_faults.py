@@ -103,7 +103,7 @@ def test_a_fault_outside_of_all_maps_is_raised(monkeypatch: pytest.MonkeyPatch) 
     def raise_it(*_: object) -> None:
         raise ZeroDivisionError("outside")
 
-    monkeypatch.setattr(pipeline, "pictures", raise_it)
+    monkeypatch.setattr(pipeline, "_pictures", raise_it)
     with pytest.raises(ZeroDivisionError, match="outside"), warnings.catch_warnings():
         rewriter.rewrite(parsed(LOOP))
 

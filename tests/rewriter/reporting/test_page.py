@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import html.parser
 import json
+import pickle
 import re
 import subprocess
 from pathlib import Path
@@ -180,6 +182,23 @@ def test_a_picture_holds_the_map_and_what_is_around_it() -> None:
     assert kinds["image"] == ("value", False)
     assert kinds["ConcatFromSequence"] == ("sequence", True)
     assert before["hidden"] == 13 - len([n for n in walk(before) if n["kind"] != "value"])
+
+
+def test_a_picture_is_of_the_model_as_it_was_rewritten_whatever_becomes_of_that() -> None:
+    given = rewriter.load(SHOWN["dy_hstack"])
+    result = rewriter.rewrite(given)
+    for model in (given, result.model):
+        for node in list(model.graph):
+            node.op_type = "Changed"
+    (picture,) = result.report.pictures
+    assert picture.to_dict() == regions("dy_hstack")
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_a_report_has_its_pictures(duplicate: Any) -> None:
+    report = rewriter.explain(SHOWN["dy_hstack"])
+    copied = duplicate(report).pictures
+    assert list(copied[:1]) == list(report.pictures) == [report.pictures[0]]
 
 
 def test_where_nothing_is_left_of_a_map_its_place_is_drawn() -> None:

@@ -1,0 +1,239 @@
+"""Decides how a map is fused: on what its body relies, and what an If must ask for first."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from passes.batching.anywhere import runs_anywhere
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.alternatives import is_typed, where_slices_agree
+from passes.fusing.cost import cost_of_loop
+from passes.fusing.form_choice import (
+    FormChoice,
+    choose_without_guard,
+    for_count,
+    with_question,
+)
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan, few_note
+from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
+from passes.fusing.guarded_walks import Behind, walk_behind_guards
+from passes.fusing.harmless import make_harmless
+from passes.fusing.partly_fused import OPEN_RESULT, is_carried, least_in_loops, plan_unfused
+from passes.fusing.plan_decision import plan_decision
+from passes.fusing.walk_site import walk_site
+from passes.graph.graphs import reads_of
+from passes.loops.copied_loop import copied_loop
+from passes.loops.plan import LoopPlan, plan_loop
+from passes.maps.sequence_source import (
+    CONTRADICTED,
+    DISPUTED,
+    is_contradicted,
+    is_disputed,
+)
+from passes.site import GuardCheck, MapSite
+from passes.typing import Typings
+
+__all__ = ["choose_form", "plan_fusion"]
+
+_NO_SAMPLES = Reason(Code.COST, detail="there are no samples")
+
+
+def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
+    """Decide how a map is fused; a `Decision` alone says why it is not.
+
+    A map that was raised is fused as a whole, or not at all: its original is better than a loop
+    of ours.
+    """
+    loop = _without_fusion(site, facts)
+    untrusted = _why_untrusted(site, facts.typings)
+    if untrusted is not None:
+        return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
+    plain = walk_site(site, facts, None)
+    if not site.originals and any(plain.walk.loops):
+        plain = least_in_loops(site, facts, plain)
+    unproven = facts.unproven_sequences(site)
+    behind = _behind_guards(site, facts, plain) if unproven else Behind()
+    choice = choose_form(site, facts, loop, plain, behind)
+    fused = choice.forms
+    if any(body.walk.limits for body in fused.values()) and not _has_loop(site, facts, loop):
+        fused = {}
+    is_loop = not fused or (None in fused and _stays_loop(plain, facts))
+    if is_loop:
+        return plan_unfused(site, facts, loop, plain, behind, choice)
+    guarded = unproven if choice.is_guarded else []
+    reading = where_slices_agree(site, facts, plain) if site.originals and not guarded else None
+    if reading is not None:
+        fused = {GuardCheck.SLICES: reading, **fused}
+        choice = with_question(reading.site, facts, loop, plain, choice)
+    decision = plan_decision(site, fused, guarded, loop, facts, choice.rest)
+    decision.reasons.extend(choice.reasons)
+    needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
+    if _is_open_behind(site, facts):
+        choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
+        if needs_samples:
+            reasons = [OPEN_RESULT, *loop.decision.reasons]
+            return dataclasses.replace(loop.decision, reasons=reasons)
+    if choice.few:
+        decision.notes.append(few_note(choice.few, is_copied=choice.is_copied))
+        decision.few = choice.few
+    decision.notes.extend(
+        f"where {check.value}, up to {few} samples run in one loop, which is faster"
+        for check, few in choice.few_of.items()
+    )
+    plan = FusionPlan(
+        site,
+        fused,
+        guarded,
+        needs_samples,
+        loop,
+        decision,
+        rest=choice.rest,
+        few=choice.few,
+        is_copied=choice.is_copied,
+        few_of=choice.few_of,
+        most_bytes=choice.most_bytes,
+        relied=choice.relied,
+    )
+    if needs_samples and _has_no_samples(site, facts):
+        return dataclasses.replace(loop.decision, reasons=[_NO_SAMPLES, *loop.decision.reasons])
+    return plan
+
+
+def _without_fusion(site: MapSite, facts: FusionFacts) -> LoopPlan:
+    """Plan what a map is where it is not fused: a loop, or its original.
+
+    A loop in the place of an original relies on no declared type: an exporter's is its first
+    example's.
+    """
+    if not site.originals:
+        return plan_loop(site, facts.typings, lacks=facts.options.lacks)
+    dialect = site.originals[-1].dialect
+    notes = [f"read as a map: {dialect}"] if dialect else []
+    kept = Decision(site.path, site.op_type, Verdict.KEPT, "as it is", notes=notes)
+    if not is_typed(site, facts):
+        return LoopPlan({}, kept)
+    proven = Typings(facts.typings.proven, facts.typings.proven)
+    return dataclasses.replace(plan_loop(site, proven, lacks=facts.options.lacks), decision=kept)
+
+
+def _has_loop(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> bool:
+    """Whether the map can be written as a loop beside its fused body."""
+    return bool(loop.outputs) or copied_loop(site, facts.typings) is not None
+
+
+def _behind_guards(site: MapSite, facts: FusionFacts, plain: FusedBody) -> Behind:
+    """Walk over a body behind the guards that could help, and leave out what may not be taken."""
+    if not site.originals:
+        return walk_behind_guards(site, facts)
+    if not plain.needs_loop(facts.typings) or not is_typed(site, facts) or is_carried(site):
+        return Behind()
+    behind = walk_behind_guards(site, facts)
+    whole = {c: body for c, body in behind.found.items() if not body.needs_loop(facts.typings)}
+    return Behind(whole, behind.relied)
+
+
+def choose_form(
+    site: MapSite, facts: FusionFacts, loop: LoopPlan, plain: FusedBody, behind: Behind
+) -> FormChoice:
+    """Choose the form that costs the least, or, if asked, the form that fuses the most."""
+    if not facts.options.auto or not loop.outputs:
+        return choose_guards(site, facts, plain, behind)
+    as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
+    choice = choose_without_guard(site, facts, as_loop, plain)
+    if choice.reasons:
+        return choice
+    if behind.found:
+        guarded = choose_guarded_by_cost(site, facts, as_loop, choice, plain, behind)
+        if not guarded.forms:
+            guarded = dataclasses.replace(choice, reasons=guarded.reasons)
+        choice = guarded
+    return for_count(site, facts, choice)
+
+
+def _is_open_behind(site: MapSite, facts: FusionFacts) -> bool:
+    """Whether operators behind the map read values whose shape is not all known.
+
+    Of no samples a loop collects such values with a size of 0, which is no longer that of what
+    they are joined to.
+    """
+    if not any(one.needs_sizes for one in site.originals):
+        return False
+    behind = {node for one in site.originals for node in one.written}
+    read = (r for r in site.results if any(n in behind for n in r.value.consumers()))
+    bodies = (site.body.outputs[result.output] for result in read)
+    return any(facts.typings.proven.static_dims(value) is None for value in bodies)
+
+
+def _why_untrusted(site: MapSite, typings: Typings) -> Reason | None:
+    """Return why no form but a loop is right whatever the elements are, None if one may be."""
+    for inner, sequence in site.sequences:
+        if is_disputed(sequence, typings.declared):
+            return Reason(Code.UNKNOWN_RANK, detail=DISPUTED)
+        if is_contradicted(inner, sequence, typings.declared):
+            return Reason(Code.UNKNOWN_SHAPE, detail=CONTRADICTED)
+    return None
+
+
+def _stays_loop(plain: FusedBody, facts: FusionFacts) -> bool:
+    """Whether a body without a guard is better left to a loop, or to be unrolled."""
+    return any(plain.walk.loops) and (not plain.walk.fused or "Loop" in facts.options.lacks)
+
+
+def _has_no_samples(site: MapSite, facts: FusionFacts) -> bool:
+    """Whether a source is known to be empty, so that a branch for samples would never run."""
+    return any(source.number(facts.typings.proven) == 0 for _, source in site.elements)
+
+
+def _reads_sequence(fused: FusedBody) -> bool:
+    """Whether samples are joined to one tensor before they are batched."""
+    return any(node.op_type == "ConcatFromSequence" for node in fused.prelude.nodes)
+
+
+def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
+    """Whether a node that could fail now runs even if there are no samples."""
+    typing = facts.typings.proven
+    failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
+    failing = _read_of(fused, failing) if failing else failing
+    is_open = fused.reads_open_results(facts.typings)
+    if (not failing and not is_open) or _has_a_sample(fused, facts):
+        return False
+    may_mend = "If" in facts.options.lacks and not is_open
+    return not (may_mend and make_harmless(fused, failing, typing))
+
+
+def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:
+    """Whether the source that gives the number of samples has an element by proof."""
+    return bool(fused.site.elements[0][1].number(facts.typings.proven))
+
+
+def _read_of(fused: FusedBody, nodes: Iterable[ir.Node]) -> list[ir.Node]:
+    """Return those of a body's shared nodes that a result may hang on.
+
+    A Pad to one length does not read its amounts where they are proven to be what is left of it.
+
+    Args:
+        fused: A body whose nodes are recorded, but not yet in a graph.
+        nodes: Shared nodes of the body.
+    """
+    walk = fused.walk
+    if any(walk.loops):
+        return list(nodes)
+    results = [walk.read(fused.site.body.outputs[o]) for o in fused.site.used_outputs()]
+    pending = [v for x in results for v in (x.value, x.lengths and x.lengths.value) if v]
+    live: set[ir.Node] = set()
+    while pending:
+        node = pending.pop().producer()
+        if node is not None and node not in live:
+            live.add(node)
+            pending += reads_of(node)
+    kept = []
+    for node in nodes:
+        held = walk.env.get(node.outputs[0])
+        if held is None or held.value.producer() in live:
+            kept.append(node)
+    return kept

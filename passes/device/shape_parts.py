@@ -33,7 +33,7 @@ def part_of_shape(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Valu
         typing: The types of values.
         ops: Records the new node.
     """
-    if ops.opset < _PARTS or node.inputs[0] is None:
+    if ops.opset < _PARTS:
         return None
     match node.op_type:
         case "Unsqueeze":

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import shaped
+from passes.graph.made import operand, shaped
 from passes.typing import Typing
 
 __all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
@@ -33,11 +33,11 @@ def part_of_shape(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Valu
         typing: The types of values.
         ops: Records the new node.
     """
-    if ops.opset < _PARTS or node.inputs[0] is None:
+    if ops.opset < _PARTS:
         return None
     match node.op_type:
         case "Unsqueeze":
-            found = _dimension(node.inputs[0], typing)
+            found = _dimension(operand(node, 0), typing)
         case "Gather":
             found = _bounds_of_index(node, typing, rank=1)
         case _:

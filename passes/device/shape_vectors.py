@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import operand
 from passes.typing import Typing
 
 __all__ = ["ShapePart", "ShapeVector", "vector_of"]
@@ -19,17 +20,17 @@ def vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
     node = None if part is None else part.producer()
     if not is_operator(node, "Shape") or _length(part, typing) != 1:
         return None
-    whole = node.inputs[0]
-    return whole if whole is not None and typing.rank(whole) == 1 else None
+    whole = operand(node, 0)
+    return whole if typing.rank(whole) == 1 else None
 
 
 def _length(value: ir.Value | None, typing: Typing) -> int | None:
     """Return how many numbers a vector holds, None where that is not known."""
-    node = None if value is None else value.producer()
     if value is None:
         return None
-    if is_operator(node, "Shape") and node.inputs[0] is not None:
-        rank = typing.rank(node.inputs[0])
+    node = value.producer()
+    if is_operator(node, "Shape"):
+        rank = typing.rank(operand(node, 0))
         if rank is None:
             return None
         return len(range(rank)[_bounds(node)])
@@ -42,11 +43,12 @@ def _known(value: ir.Value, typing: Typing) -> np.ndarray | None:
     node = value.producer()
     if not is_operator(node, "Shape"):
         return constant_value(value)
-    whole = node.inputs[0]
-    dims = None if whole is None else typing.dims(whole)
-    part = (dims or ())[_bounds(node)]
+    dims = typing.dims(operand(node, 0))
+    if dims is None:
+        return None
+    part = dims[_bounds(node)]
     numbers = [dim for dim in part if isinstance(dim, int)]
-    return np.array(numbers, np.int64) if dims and len(numbers) == len(part) else None
+    return np.array(numbers, np.int64) if len(numbers) == len(part) else None
 
 
 def _bounds(node: ir.Node) -> slice:

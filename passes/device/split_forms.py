@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.graph.made import optional_operand
+from passes.graph.made import operand, optional_operand
 from passes.typing import Typing
 
 __all__ = ["split_to_sequence"]
@@ -35,11 +35,11 @@ def split_to_sequence(node: ir.Node, typing: Typing, builder: Builder) -> list[i
 
 def _sizes(node: ir.Node, typing: Typing, axis: int) -> list[int] | None:
     """Return the sizes of the parts along the axis; None where they are not known."""
-    given, data = _given(node), node.inputs[0]
+    given = _given(node)
     split = None if given is None else constant_value(given)
     if split is not None and split.ndim == 1:
         return [int(size) for size in split]
-    dims = None if data is None else typing.dims(data)
+    dims = typing.dims(operand(node, 0))
     size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
     if not isinstance(size, int) or (given is not None and split is None):
         return None

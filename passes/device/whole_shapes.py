@@ -18,6 +18,7 @@ from passes.device.device_forms import HasKernel
 from passes.device.shape_vectors import ShapeVector, vector_of
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, constant_value, default_opset, is_operator
+from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
 from passes.runtimes.reshapes import comes_from_a_shape
@@ -93,11 +94,10 @@ _VIEWS = ("Unsqueeze", "Expand")
 
 def _may_have_form(node: ir.Node) -> bool:
     if is_operator(node, _COUNTS):
-        return node.inputs[0] is not None and is_operator(node.inputs[0].producer(), "Shape")
+        return is_operator(operand(node, 0).producer(), "Shape")
     if not is_operator(node, _FORMS):
         return False
-    shape = node.inputs[_FORMS[node.op_type][0]]
-    return shape is not None and is_operator(shape.producer(), "Concat")
+    return is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Concat")
 
 
 def _counted(node: ir.Node, typing: Typing) -> ir.Value | None:

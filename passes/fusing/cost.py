@@ -243,7 +243,7 @@ def work_of(nodes: Iterable[ir.Node], typing: Typing) -> float:
 
 def _flops(node: ir.Node, typing: Typing) -> float:
     """Return the multiplications of a heavy node: its result times what each number sums over."""
-    if node.op_type not in _HEAVY or node.inputs[0] is None:
+    if node.op_type not in _HEAVY:
         return 0.0
     result = typing.static_dims(node.outputs[0])
     weights = optional_operand(node, 1)

@@ -184,12 +184,13 @@ def is_disputed(sequence: ir.Value, typing: Typing) -> bool:
     fails where they are a scalar other than 1.
     """
     node = _split_node(before_identities(sequence))
-    if node is None or len(node.inputs) < 2 or node.inputs[1] is None:
+    given = None if node is None else optional_operand(node, 1)
+    if node is None or given is None:
         return False
     is_cut_away = not node.attributes.get_int("keepdims", 1)
-    size = constant_value(node.inputs[1])
+    size = constant_value(given)
     may_be_one = size is None or bool((size == 1).all())
-    return is_cut_away and may_be_one and typing.rank(node.inputs[1]) != 1
+    return is_cut_away and may_be_one and typing.rank(given) != 1
 
 
 CONTRADICTED = "the body declares other dimensions of its elements than their sequence has"

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
+from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.maps.element_source import ElementSource, PreparedSource
@@ -101,12 +102,13 @@ class TensorSource(ElementSource):
         dim = self._dim(typing)
         if self.split is None:
             return dim if isinstance(dim, int) else None
-        size = constant_value(self.split)
-        if size is None or typing.dims(self.tensor) is None:
+        if typing.dims(self.tensor) is None:
             return None
         if not self.split_is_scalar:
-            return int(size.size)
-        return -(-dim // int(size)) if isinstance(dim, int) and size > 0 else None
+            sizes = constant_value(self.split)
+            return None if sizes is None else int(sizes.size)
+        size = self._one_size()
+        return -(-dim // size) if isinstance(dim, int) and size is not None else None
 
     def dimension(self, typing: Typing) -> int | str | None:
         """See `ElementSource.dimension`."""
@@ -117,16 +119,17 @@ class TensorSource(ElementSource):
         """See `ElementSource.length_key`."""
         dims = typing.dims(self.tensor)
         dim = self._dim(typing)
-        size = constant_value(self.split)
         if self.split is None:
             if dims is None:
                 return self.tensor, self.axis
             return dim if typing.is_same_number(dim) else (self.tensor, self.axis % len(dims))
         if not self.split_is_scalar:
-            return self.split if size is None else size.size
+            sizes = constant_value(self.split)
+            return self.split if sizes is None else sizes.size
+        size = self._one_size()
         if size is not None and isinstance(dim, int):
-            return -(-dim // int(size))
-        return self.tensor, self.axis, self.split if size is None else int(size)
+            return -(-dim // size)
+        return self.tensor, self.axis, self.split if size is None else size
 
     def element_type(self, typing: Typing) -> ValueType:
         """See `ElementSource.element_type`."""
@@ -136,10 +139,7 @@ class TensorSource(ElementSource):
         dims = list(known.dims)
         axis = self.axis % len(dims)
         if self.split is not None:
-            size = constant_value(self.split) if self.split_is_scalar else None
-            whole = dims[axis]
-            is_even = size is not None and isinstance(whole, int) and whole % int(size) == 0
-            dims[axis] = int(size) if is_even and size is not None else None
+            dims[axis] = self._even_size(typing) if self.split_is_scalar else None
         elif self.keepdims:
             dims[axis] = 1
         else:
@@ -152,13 +152,11 @@ class TensorSource(ElementSource):
 
     def differs(self, typing: Typing) -> bool:
         """See `ElementSource.differs`."""
-        size = constant_value(self.split)
-        if size is None:
-            return False
-        if not self.split_is_scalar:
-            return len({int(n) for n in size}) > 1
-        dim = self._dim(typing)
-        return isinstance(dim, int) and bool(dim > int(size) > 0 and dim % int(size))
+        if self.split is not None and not self.split_is_scalar:
+            sizes = constant_value(self.split)
+            return sizes is not None and len({int(n) for n in sizes}) > 1
+        dim, size = self._dim(typing), self._one_size()
+        return isinstance(dim, int) and size is not None and dim > size and bool(dim % size)
 
     def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
         """See `ElementSource.prepare`."""
@@ -241,14 +239,30 @@ class TensorSource(ElementSource):
 
     def _even_size(self, typing: Typing) -> int | None:
         """Return the size of the slices if it is one constant number."""
-        size, dim = constant_value(self.split), self._dim(typing)
-        if size is None or typing.dims(self.tensor) is None:
+        if typing.dims(self.tensor) is None:
             return None
-        if not self.split_is_scalar:
-            sizes = {int(n) for n in size}
-            return sizes.pop() if len(sizes) == 1 else None
-        number = int(size)
-        return number if isinstance(dim, int) and number > 0 and dim % number == 0 else None
+        if self.split_is_scalar:
+            size, dim = self._one_size(), self._dim(typing)
+            return size if size is not None and isinstance(dim, int) and dim % size == 0 else None
+        known = constant_value(self.split)
+        sizes = set() if known is None else {int(n) for n in known}
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def _one_size(self) -> int | None:
+        """Return the size of all slices but the last, if it is a constant.
+
+        Raises:
+            RewriteError: It is not positive, which is an error of ONNX.
+        """
+        size = constant_value(self.split) if self.split_is_scalar else None
+        if size is None:
+            return None
+        if size <= 0:
+            raise RewriteError(
+                f"'{self.tensor.name}' is cut into slices of {int(size.item())} rows, which ONNX"
+                " does not allow; mend the model where it is made"
+            )
+        return int(size.item())
 
     def _stack_slices(self, builder: Builder, typing: Typing) -> ir.Value | None:
         """Cut axis ``a`` of size ``B * c`` into ``[B, c]`` and bring ``B`` to the front."""

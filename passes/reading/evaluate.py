@@ -19,6 +19,8 @@ __all__ = ["Evaluator", "Numbers"]
 
 _LARGEST = 64
 
+_FOLLOWED = frozenset({*RULES, "Split"})
+
 
 class Evaluator:
     """Computes what is known of integers and booleans, on demand.
@@ -233,4 +235,4 @@ def _sides(dims: tuple[int | str | None, ...] | None, count: int) -> tuple[int, 
 
 
 def _is_followed(node: ir.Node) -> bool:
-    return is_operator(node, RULES) or is_operator(node, "Split")
+    return is_operator(node, _FOLLOWED)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code
 from passes.graph.graphs import subgraphs, walk_nodes, with_subgraphs
-from passes.graph.made import made_by, operands, skip_identities
+from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, StateSymbol
@@ -219,8 +219,7 @@ def _inserts_in_every_branch(state: State, node: ir.Node) -> bool:
     return all(
         insert is not None
         and insert.op_type == "SequenceInsert"
-        and insert.inputs[0] is not None
-        and skip_identities(insert.inputs[0]) is carried.inner
+        and skip_identities(operand(insert, 0)) is carried.inner
         for insert in inserts
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import optional_operand
+from passes.graph.made import only_number, operand, optional_operand
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [
@@ -79,9 +79,9 @@ class NumberReader(Protocol):
 
 def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The dimensions of a tensor."""
-    tensor = node.inputs[0]
+    tensor = operand(node, 0)
     rank = evaluator.rank(tensor)
-    if tensor is None or rank is None:
+    if rank is None:
         return None
     axes = range(rank)[node.attributes.get_int("start", 0) : node.attributes.get_int("end", rank)]
     dims = [evaluator.dimension(tensor, axis) for axis in axes]
@@ -91,8 +91,8 @@ def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 def size_number(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """The size of a vector."""
-    tensor = node.inputs[0]
-    if tensor is None or evaluator.rank(tensor) != 1:
+    tensor = operand(node, 0)
+    if evaluator.rank(tensor) != 1:
         return None
     dim = evaluator.dimension(tensor, 0)
     return None if dim is None else (dim,)
@@ -124,8 +124,8 @@ def length_of(evaluator: NumberReader, sequence: ir.Value | None) -> Linear | No
 
 def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     """Return how many pieces SplitToSequence makes."""
-    tensor, axis = node.inputs[0], node.attributes.get_int("axis", 0)
-    if tensor is None or evaluator.is_inside(tensor):
+    tensor, axis = operand(node, 0), node.attributes.get_int("axis", 0)
+    if evaluator.is_inside(tensor):
         return None
     split = optional_operand(node, 1)
     dim = evaluator.dimension(tensor, axis)
@@ -148,9 +148,9 @@ def _is_vector(evaluator: NumberReader, value: ir.Value) -> bool:
 
 def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Pick numbers of a vector at known positions, or its entry at a counted one."""
-    vector, axis = node.inputs[0], node.attributes.get_int("axis", 0)
+    vector, axis = operand(node, 0), node.attributes.get_int("axis", 0)
     positions = evaluator.of(node.inputs[1])
-    if vector is None or positions is None or axis != 0 or not _is_vector(evaluator, vector):
+    if positions is None or axis != 0 or not _is_vector(evaluator, vector):
         return None
     numbers, vector = evaluator.of(vector), evaluator.outside(vector)
     if numbers is not None and all(p.number is not None for p in positions):
@@ -170,15 +170,17 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Cut known numbers; or read one entry of a vector, from ``p`` to ``p + 1``."""
-    if len(node.inputs) >= 3 and evaluator.rank(node.inputs[0]) == 2:
+    if len(node.inputs) < 3:
+        return None  # an older Slice has its bounds as attributes
+    vector = operand(node, 0)
+    if evaluator.rank(vector) == 2:
         return _slice_rows(evaluator, node)
-    if len(node.inputs) < 3 or evaluator.rank(node.inputs[0]) != 1:
+    if evaluator.rank(vector) != 1:
         return None
-    bounds = [evaluator.number(v) if v is not None else None for v in node.inputs[1:]]
+    bounds = [evaluator.number(v) for v in node.inputs[1:]]
     start, end = bounds[:2]
     step = bounds[3] if optional_operand(node, 4) is not None else Linear(1)
-    vector, numbers = node.inputs[0], evaluator.of(node.inputs[0])
-    assert vector is not None
+    numbers = evaluator.of(vector)
     if start is None or end is None or step is None:
         return None
     vector = evaluator.outside(vector)
@@ -213,11 +215,11 @@ def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
     """Return a tensor of the same size along an axis; its other axes may have been cut."""
     while (node := tensor.producer()) is not None and is_default_domain(node):
-        if node.op_type not in ("Slice", "Identity") or node.inputs[0] is None:
+        if node.op_type not in ("Slice", "Identity"):
             break
         if node.op_type == "Slice" and not _cuts_others(node, axis, rank):
             break
-        tensor = node.inputs[0]
+        tensor = operand(node, 0)
     return tensor
 
 
@@ -268,10 +270,9 @@ def entry(vector: ir.Value, position: Linear) -> Linear:
 
 def _tail(node: ir.Node) -> int | None:
     """Return where a Slice of a vector starts, if it goes on to the end."""
-    start, end = (constant_value(v) for v in node.inputs[1:3])
-    step = constant_value(node.inputs[4]) if len(node.inputs) > 4 else np.array([1])
-    if start is None or end is None or step is None or start.size != 1 or int(step[0]) != 1:
+    by = optional_operand(node, 4)
+    start, end = (only_number(optional_operand(node, at)) for at in (1, 2))
+    if start is None or end is None or end < np.iinfo(np.int32).max:
         return None
-    endless = int(end.ravel()[0]) >= np.iinfo(np.int32).max
-    first = int(start.ravel()[0])
-    return first if endless and first >= 0 else None
+    goes_on = by is None or only_number(by) == 1
+    return int(start) if goes_on and start >= 0 else None

@@ -7,7 +7,7 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import captured_values, subgraphs, walk_nodes
+from passes.graph.graphs import captured_values, is_operator, subgraphs, walk_nodes
 from passes.maps.tensor_source import TensorSource
 
 __all__ = [
@@ -86,7 +86,7 @@ class Iteration:
 
 def is_iteration(node: ir.Node) -> bool:
     """Whether a node is a Loop or a Scan of ONNX."""
-    return node.op_type in ("Loop", "Scan") and node.domain in ("", "ai.onnx")
+    return is_operator(node, ("Loop", "Scan"))
 
 
 def is_given(node: ir.Node) -> bool:

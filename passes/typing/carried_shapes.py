@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 import onnx
 
+from passes.typing.protos import is_written
+
 __all__ = ["keep_carried_shapes"]
 
 Infer: TypeAlias = Callable[[onnx.ModelProto], onnx.ModelProto]
@@ -140,7 +142,7 @@ def _states(
                 continue
             body, typed_body = attribute.g, typed_attribute.g
             yield from _states(body, typed_body, types, (*place, at, number))
-            if node.op_type != "Loop" or node.domain not in ("", "ai.onnx"):
+            if not is_written(node, {"Loop"}):
                 continue
             inside = types.new_child(_types_of(typed_body))
             for i, name in enumerate(node.input[2 : len(body.input)]):

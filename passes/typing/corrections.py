@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand, shaped
+from passes.typing.protos import is_written
 
 __all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
 
@@ -39,7 +40,7 @@ def _hide(
     for node, typed in zip(graph.node, inferred.node, strict=True):
         for inner, typed_inner in zip(_graphs(node), _graphs(typed), strict=True):
             found |= _hide(inner, typed_inner, types)
-        if node.op_type != "Loop" or node.domain not in ("", "ai.onnx"):
+        if not is_written(node, {"Loop"}):
             continue
         for position, name in enumerate(node.input):
             type_ = types.get(name)

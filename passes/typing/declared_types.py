@@ -14,6 +14,7 @@ import onnx_ir as ir
 from passes.flat_views import ENDS, read_view
 from passes.graph.graphs import is_operator, subgraphs
 from passes.promises import Promises
+from passes.typing.protos import is_written
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
@@ -166,7 +167,7 @@ def name_elements(proto: onnx.GraphProto, inferred: onnx.GraphProto) -> bool:
             if not attribute.HasField("g"):
                 continue
             found |= name_elements(attribute.g, typed_attribute.g)
-            if node.op_type == "SequenceMap" and node.domain in ("", "ai.onnx"):
+            if is_written(node, {"SequenceMap"}):
                 inputs = zip(attribute.g.input, typed_attribute.g.input, strict=True)
                 for value, known in inputs:
                     found |= _name(value, known.type)

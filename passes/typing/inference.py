@@ -28,6 +28,7 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
+from passes.typing.protos import is_written
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
@@ -84,7 +85,7 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
     for node in nodes:
         if node.domain and has_shape_function(node):
             stand_in_typed(node)
-        if node.op_type in _LIKE_THEIR_INPUT and node.domain in ("", "ai.onnx"):
+        if is_written(node, _LIKE_THEIR_INPUT):
             node.op_type = "Identity"
             del node.input[1:]
             del node.attribute[:]

@@ -120,3 +120,62 @@ def test_a_scan_behind_a_scaler_is_fused() -> None:
     assert result.report.after.loops == 0
     feed = {"x": X, "train": X[:2]}
     np.testing.assert_allclose(run(result.model, feed)["y"], run(before, feed)["y"], rtol=1e-5)
+
+
+PRODUCT, DISTANCE = "com.microsoft.FusedMatMul", 'com.microsoft.CDist <metric = "euclidean">'
+PARTLY: dict[str, tuple[str, str, tuple[int | str | None, ...] | None]] = {
+    "a product": ("float[N,4] x, float[4,M] z", f"{PRODUCT} (x, z)", ("N", "M")),
+    "a product, turned": (
+        "float[4,N] x, float[M,4] z",
+        f"{PRODUCT} <transA = 1, transB = 1> (x, z)",
+        ("N", "M"),
+    ),
+    "a product of batches": (
+        "float[A,B,N,4] x, float[A,C,4,M] z",
+        f"{PRODUCT} (x, z)",
+        ("A", None, "N", "M"),
+    ),
+    "a product of other ranks": ("float[B,N,4] x, float[4,M] z", f"{PRODUCT} (x, z)", None),
+    "a product of vectors": ("float[4] x, float[4] z", f"{PRODUCT} (x, z)", None),
+    "a product by anything": ("float[N,4] x, float[] z", f"{PRODUCT} (x, z)", None),
+    "a product of anything": ("float[] x, float[4,M] z", f"{PRODUCT} (x, z)", None),
+    "distances": ("float[N,4] x, float[M,4] z", f"{DISTANCE} (x, z)", ("N", "M")),
+    "distances from anything": ("float[N,4] x, float[] z", f"{DISTANCE} (x, z)", ("N", None)),
+    "distances of anything": ("float[] x, float[M,4] z", f"{DISTANCE} (x, z)", (None, "M")),
+    "like anything": ("float[] x", "com.microsoft.Gelu (x)", None),
+}
+
+
+@pytest.mark.parametrize("name", PARTLY)
+def test_what_is_known_of_dimensions(name: str) -> None:
+    inputs, call, expected = PARTLY[name]
+    text = f"{HEAD} ({inputs}) => (float[] y) {{ r = {call}  y = Identity (r) }}"
+    model = ir.from_onnx_text(text)
+    assert _named(type_values(model)[model.graph.node(0).outputs[0]].dims) == expected
+
+
+def _named(dims: tuple[int | str | None, ...] | None) -> tuple[int | str | None, ...] | None:
+    """Return dimensions, None for each that inference has named."""
+    if dims is None:
+        return None
+    return tuple(None if str(dim).startswith("unk__") else dim for dim in dims)
+
+
+@pytest.mark.parametrize(
+    ("labels", "dtype"),
+    [
+        ('classlabels_strings = ["a", "b"]', ir.DataType.STRING),
+        ("classlabels_int64s = [1, 2]", ir.DataType.INT64),
+    ],
+)
+def test_labels(labels: str, dtype: ir.DataType) -> None:
+    text = f"""{HEAD} (float[N,4] x) => (float[] z) {{
+        y, s = ai.onnx.ml.TreeEnsembleClassifier <class_ids = [0], class_nodeids = [0],
+            class_treeids = [0], class_weights = [3.0], {labels}, {TREE}> (x)
+        z = Identity (x) }}"""
+    model = ir.from_onnx_text(text)
+    labelled, scores = model.graph.node(0).outputs
+    typing = type_values(model)
+    assert typing.dtype(labelled) == dtype
+    dims = [_named(typing.dims(labelled)), _named(typing.dims(scores))]
+    assert dims == [("N",), ("N", None)]

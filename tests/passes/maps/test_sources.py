@@ -6,6 +6,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
@@ -13,13 +14,25 @@ from passes.maps.sequence_source import sequence_source
 from passes.typing import type_values
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K] open)
+g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K] open,
+   int64 number, float[] w)
   => (seq(float[4]) rows, seq(float[4]) more, seq(float[2,4]) even, seq(float[P,4]) uneven,
       seq(float[P,4]) sizes, seq(float[P,4]) unknown, seq(float[2]) alike, seq(float[Q]) differ,
-      seq(float[2]) given) {
+      seq(float[2]) given, seq(float[P,4]) whole,
+      seq(float[2,4]) pairs, seq(float[P,4]) open_size, seq(float[P,4]) open_rows,
+      seq(float[]) anything, seq(float[6,4]) beyond) {
   two = Constant <value = int64 {2}> ()
   four = Constant <value = int64 {4}> ()
   parts = Constant <value = int64[3] {1, 2, 3}> ()
+  six = Constant <value = int64 {6}> ()
+  nine = Constant <value = int64 {9}> ()
+  twos = Constant <value = int64[3] {2, 2, 2}> ()
+  whole = SplitToSequence <axis = 0> (x, six)
+  beyond = SplitToSequence <axis = 0> (x, nine)
+  pairs = SplitToSequence <axis = 0> (x, twos)
+  open_size = SplitToSequence <axis = 0> (x, number)
+  open_rows = SplitToSequence <axis = 0> (y, two)
+  anything = SplitToSequence <axis = 0> (w, two)
   rows = SplitToSequence <axis = 0, keepdims = 0> (x)
   more = SplitToSequence <axis = 0, keepdims = 0> (y)
   even = SplitToSequence <axis = 0> (x, two)
@@ -42,6 +55,12 @@ CASES = {
     "alike": ("element", 2, True, False, (2,)),
     "differ": ("element", 2, False, True, None),
     "given": ("element", None, False, False, None),
+    "whole": ("slice", 1, True, False, (6, 4)),
+    "beyond": ("slice", 1, False, False, (None, 4)),
+    "pairs": ("slice", 3, True, False, (None, 4)),
+    "open_size": ("slice", None, False, False, (None, 4)),
+    "open_rows": ("slice", None, False, False, (None, 4)),
+    "anything": ("slice", None, False, False, None),
 }
 
 
@@ -68,6 +87,9 @@ def test_lengths_are_equal_where_the_keys_are() -> None:
     pairs = {(a, b) for a in keys for b in keys if a < b and keys[a] == keys[b]}
     assert pairs == {
         ("even", "sizes"),
+        ("even", "pairs"),
+        ("pairs", "sizes"),
+        ("beyond", "whole"),
         ("alike", "uneven"),
         ("alike", "differ"),
         ("differ", "uneven"),
@@ -89,3 +111,14 @@ def test_values_that_are_replaced() -> None:
         now = {value: Builder("").ints(0) for value in source.values}
         assert source.moved(now).values == tuple(now.values())
         assert source.moved({}) == source
+
+
+@pytest.mark.parametrize("size", [0, -2])
+def test_slices_of_no_rows_are_an_error(size: int) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[6,4] x) => (seq(float[P,4]) y) <int64 size = {{{size}}}>
+    {{ y = SplitToSequence <axis = 0> (x, size) }}""")
+    typing = type_values(model, proven=True)
+    source = sequence_source(model.graph.outputs[0], typing)
+    with pytest.raises(RewriteError, match=f"'x' is cut into slices of {size} rows"):
+        source.length_key(typing)

@@ -503,3 +503,14 @@ def test_others(name: str) -> None:
         assert found is not None
         said = [describe(n).replace("1*", "").replace(" + 0", "") for n in found]
         assert ", ".join(said) == expected
+
+
+def test_an_older_slice() -> None:
+    text = """<ir_version: 4, opset_import: ["" : 9]>
+    g (int64[K] v, float[N,3] x) => (int64 y, int64[1] z) <int64 one = {1}>
+    { t = Slice <starts = [1], ends = [99]> (v)  y = Gather (t, one)
+      s = Shape (x)  z = Slice <starts = [1], ends = [2]> (s) }"""
+    model = ir.from_onnx_text(text)
+    evaluator = Evaluator(type_values(model, proven=True))
+    (entry,), (size,) = (evaluator.of(value) for value in model.graph.outputs)
+    assert [describe(entry), describe(size)] == ["1*t[1] + 0", "1*Scalar z + 0"]

@@ -19,6 +19,7 @@ from passes.graph.names import make_names_unique
 from passes.promises import Promises
 from passes.typing.computed_numbers import show_computed
 from passes.typing.declared_types import enter_promises, erase, show_views
+from passes.typing.determined_dims import name_determined
 from passes.typing.element_symbols import forget_element_symbols, name_elements
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
@@ -99,6 +100,7 @@ def _type_named(
     _join_symbols(typing, model.graph)
     if proven:
         forget_element_symbols(typing, model.graph)
+        name_determined(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

@@ -11,6 +11,7 @@ from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.boxes import boxes_of_spans
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.pads import pad_with
 from passes.batching.packed.row_by_row import (
     crosses,
@@ -91,9 +92,9 @@ def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank)
     along = {x.axis for x in given if x.is_packed}
     if along != {axis}:
-        lengths = lengths_of(operands)
         if not all(x.is_packed for x in given) or len(along) > 1:
             raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+        lengths = lengths_of(equally_long(ctx, operands))
         return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
     filled = _as_padding(ctx, node, given, axis)
     if filled is not None:

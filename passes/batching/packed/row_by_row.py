@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
+from passes.batching.packed.meeting import meeting
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
 
@@ -128,6 +129,8 @@ def broadcasting_rows(
     given = [x for x in operands if x is not None]
     if ctx.takes_packed_as_flat and len({x.rank - x.axis for x in given if x.is_packed}) > 1:
         return spread_out(ctx, node, operands)
+    operands = meeting(ctx, operands)
+    given = [x for x in operands if x is not None]
     lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)
     size = fixed_length(given, place) if len(given) == len(operands) else None

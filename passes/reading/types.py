@@ -21,6 +21,7 @@ from passes.graph.names import name_values_apart
 from passes.site import MapSite
 from passes.typing.computed_numbers import show_computed
 from passes.typing.declared_types import erase_body, forget_element_symbols
+from passes.typing.determined_dims import name_determined
 from passes.typing.inference import (
     correct_nodes,
     counted_values,
@@ -257,3 +258,5 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
         forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
+    if typing.names_axes:
+        name_determined(typing, body)

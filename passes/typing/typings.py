@@ -25,6 +25,7 @@ from passes.typing.declared_types import (
     name_elements,
     show_views,
 )
+from passes.typing.determined_dims import name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
     correct_nodes,
@@ -104,6 +105,7 @@ def _type_named(
     _join_symbols(typing, model.graph)
     if proven:
         forget_element_symbols(typing, model.graph)
+        name_determined(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

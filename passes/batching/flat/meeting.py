@@ -15,7 +15,7 @@ import onnx_ir as ir
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.batching.packed.checks import failing_where
+from passes.batching.packed.checks import broadcast_lengths, failing_where, is_single
 from passes.decisions import Code, Decline
 
 __all__ = ["alike", "broadcast", "place_read"]
@@ -40,10 +40,7 @@ def broadcast(ops: Operators, one: Side, other: Side) -> Side:
         return one
     if not (isinstance(one, Lengths) and isinstance(other, Lengths)):
         raise Decline(Code.RAGGED, "its operands are not proven to have the same sizes")
-    first, second = _is_single(ops, one), _is_single(ops, other)
-    fits = ops.op("Or", [ops.op("Equal", [one.value, other.value]), ops.op("Or", [first, second])])
-    size = ops.op("Where", [first, other.value, one.value])
-    return Lengths(ops.builder, failing_where(ops, size, [ops.op("Not", [fits])]))
+    return Lengths(ops.builder, broadcast_lengths(ops, one, other))
 
 
 def alike(ops: Operators, sides: Sequence[Side]) -> Side:
@@ -80,9 +77,5 @@ def place_read(ops: Operators, grid: Grid, axis: int, own: Side) -> ir.Value | N
     place = grid.place(axis)
     if not isinstance(own, Lengths) or are_equal(own, grid.side(axis)):
         return place
-    several = ops.op("Cast", [ops.op("Not", [_is_single(ops, own)])], {"to": ir.DataType.INT64})
+    several = ops.op("Cast", [ops.op("Not", [is_single(ops, own)])], {"to": ir.DataType.INT64})
     return ops.op("Mul", [place, ops.op("Gather", [several, grid.rows.samples], {"axis": 0})])
-
-
-def _is_single(ops: Operators, lengths: Lengths) -> ir.Value:
-    return ops.op("Equal", [lengths.value, ops.builder.scalar(1)])

@@ -11,7 +11,7 @@ from passes.batching.layouts import Batched, lengths_in
 from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
 
-__all__ = ["common_lengths", "equally_long", "failing_where"]
+__all__ = ["broadcast_lengths", "common_lengths", "equally_long", "failing_where", "is_single"]
 
 
 def equally_long(ops: Operators, operands: Sequence[Batched | None]) -> list[Batched | None]:
@@ -38,6 +38,19 @@ def common_lengths(ops: Operators, found: Sequence[Lengths]) -> Lengths:
         return first
     flags = [ops.op("Not", [ops.op("Equal", [first.value, x.value])]) for x in others]
     return first.checked(ops.builder, failing_where(ops, first.value, flags))
+
+
+def broadcast_lengths(ops: Operators, one: Lengths, other: Lengths) -> ir.Value:
+    """Return the lengths of samples that are broadcast; an error at run time if two do not fit."""
+    first, second = is_single(ops, one), is_single(ops, other)
+    fits = ops.op("Or", [ops.op("Equal", [one.value, other.value]), ops.op("Or", [first, second])])
+    size = ops.op("Where", [first, other.value, one.value])
+    return failing_where(ops, size, [ops.op("Not", [fits])])
+
+
+def is_single(ops: Operators, lengths: Lengths) -> ir.Value:
+    """Return whether samples have one row, ``bool[B]``."""
+    return ops.op("Equal", [lengths.value, ops.builder.scalar(1)])
 
 
 def failing_where(ops: Operators, value: ir.Value, flags: Sequence[ir.Value]) -> ir.Value:

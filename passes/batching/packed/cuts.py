@@ -92,12 +92,9 @@ def concat_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     axis = sample_axis(int(ctx.attribute(node, "axis", 0)), given[0].rank)
     along = {x.axis for x in given if x.is_packed}
     if along != {axis}:
-        is_possible = all(x.is_packed for x in given) and len(along) == 1
-        if is_possible and ctx.takes_packed_as_flat:
-            given = [x for x in equally_long(ctx, given) if x is not None]
-        lengths = lengths_of(given)
-        if not is_possible:
+        if not all(x.is_packed for x in given) or len(along) > 1:
             raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+        lengths = lengths_of(equally_long(ctx, operands))
         return same_rows(ctx, node, [x.value for x in given], lengths, axis=along.pop())
     filled = _as_padding(ctx, node, given, axis)
     if filled is not None:

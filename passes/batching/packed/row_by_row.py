@@ -18,6 +18,7 @@ from passes.batching.layouts import Batched, lengths_in, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.experts import product_by_own_matrix
 from passes.batching.packed.fixed_length import fixed_length, joined_rows
+from passes.batching.packed.meeting import meeting
 from passes.batching.packed.products import product_of_lengths, softmax_beside
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_used
@@ -25,7 +26,6 @@ from passes.graph.graphs import is_used
 __all__ = [
     "aligned_row",
     "along_other_axis",
-    "are_equally_long",
     "broadcasting_rows",
     "crosses",
     "lengths_of",
@@ -39,21 +39,16 @@ __all__ = [
 ]
 
 
-def are_equally_long(operands: Sequence[Operand]) -> bool:
-    """Whether all packed operands have the same lengths, by proof."""
-    found = lengths_in(operands)
-    return bool(found) and all(found[0].equal(other) for other in found)
-
-
 def lengths_of(operands: Sequence[Operand]) -> Lengths:
     """Return the lengths that all packed operands have.
 
     Raises:
         Decline: They are not known to be the same.
     """
-    if not are_equally_long(operands):
+    found = lengths_in(operands)
+    if not found or not all(found[0].equal(other) for other in found):
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
-    return lengths_in(operands)[0]
+    return found[0]
 
 
 def packed_data(ctx: Context, operands: Sequence[Operand]) -> tuple[Batched, Lengths]:
@@ -130,14 +125,13 @@ def broadcasting_rows(
 
     What is stacked is repeated for each row of its sample. Where one length meets a number of
     rows, all samples have this number, or one row. Two lengths along two axes are those of a
-    sample that differs along both. Where no guard asks for lengths, two along one axis are
-    compared when the model runs.
+    sample that differs along both. Two lengths along one axis are compared when the model runs.
     """
-    given = present(operands)
-    packed = [x for x in given if x.is_packed]
-    fits = len({x.rank - x.axis for x in packed}) == 1 and are_equally_long(packed)
-    if ctx.takes_packed_as_flat and not fits:
+    axes = {x.rank - x.axis for x in present(operands) if x.is_packed}
+    if ctx.takes_packed_as_flat and len(axes) > 1:
         return spread_out(ctx, node, operands)
+    operands = meeting(ctx, operands)
+    given = present(operands)
     lengths = lengths_of(operands)
     place = max(x.rank - x.axis for x in given if x.is_packed)
     size = fixed_length(given, place) if len(given) == len(operands) else None

@@ -189,10 +189,6 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
 
 
 DECLINED = {
-    "other lengths": (
-        RaggedCase("", "y = Add(x, z)", {"x": X, "z": ragged(4, lengths=(2, 1, 3), seed=1)}),
-        [("Add", "ragged")],
-    ),
     "shared columns beside rows": (
         RaggedCase(
             "",

@@ -1,0 +1,91 @@
+"""Operands that differ in length, and are not proven to be equally long, in one operator."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from rewriter.backends import BackendError, run
+from tests.passes.batching.harness import Operand, constant, mapped, shared
+from tests.passes.batching.ragged import RaggedCase, feeds_of, fused, prove_ragged, ragged, wanted
+
+LENGTHS = {
+    "equally long": ((2, 0, 3), (2, 0, 3)),
+    "one row beside several": ((2, 1, 3), (2, 4, 1)),
+    "one row beside none": ((1, 0, 1), (0, 1, 1)),
+    "one row each": ((1, 1, 1), (1, 1, 1)),
+}
+BODIES = {
+    "a sum": "y = Add(x, z)",
+    "a choice": "c = Less(x, z) y = Where(c, x, z)",
+    "a chain": "s = Mul(z, x) d = Sub(s, x) y = Add(d, z)",
+    "three": "s = Exp(z) y = Max(x, z, s)",
+    "beside a number of each": "s = Add(x, n) y = Div(s, z)",
+    "columns": "t = Transpose(x) u = Transpose(z) y = Mul(t, u)",
+    "and their sum": "s = Mul(x, z) y = ReduceSum<keepdims = 0>(s, a)",
+    "and their shape": "s = Mul(x, z) y = Shape(s)",
+    "a vector beside a row": "v = Gather<axis = 1>(x, i) u = Unsqueeze(v, e) y = Mul(u, z)",
+}
+
+
+def case(name: str, lengths: tuple[tuple[int, ...], ...]) -> RaggedCase:
+    operands: dict[str, Operand] = {
+        "x": ragged(4, lengths=lengths[0]),
+        "z": ragged(4, lengths=lengths[1], seed=1, low=1),
+        "n": mapped(()),
+        "a": constant(np.array([0])),
+        "i": constant(np.array(2)),
+        "e": constant(np.array([1])),
+    }
+    nodes = BODIES[name]
+    used = {
+        key: value for key, value in operands.items() if f"{key})" in nodes or f"{key}," in nodes
+    }
+    return RaggedCase(name, nodes, used)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("name", BODIES)
+def test_they_meet_as_in_the_body_run_alone(
+    name: str, lengths: tuple[tuple[int, ...], ...], batch: int
+) -> None:
+    if batch or set(lengths[0]) != {1}:  # nothing tells the one length where there is no sample
+        prove_ragged(case(name, lengths), batch)
+
+
+@pytest.mark.parametrize(
+    ("own", "other"), [((2, 3), (2, 2)), ((2, 0), (2, 2)), ((3, 2), (2, 2)), ((2, 2), (0, 2))]
+)
+def test_lengths_that_do_not_meet_are_an_error(
+    own: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    sound = case("a sum", ((2, 1), (2, 3)))
+    model, _ = fused(sound, wanted(sound, 2))
+    given = {"x": ragged(4, lengths=own), "z": ragged(4, lengths=other)}
+    broken = dataclasses.replace(sound, operands=given)
+    run(ir.to_proto(model), feeds_of(sound, 2))
+    with pytest.raises(BackendError):
+        run(ir.to_proto(model), feeds_of(broken, 2))
+
+
+def test_columns_are_joined_where_rows_are_equally_many() -> None:
+    operands = {"x": ragged(4), "z": ragged(3, seed=1)}
+    prove_ragged(RaggedCase("", "y = Concat<axis = 1>(x, z)", operands), 3)
+
+
+def test_neighbours_are_not_reached() -> None:
+    poison = np.array([[np.nan, np.inf]], np.float32)
+    sound = np.array([[1, 0.5], [2, 1]], np.float32)
+    x = Operand("ragged", (poison, sound, poison))
+    z = Operand("ragged", (sound, sound[:1], sound))
+    prove_ragged(RaggedCase("", "y = Add(x, z)", {"x": x, "z": z}), 3)
+
+
+def test_a_shared_vector_is_no_sample() -> None:
+    operands = {"x": ragged(4), "z": ragged(4, lengths=(2, 1, 3), seed=1)}
+    columns = shared(np.ones(4, np.float32))
+    prove_ragged(RaggedCase("", "y = Sum(x, z, c)", {**operands, "c": columns}), 3)

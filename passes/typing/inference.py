@@ -101,7 +101,7 @@ def correct_nodes(
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
     as there are axes. A Slice of all that there is would get dimensions of new names, and one by
-    unknown bounds knows none at all. A Range up to a dimension gets a new name for it.
+    unknown bounds, or a crop, knows none at all. A Range up to a dimension gets a new name for it.
 
     Args:
         graph: The graph.
@@ -111,7 +111,7 @@ def correct_nodes(
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto, outer)
-        if not is_operator(node, ("Range", "Resize", "Slice")):
+        if not is_operator(node, ("CenterCropPad", "Range", "Resize", "Slice")):
             continue
         if node.op_type == "Resize":
             _leave_out_scales(node, node_proto)

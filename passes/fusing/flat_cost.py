@@ -17,7 +17,10 @@ from passes.site import MapSite
 from passes.typing import ValueType
 from passes.typing.value_types import is_number
 
-__all__ = ["Estimate", "flat_estimates", "flat_note"]
+__all__ = ["FLAT", "Estimate", "flat_estimates", "flat_note"]
+
+FLAT = "flat: about"
+"""What such a note begins with."""
 
 COUNT, SIZES = 256, (400, 500)
 """How many images are supposed, and their height and width."""
@@ -109,7 +112,7 @@ def flat_note(site: MapSite, walk: Walk, count: int | None = None) -> str | None
         return None
     flat, loop = found
     return (
-        f"flat: about {flat} at {count} images of {_sizes(site, walk)}; "
+        f"{FLAT} {flat} at {count} images of {_sizes(site, walk)}; "
         f"a loop: {loop} (onnxruntime, one core)"
     )
 
@@ -154,10 +157,10 @@ def _flat_nodes(site: MapSite, walk: Walk) -> list[tuple[ir.Node, ir.Value]]:
 
 
 def _sizes(site: MapSite, walk: Walk) -> str:
-    """Return the height and width that are known, or else supposed, of the largest sample."""
+    """Return the height and width that are known, or else supposed, of the samples given."""
     types = [walk.type_of(value) for _, value in _flat_nodes(site, walk)]
     known = [_supposed(type_) for type_ in types if len(type_.dims or ()) >= len(SIZES)]
-    supposed = max(known, key=math.prod, default=SIZES)
+    supposed = next(iter(known), SIZES)
     first, second = sorted(sorted(range(len(supposed)), key=lambda a: -supposed[a])[:2])
     return f"{supposed[first]} x {supposed[second]}"
 

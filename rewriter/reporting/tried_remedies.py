@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Verdict
+from passes.fusing.flat_cost import FLAT
 from passes.graph.graphs import all_nodes
 from rewriter.options import Options
 from rewriter.reporting.candidates import candidates, newer_opset
@@ -152,7 +153,8 @@ class _Findings:
             if decision is not None and _rank(decision) < best:
                 self._best[path] = _rank(decision)
                 told = ": ".join(filter(None, [decision.verdict.value, decision.form]))
-                remedy = Remedy(candidate, told)
+                takes = [note for note in decision.notes if note.startswith(FLAT)]
+                remedy = Remedy(candidate, "; ".join([told, *takes]))
                 self.maps[path] = (*self.maps.get(path, ()), remedy)
         count = len(outcome.blocked)
         if count < self._least:

@@ -49,6 +49,19 @@ def test_the_estimate_is_near_what_was_measured(name: str) -> None:
     assert "at 256 images of 400 x 500" in note
 
 
+def test_a_size_that_is_promised_is_not_supposed() -> None:
+    nodes, *_ = MEASURED["antialias"]
+    (note,) = notes(nodes + " ", target="portable", input_shapes={"xs": [300, None, 3]})
+    assert "at 256 images of 300 x 500" in note
+
+
+def test_a_loop_that_is_kept_says_what_the_flat_form_would_take() -> None:
+    case = FlatCase("", SIZE + MEASURED["antialias"][0], "uint8[H,W,3]", LARGEST, stacked=True)
+    report = rewriter.explain(case.model, tensor_io=True)
+    effects = [one.effect for found in report.remedies.maps.values() for one in found]
+    assert any("; flat: about" in effect and "; a loop: " in effect for effect in effects)
+
+
 def test_nothing_is_said_where_no_sample_is_flat() -> None:
     assert notes("y = " + CROP.removeprefix("y = "), target="portable", uniform="xs") == []
 

@@ -11,12 +11,12 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.antialias import AntialiasMode, antialias_table
-from passes.batching.flat.axis_table import largest, places
 from passes.batching.flat.coordinates import ResizedAxis, coordinates, nearest_place
-from passes.batching.flat.formula import Formula, integers, reals
+from passes.batching.flat.formula import Formula
 from passes.batching.flat.laying import laid_out
 from passes.batching.flat.moves import one_place_each, restacked, rows_again
 from passes.batching.flat.one_axis import with_axis_beside
+from passes.batching.flat.resized_axes import resized_axes
 from passes.batching.flat.samples import AxisTable, FlatSamples, Sampler
 from passes.batching.flat.size_changes import (
     SizeChange,
@@ -64,7 +64,7 @@ def resize(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if len(changes) == 1 and not is_nearest:
         changes, beside = with_axis_beside(ctx, node, x.flat, changes[0], mode)
     sampler = None if is_nearest else _sampler(x, x.flat, changes, mode, beside)
-    tables, axes = list(x.flat.tables), _axes(ctx, node, x.flat, changes)
+    tables, axes = list(x.flat.tables), resized_axes(ctx, node, x.flat, changes)
     if sampler is not None and sampler.mode == "whole":
         sampler = dataclasses.replace(sampler, keeps_rows=_keeps_rows(axes, sampler))
     if sampler is not None and sampler.halves is not None:
@@ -180,54 +180,6 @@ def _within(axis: ResizedAxis, x: Formula, table: AxisTable) -> AxisTable:
     inside = x.compare("GreaterOrEqual", 0.0).both(x.compare("LessOrEqual", axis.before - 1.0))
     read = inside.either(axis.before.compare("Less", 1.0))
     return dataclasses.replace(table, valid=read.value)
-
-
-def _axes(
-    ctx: Context, node: ir.Node, flat: FlatSamples, changes: Sequence[SizeChange]
-) -> list[ResizedAxis]:
-    """Return the numbers of each axis that changes."""
-    policy = ctx.attribute(node, "keep_aspect_ratio_policy", "stretch")
-    before = [integers(ctx, flat.size(c.at)).cast(_FLOAT) for c in changes]
-    if changes[0].is_size:
-        given = [integers(ctx, c.amount).cast(_FLOAT) for c in changes]
-        scales = [size / n for size, n in zip(given, before, strict=True)]
-        after = given
-        if policy != "stretch":
-            scale = scales[0]
-            for other in scales[1:]:
-                scale = scale.min(other) if policy == "not_larger" else scale.max(other)
-            scales = [scale] * len(changes)
-            after = [_rounded(scale * n) for n in before]
-    else:
-        scales = [reals(ctx, c.amount) for c in changes]
-        after = [(scale * n).floor() for scale, n in zip(scales, before, strict=True)]
-    kept = _kept(changes, before, after)
-    found = []
-    for change, n, m, scale in zip(changes, before, after, scales, strict=True):
-        whole = m.cast(_INT64).value
-        width = whole if change.is_one else largest(ctx, whole)
-        at = integers(ctx, places(ctx, width)).cast(_FLOAT)
-        n, m, scale = n.unsqueeze(1), m.unsqueeze(1), scale.unsqueeze(1)
-        found.append(ResizedAxis(change.at, whole, change.is_one, at, n, m, scale, kept))
-    return found
-
-
-def _rounded(x: Formula) -> Formula:
-    """Return numbers rounded, halves up."""
-    below = x.floor()
-    return below + (x - below).compare("GreaterOrEqual", 0.5).cast(x.dtype)
-
-
-def _kept(
-    changes: Sequence[SizeChange], before: Sequence[Formula], after: Sequence[Formula]
-) -> Formula | None:
-    """Return which samples are copied: those that keep their size although a scale is not 1."""
-    if changes[0].is_size:
-        return None
-    kept = before[0].compare("Equal", after[0])
-    for n, m in zip(before[1:], after[1:], strict=True):
-        kept = kept.both(n.compare("Equal", m))
-    return kept.unsqueeze(1)
 
 
 def _keeps_rows(axes: Sequence[ResizedAxis], sampler: Sampler) -> ir.Value:

@@ -7,6 +7,9 @@ import onnx
 import pytest
 
 import rewriter
+from rewriter import backends
+from rewriter.errors import BackendError
+from rewriter.proof.engines import plain_expansion
 from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing, reached
 
 
@@ -229,3 +232,19 @@ def test_a_region_of_an_image_of_nothing_is_an_error(
     for model in (case.model, reached(case)):
         with pytest.raises(rewriter.BackendError):
             rewriter.run(model, {"xs": feeds})
+
+
+@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
+@pytest.mark.parametrize("mode", ['"nearest"', '"linear"', '"linear", antialias = 1'])
+def test_something_of_nothing_is_an_error(policy: str, mode: str) -> None:
+    """By its ratio, an image without a row would become one without a row, all padding."""
+    nodes = (
+        "to = Constant <value_ints = [5, 4]> () r = Resize <axes = [0, 1], "
+        f'mode = {mode}, keep_aspect_ratio_policy = "{policy}"> (x,,,to) '
+        "y = CenterCropPad <axes = [0, 1]> (r, to)"
+    )
+    case = FlatCase("", nodes, result="float[5,4,3]")
+    for sizes in ([(4, 3), (0, 3)], [(4, 0), (2, 2)], [(0, 0)]):
+        for model in (plain_expansion(case.model), reached(case)):
+            with pytest.raises(BackendError):
+                backends.open_session(model, "onnxruntime").run({"xs": images(sizes)})

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import rewriter
+from benchmarks.explanations import draw_guard, draw_layouts
 from benchmarks.screenshots import find_browser, write_screenshots
 from rewriter.reporting.plot import LineChart
 
@@ -36,6 +37,8 @@ def write_pictures() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "speed.svg").write_text(speed_chart(), encoding="utf-8")
     (FOLDER / "before-after.svg").write_text(draw_before_after(), encoding="utf-8")
+    (FOLDER / "layouts.svg").write_text(draw_layouts(), encoding="utf-8")
+    (FOLDER / "guard.svg").write_text(draw_guard(), encoding="utf-8")
     write_screenshots()
 
 

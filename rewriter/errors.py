@@ -1,10 +1,20 @@
-"""Errors and warnings of reading, writing and running models."""
+"""Errors and warnings of reading, writing and running models, and what a wrong word meant."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from passes.errors import RewriteError
 
-__all__ = ["BackendError", "FaultWarning", "InvalidResultError", "ModelError", "ModelWarning"]
+__all__ = [
+    "BackendError",
+    "FaultWarning",
+    "InvalidResultError",
+    "ModelError",
+    "ModelWarning",
+    "suggestion",
+]
 
 
 class ModelError(RewriteError):
@@ -33,3 +43,10 @@ class BackendError(RewriteError):
     def __init__(self, message: str, is_limit: bool = False) -> None:
         super().__init__(message)
         self.is_limit = is_limit
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean ...?`` for the nearest known word, empty where none is near."""
+    by_folded = {one.casefold(): one for one in known}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""

@@ -10,6 +10,7 @@ from typing import SupportsIndex, cast
 import onnx_ir as ir
 
 from passes.errors import RewriteError
+from rewriter.errors import suggestion
 
 __all__ = [
     "LARGEST_DIM",
@@ -86,7 +87,8 @@ def check_known(what: str, choose: str, names: Iterable[str], known: Sequence[st
     """
     for name in names:
         if name not in known:
-            raise RewriteError(f"unknown {what} {name!r}: {choose} {', '.join(known)}.")
+            meant = suggestion(str(name), known)
+            raise RewriteError(f"unknown {what} {name!r}: {choose} {', '.join(known)}{meant}")
 
 
 def check_agrees(value: ir.Value, promised: tuple[int | None, ...]) -> None:

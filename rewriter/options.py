@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +21,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.fuse_options import FuseOptions
 from passes.promises import Promises
+from rewriter.errors import suggestion
 from rewriter.option_values import (
     Dims,
     check_agrees,
@@ -232,8 +232,7 @@ def _hint(error: str, named: Mapping[str, Any], known: Iterable[str]) -> str:
     if "positional" in error:
         return ": all but the model are keyword arguments, as in strategy='fuse'"
     wrong = next((name for name in named if name not in known), "")
-    close = difflib.get_close_matches(wrong, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return suggestion(wrong, known)
 
 
 def sequence_inputs(model: ir.Model) -> set[str]:

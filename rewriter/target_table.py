@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from passes.errors import RewriteError
 from passes.sequence_operators import SEQUENCE_OPERATORS
+from rewriter.errors import suggestion
 
 __all__ = [
     "ALIASES",
@@ -247,5 +248,6 @@ def find_target(name: str) -> Target:
     if name not in TARGETS and isinstance(name, str):
         name = ALIASES.get(name.lower(), name.lower())
     if name not in TARGETS:
-        raise RewriteError(f"unknown target {name!r}; choose one of {', '.join(TARGETS)}")
+        meant = suggestion(str(name), [*TARGETS, *ALIASES])
+        raise RewriteError(f"unknown target {name!r}; choose one of {', '.join(TARGETS)}{meant}")
     return TARGETS[name]

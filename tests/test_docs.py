@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import PIL.Image
 import pytest
 
 import rewriter
-from benchmarks import comparison, pictures, screenshots
+from benchmarks import comparison, explanations, pictures, screenshots
 from passes.decisions import Code
 from rewriter import cli
 from rewriter.model_files.model_facts import OperatorCounts
@@ -60,6 +61,16 @@ def test_every_page_is_in_the_table_of_contents() -> None:
 def test_the_chart_shows_the_benchmarks() -> None:
     written = (pictures.FOLDER / "speed.svg").read_text("utf-8")
     assert written == pictures.speed_chart(), "run python -m benchmarks --pictures"
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [("layouts", explanations.draw_layouts), ("guard", explanations.draw_guard)],
+)
+def test_what_is_explained_is_drawn(name: str, draw: Callable[[], str]) -> None:
+    written = (pictures.FOLDER / f"{name}.svg").read_text("utf-8")
+    assert written == draw(), "run python -m benchmarks --pictures"
+    ET.fromstring(written)
 
 
 def test_the_picture_shows_the_nodes_of_the_model() -> None:

@@ -342,7 +342,7 @@ class Context(BatchAxis):
         if operand is None:
             return None
         if not operand.is_shared:
-            raise Decline(Code.BATCHED_OPERAND, f"its {name} differs from sample to sample")
+            raise Decline(Code.BATCHED_OPERAND, f"samples differ in its {name}")
         return operand.value
 
     def typed(self, value: ir.Value, dtype: ir.DataType, *dims: int) -> Batched:

@@ -39,7 +39,7 @@ def shaping(operand: Operand, name: str) -> ir.Value | None:
         Decline: It is stacked, so that every sample may have a shape of its own.
     """
     if operand is not None and operand.is_stacked:
-        raise Decline(Code.DATA_DEPENDENT, f"its {name} differs from sample to sample")
+        raise Decline(Code.DATA_DEPENDENT, f"samples differ in its {name}")
     return None if operand is None else operand.value
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rewriter.commands.progress import Progress
+from rewriter.commands.tables import aligned, fitted
 from rewriter.commands.terminal import coloured, has_colour, wrapped
 from rewriter.reporting.printable import json_text, printable
 
@@ -76,6 +77,13 @@ class Console:
         """Print lines for a reader; nothing under ``--json`` or ``--quiet``."""
         if not (self._as_json or self._quiet):
             self.write(self._dressed(printable(text.rstrip("\n"), keep="\n")) + "\n")
+
+    def table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print a table for a reader, as `say` does; it fits the terminal if that can be."""
+        if self._out.isatty():
+            self.say(fitted(rows, shutil.get_terminal_size().columns))
+        else:
+            self.say(aligned(rows))
 
     def _dressed(self, text: str) -> str:
         """Wrap and colour lines on a terminal; elsewhere return them as they are."""

@@ -96,6 +96,9 @@ class DemoOutcome:
         )
 
 
+_COUNTED = "an If that asks for shapes holds several forms of one map: all count, one runs\n"
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options: none beside those of all commands."""
 
@@ -125,6 +128,8 @@ def show(out: TextIO) -> list[DemoOutcome]:
     outcomes = [_show(name, path, out) for name, path in model_files().items()]
     out.write("\nbefore -> after\n")
     out.write(_table([_HEADINGS, *(outcome.cells for outcome in outcomes)]))
+    if any(outcome.after.loops > outcome.before.loops for outcome in outcomes):
+        out.write(_COUNTED)
     failed = [outcome.name for outcome in outcomes if not outcome.passed]
     if failed:
         out.write(f"\nnot right: {', '.join(failed)}\n")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rewriter import backends
 from rewriter.commands.console import Console
-from rewriter.commands.many import aligned
 from rewriter.commands.shadowing import find_shadows
 from rewriter.reporting.environment import environment, version_of
 
@@ -40,7 +39,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     console.record |= {"versions": versions, "backends": runtimes, "problems": problems}
     console.say("\n".join(f"problem: {one}" for one in problems) or "no problem is found")
     told = {**versions, **runtimes}  # a runtime's line holds its version
-    console.say(aligned([*told.items()]))
+    console.table([*told.items()])
     return 1 if problems else 0
 
 

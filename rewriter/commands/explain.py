@@ -12,7 +12,6 @@ from typing import Any
 from rewriter import pipeline
 from rewriter.commands import options, reports, values
 from rewriter.commands.console import Console
-from rewriter.commands.many import aligned
 from rewriter.commands.scan import told_left, told_maps
 from rewriter.model_files.model_facts import bytes_text
 from rewriter.raised_text import raised_text
@@ -81,7 +80,7 @@ def _compare(args: argparse.Namespace, console: Console) -> int:
     records = [report.to_dict() for report in reports_]
     names = [str(path) for path in args.models]
     console.record["reports"] = dict(zip(names, records, strict=True))
-    console.say(aligned([("", *names), *_rows(records)]))
+    console.table([("", *names), *_rows(records)])
     for report in reports_:
         if not report.reached:
             raise TargetError(report)

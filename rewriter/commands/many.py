@@ -18,9 +18,8 @@ from typing import Any
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
 from rewriter.commands.execution import MODEL_SUFFIXES, execute
-from rewriter.reporting.printable import columns, printable
 
-__all__ = ["aligned", "counted", "find_models", "run_each", "worst"]
+__all__ = ["counted", "find_models", "run_each", "worst"]
 
 Record = dict[str, Any]
 
@@ -43,7 +42,7 @@ def find_models(named: Iterable[Path], output: Path | None = None) -> dict[Path,
             inner = {
                 path: path.relative_to(one)
                 for path in paths
-                if path.is_file() and not _is_written(path, one, output)
+                if not path.is_dir() and not _is_written(path, one, output)
             }
         elif any(char in str(one) for char in "*?[") and not one.exists():
             root = Path(one.anchor or ".")
@@ -111,18 +110,6 @@ def counted(paths: Iterable[Path], move: Callable[[str], None]) -> Callable[[int
 def worst(records: Iterable[Record]) -> int:
     """Return the highest exit status."""
     return max((int(record["status"]) for record in records), default=0)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Return the rows of a table as lines, the cells of a column below each other."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in shown
-    )
 
 
 class _Worker:

@@ -77,7 +77,7 @@ def say_summary(
     console.record["models"] = [
         {"model": str(path), **one} for path, one in zip(paths, records, strict=True)
     ]
-    console.say(many.aligned(rows))
+    console.table(rows)
     failed = sum(one["status"] != 0 for one in records)
     holding = sum(bool(one.get("report", {}).get("maps")) for one in records)
     console.say(

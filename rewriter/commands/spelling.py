@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
+from rewriter.errors import suggestion
 from rewriter.target_table import ALIASES
 
-__all__ = ["join_tensor_io", "suggestion", "with_suggestion"]
+__all__ = ["join_tensor_io", "with_suggestion"]
 
 _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
 _UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean ...?`` for the nearest known word, empty where none is near."""
-    by_folded = {one.casefold(): one for one in known}
-    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
-    return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
 
 
 def with_suggestion(message: str, options: Iterable[str]) -> str:

@@ -127,9 +127,9 @@ def _tiles(record: Record, bench: Bench | None) -> str:
     verdicts = [one["verdict"] for one in record["maps"]]
     counts = [f"{verdicts.count(one)} {one}" for one in dict.fromkeys(verdicts)]
     proof = record["verification"]
-    verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "not verified"
+    verified = f"{proof['verified']} of {len(proof['cases'])}" if proof else "none"
     tiles = [
-        ("maps", ", ".join(counts) or "no maps"),
+        ("maps", ", ".join(counts) or "none"),
         ("inputs verified", verified),
         ("runtime, before → after", _runtime(record)),
         ("in the new model, branches included", told_counts(record["operators"]["after"])),

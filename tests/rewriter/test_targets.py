@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
@@ -387,6 +388,10 @@ def test_a_newer_version_beside_something_else_is_listed() -> None:
 
 
 def test_unknown_names_are_refused() -> None:
+    with pytest.raises(RewriteError, match=r"unknown target 'trtt'; .*; did you mean 'trt'\?$"):
+        rewriter.optimize("m.onnx", target="trtt")
+    with pytest.raises(RewriteError, match=r"strategy 'fusee': .*; did you mean 'fuse'\?$"):
+        rewriter.optimize("m.onnx", strategy="fusee")
     with pytest.raises(RewriteError, match="unknown target 'mars'; choose one of onnxruntime,"):
         find_target("mars")
     with pytest.raises(RewriteError, match="unknown requirement 'fast'; choose among sequence-f"):

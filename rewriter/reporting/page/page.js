@@ -29,7 +29,18 @@
     dagre.layout(graph);
     const size = graph.graph();
     const big = (value) => (Number.isFinite(value) ? value : 40);
-    return { graph, inner, nodes, edges, width: big(size.width), height: big(size.height) };
+    const width = withBends(graph, big(size.width));
+    return { graph, inner, nodes, edges, width, height: big(size.height) };
+  }
+
+  // dagre's width is that of the nodes: an edge may go around them, left of 0 too.
+  function withBends(graph, width) {
+    const bends = graph.edges().flatMap((edge) => graph.edge(edge).points);
+    const xs = bends.map((point) => point.x);
+    const shift = Math.max(0, 8 - Math.min(8, ...xs));
+    const right = Math.max(width, 8 + Math.max(0, ...xs));
+    if (shift) for (const one of [...bends, ...graph.nodes().map((id) => graph.node(id))]) one.x += shift;
+    return right + shift;
   }
 
   function draw(level, parent) {

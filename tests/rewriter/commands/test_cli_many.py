@@ -18,8 +18,9 @@ import pytest
 from passes.decisions import Code
 from passes.errors import RewriteError
 from rewriter.commands import doctor, terminal
-from rewriter.commands.many import aligned, find_models
+from rewriter.commands.many import find_models
 from rewriter.commands.shadowing import warn_of_shadows
+from rewriter.commands.tables import aligned, fitted
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
 pytestmark = pytest.mark.long
@@ -50,6 +51,17 @@ class TestNames:
     def test_nothing_is_an_error(self, folder: Path) -> None:
         with pytest.raises(RewriteError, match=r"no .onnx or .onnxtxt file is found in"):
             find_models([folder / "*.pb"])
+
+    def test_a_link_to_nothing_is_a_model_that_cannot_be_used(
+        self, folder: Path, capsys: Capture
+    ) -> None:
+        (folder / "lost.onnx").symlink_to(folder / "nowhere.onnx")
+        (folder / "a_folder.onnx").mkdir()
+        assert "lost.onnx" in [path.name for path in find_models([folder])]
+        assert seqmap("scan", folder) == 1
+        printed = capsys.readouterr()
+        assert "4 models: 2 with maps, 3 passed, 1 failed" in printed.out
+        assert f"cannot read {folder / 'lost.onnx'}: no such file or directory" in printed.err
 
     def test_what_was_written_is_not_read_again(self, folder: Path) -> None:
         for name in ("rows.onnx.mismatch/before.onnx", "out/rows.onnx", "deep/out.onnx"):
@@ -237,6 +249,30 @@ class TestTerminal:
         assert terminal.wrapped(line, 40).splitlines() == [
             "      /a/path/that/is/longer/than/the/whole/line",
             "        is why",
+        ]
+
+    def test_a_table_that_is_too_wide_has_its_first_cells_above_the_others(self) -> None:
+        rows = [("model", "holds", "left"), ("a/long/模型.onnx", "1 Loop", "no loop")]
+        assert fitted(rows, 33) == aligned(rows)
+        assert fitted(rows, 32).splitlines() == [
+            "model",
+            "  holds   left",
+            "a/long/模型.onnx",
+            "  1 Loop  no loop",
+        ]
+
+    def test_a_terminal_gets_tables_that_fit(
+        self, folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("NO_COLOR", "1")
+        monkeypatch.setenv("COLUMNS", "60")
+        assert seqmap("scan", folder / "rows.onnx") == 0
+        assert capsys.readouterr().out.splitlines()[:4] == [
+            "model",
+            "  holds          becomes  left",
+            str(folder / "rows.onnx"),
+            "  1 SequenceMap  1 fused  no loop, no sequence",
         ]
 
     def test_a_terminal_gets_wrapped_lines(

@@ -64,6 +64,13 @@ def test_why_onnxruntime_refuses_is_shown(printed: str) -> None:
     assert printed.count("before: onnxruntime refuses the model:") == 3
 
 
+def test_why_loops_may_become_more_is_said(printed: str) -> None:
+    assert (
+        "\nan If that asks for shapes holds several forms of one map: all count, one runs\n"
+        in (printed)
+    )
+
+
 def test_the_last_line_says_that_all_is_well(printed: str) -> None:
     assert printed.splitlines()[-1].startswith("all of them load, run, and compute")
 

@@ -30,6 +30,7 @@ SHOWN = {
     "embedding_bag": MODELS / "exported" / "dy_embedding_bag.onnx",
     "ragged_rows": MODELS / "exported" / "seqmap_mlp_ragged_rows.onnx",
     "recurrence": MODELS / "exported" / "ts_rnn_negative.onnx",
+    "maskrcnn": MODELS / "pipelines" / "ts_maskrcnn.onnx",
 }
 _VOID = {"meta"}
 WIDTHS = (400, 900, 1600)
@@ -38,6 +39,10 @@ LOOK = """
 const isWide = () => document.documentElement.scrollWidth > innerWidth;
 const height = (one, open) => { one.open = open; return one.offsetHeight; };
 const all = [...document.querySelectorAll("details")];
+const sticksOut = (edge) => {
+  const [inner, outer] = [edge, edge.ownerSVGElement].map(one => one.getBoundingClientRect());
+  return inner.left < outer.left - 1 || inner.right > outer.right + 1;
+};
 for (const one of all) one.open = false;
 const folded = isWide();
 for (const one of all) one.open = true;
@@ -46,6 +51,7 @@ window.seen = {
   failures,
   wide: [folded, isWide()],
   folds: all.map(one => { const low = height(one, false); return height(one, true) > low; }),
+  cut: [...document.querySelectorAll("svg.graph path.edge")].filter(sticksOut).length,
   graphs: document.querySelectorAll("svg.graph").length,
   nodes: [...document.querySelectorAll("svg.graph g.node > text")].map(one => one.textContent),
   drawn: [...document.querySelectorAll("svg.graph")].map(one => one.outerHTML).join(""),
@@ -285,6 +291,7 @@ def test_a_browser_draws_every_node_at_every_width(tmp_path: Path, name: str) ->
     assert [seen["width"] for seen in frames_seen] == list(WIDTHS)
     for seen in frames_seen:
         assert (seen["failures"], seen["wide"]) == ([], [False, False])
+        assert seen["cut"] == 0
         assert seen["folds"]
         assert all(seen["folds"])
         assert sorted(seen["nodes"]) == labels
@@ -296,7 +303,9 @@ def test_it_is_read_in_the_dark_on_paper_and_aloud() -> None:
     page = rewriter.explain(SHOWN["resnet50"]).to_html()
     (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
     assert "@media (prefers-color-scheme:dark){" in style
-    assert "@media print{" in style
+    on_paper = style.partition("@media print{")[2]
+    assert ".scroll{overflow:visible}" in on_paper  # what is wide cannot be scrolled there
+    assert "td{white-space:normal" in on_paper
     found = Page(page)
     assert ("html", {"lang": "en"}) in found.tags
     focused = [given for tag, given in found.tags if tag == "button" or "tabindex" in given]

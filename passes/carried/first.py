@@ -11,9 +11,15 @@ import onnx_ir as ir
 from passes.carried.best import Chosen
 from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
-from passes.carried.pattern import Term, added, dependent_values
+from passes.carried.pattern import FLOATS, Term, added, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
-from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.graph.made import (
+    made_by,
+    only_number,
+    operand,
+    operands,
+    skip_identities,
+)
 from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
@@ -96,7 +102,7 @@ class _Reader:
         value = self._boolean(value)
         node = made_by(value, "And", "If", body=self.scope)
         selection = find_selection(value, self.scope) if _is_if(node) else None
-        if selection is not None and _is_false(selection.other):
+        if selection is not None and self._is_false(selection):
             self._enter(selection)
             self._read(selection.condition)
             self._read(selection.chosen)
@@ -105,6 +111,12 @@ class _Reader:
         else:
             for part in operands(node):
                 self._read(part)
+
+    def _is_false(self, selection: Selection) -> bool:
+        """Whether a choice is false where its condition is; TensorFlow yields the condition."""
+        if only_number(selection.other) is False:
+            return True
+        return self._boolean(selection.other) is self._boolean(selection.condition)
 
     def _boolean(self, value: ir.Value) -> ir.Value:
         """Return the boolean that one of one element was cast or reshaped from, or itself."""
@@ -120,10 +132,6 @@ def _is_if(node: ir.Node | None) -> bool:
     return node is not None and node.op_type == "If"
 
 
-def _is_false(value: ir.Value) -> bool:
-    return only_number(value) is False
-
-
 _KEEPING = ("Cast", "Squeeze", "Reshape", "Unsqueeze")
 """Operators behind which a boolean is still what it was; numbers between two may have a part."""
 
@@ -133,7 +141,7 @@ def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | No
     node = made_by(value, "Equal", "Less", "Greater", body=body)
     if node is None:
         return None
-    one, other = map(skip_identities, operands(node))
+    one, other = (_uncast(v, body) for v in operands(node))
     op_type = node.op_type
     if other is inner:
         one, other = other, one
@@ -141,4 +149,17 @@ def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | No
     number = only_number(other)
     if one is not inner or op_type == "Greater" or number is None:
         return None
-    return op_type, int(number)
+    is_near = number == int(number) and abs(number) <= _NEAR
+    return (op_type, int(number)) if is_near else None
+
+
+_NEAR = 1 << 11
+"""Up to here a whole number is the same as a float of any kind: larger ones stay larger."""
+
+
+def _uncast(value: ir.Value, body: Scope) -> ir.Value:
+    """Return what was cast to floats, as tf2onnx does to compare it, or the value."""
+    node = made_by(value, "Cast", body=body)
+    if node is None or node.attributes.get_int("to", 0) not in FLOATS:
+        return skip_identities(value)
+    return skip_identities(operand(node, 0))

@@ -165,6 +165,21 @@ CASES = {
         "first iteration where a condition holds",
         scans=False,
     ),
+    "first_as_tensorflow_writes_it": Case(
+        "int64",
+        f"{ANY}  "
+        + _if(
+            "l",
+            "(bool n1) { d = Cast <to = 1> (s)  z0 = Constant <value = float {0}> ()  n1 = Less (d, z0) }",
+            "(bool n2) { n2 = Identity (l) }",
+            "g",
+        )
+        + "  "
+        + _if("g", "(int64 v) { v = Identity (i) }", _kept("int64", "s2")),
+        "Neg (one)",
+        "first iteration where a condition holds",
+        scans=False,
+    ),
     "rows_of_some_slices": Case(
         "float[R,4]",
         f"{ANY}  "

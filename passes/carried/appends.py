@@ -21,7 +21,7 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.graph.made import axes_of, made_by, operand, skip_identities
 from passes.graph.scopes import Scope
-from passes.reading.iterations import Carried, Iteration
+from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
 
@@ -127,9 +127,8 @@ def like_initial(
     return builder.op("Reshape", [rows, shape], {"allowzero": 1})
 
 
-def find_append(carried: Carried, iteration: Iteration) -> ConcatAppend | None:
+def find_append(carried: Carried, body: ir.Graph | Scope) -> ConcatAppend | None:
     """Return what a carried tensor gains, None if it does not gain rows at its end only."""
-    body = iteration.body
     dependent = dependent_values(body, carried.inner)
     value = skip_identities(carried.next)
     parts: list[ir.Value] = []

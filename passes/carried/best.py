@@ -15,41 +15,20 @@ import onnx_ir as ir
 from passes.carried.filled import begun, filled, rows_of
 from passes.carried.hits import Hits
 from passes.carried.pattern import (
-    FLOATS,
     Joined,
     Pattern,
     Term,
     covers,
-    dependent_values,
     same_dims,
 )
 from passes.carried.running import running, total_of
-from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.weighed import weigh_losers
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.graph.graphs import subgraphs, with_subgraphs
-from passes.graph.made import made_by, operands, skip_identities
-from passes.reading.iterations import Carried, Iteration
+from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.typing.value_types import Typing
 
-__all__ = ["Best", "Chosen", "find_best", "find_chosen"]
-
-_BETTER = {
-    "Greater": ("Max", True),
-    "GreaterOrEqual": ("Max", False),
-    "Less": ("Min", True),
-    "LessOrEqual": ("Min", False),
-}
-"""For each comparison of a new value with the old one: what wins, and whether a tie keeps it."""
-
-_TURNED = {
-    "Greater": "Less",
-    "Less": "Greater",
-    "GreaterOrEqual": "LessOrEqual",
-    "LessOrEqual": "GreaterOrEqual",
-}
+__all__ = ["Best", "Chosen"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +81,12 @@ class Chosen(Pattern):
 
     def _spreads(self, joined: Joined) -> bool:
         """Whether each element of a larger tensor has a condition, and takes one number."""
-        if self.hits.carried is not None or self.hits.is_whole or self.weighs or self.hits.mark:
+        if len(self.terms) < 2 or self.hits.is_whole or self.weighs or self.hits.mark:
             return False
         initial, (asked, rows) = self.carried.initial, joined.types
+        compared = self.hits.carried
+        if compared is not None and not same_dims(joined.typing, compared.initial, asked.dims):
+            return False
         is_one = asked.dims != () and rows.dims == () and joined.typing.dims(initial) != ()
         return is_one and covers(joined.typing, initial, asked.dims)
 
@@ -129,8 +111,7 @@ class Chosen(Pattern):
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations are rows up to the last one that counted."""
-        is_last = self.hits.extreme is None and not self.hits.takes_first
-        return is_last and not self.weighs
+        return not self.weighs
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the values of all iterations."""
@@ -142,7 +123,9 @@ class Chosen(Pattern):
 
     def _filled(self, joined: Joined) -> ir.Value:
         is_whole, last = self.hits.is_whole, len(self.terms) - 1
-        given = begun(joined, self.carried, 0, last, is_whole=is_whole)
+        flags = self.hits.taken(joined, joined.values[0])
+        marked = dataclasses.replace(joined, values=[flags, *joined.values[1:]])
+        given = begun(marked, self.carried, 0, last, is_whole=is_whole)
         return filled(joined.builder, given)
 
     def _row_at(
@@ -182,84 +165,3 @@ class Best(Chosen):
             detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
         return self.hits.without_nan(joined.builder, rows), extreme
-
-
-def find_best(carried: Carried, iteration: Iteration, typing: Typing) -> Best | None:
-    """Return how a carried value keeps the best one, None if it does not."""
-    selection = find_selection(carried.next, iteration.body, weighed=True)
-    if selection is None or selection.other is not carried.inner:
-        return None
-    dependent = dependent_values(iteration.body, carried.inner)
-    if selection.chosen in dependent or not _is_of(selection.chosen, iteration.body):
-        return None
-    node = made_by(selection.condition, *_BETTER, body=iteration.body)
-    if node is None:
-        return None
-    one, other = map(skip_identities, operands(node))
-    op_type = node.op_type
-    if one is carried.inner:
-        one, other, op_type = other, one, _TURNED[op_type]
-    dtype = typing.dtype(carried.initial)
-    if one is not selection.chosen or other is not carried.inner or dtype not in _TYPES:
-        return None
-    extreme, takes_first = _BETTER[op_type]
-    if selection.weighs and not takes_first:
-        return None
-    term = Term(selection.chosen)
-    is_whole = selection.is_whole or typing.dims(carried.initial) == ()
-    hits = Hits(carried, term, extreme, takes_first, dtype, is_whole, weighs=selection.weighs)
-    name = "best so far (maximum)" if extreme == "Max" else "best so far (minimum)"
-    return Best(carried, (term,), hits, name, weighs=selection.weighs)
-
-
-_TYPES = FLOATS | {ir.DataType.INT32, ir.DataType.INT64}
-
-
-def find_chosen(
-    carried: Carried, iteration: Iteration, best: list[tuple[Selection, Best]]
-) -> Chosen | None:
-    """Return which iteration's value a carried value takes, None if that is not known.
-
-    Args:
-        carried: The carried value.
-        iteration: The Loop or Scan.
-        best: The best values so far of the same Loop, and how each is chosen.
-    """
-    selection = find_selection(carried.next, iteration.body, weighed=True)
-    if selection is None or selection.other is not carried.inner:
-        return None
-    dependent = dependent_values(iteration.body, carried.inner)
-    if selection.chosen in dependent:
-        return None
-    (chosen,), nodes, pairs = hoist([selection.chosen], selection.branches)
-    rows, beside = Term(chosen), (tuple(nodes), tuple(pairs))
-    condition = skip_identities(selection.condition)
-    for known, one in best:
-        if skip_identities(known.condition) is condition and one.carried is not carried:
-            name = "value of the best so far"
-            return Chosen(
-                carried, (one.hits.term, rows), one.hits, name, *beside, selection.weighs
-            )
-    if condition in dependent:
-        return None
-    term = Term(selection.condition)
-    hits = Hits(None, term, None, False, ir.DataType.BOOL, selection.is_whole)
-    return Chosen(
-        carried,
-        (term, rows),
-        hits,
-        "last value where a condition holds",
-        *beside,
-        selection.weighs,
-    )
-
-
-def _is_of(value: ir.Value, body: ir.Graph) -> bool:
-    """Whether a value is known outside of the branches of an If of a body."""
-    node = value.producer()
-    return node is None or node.graph is body or not _is_inside(node, body)
-
-
-def _is_inside(node: ir.Node, body: ir.Graph) -> bool:
-    graphs = (inner for outer in body for _, inner in subgraphs(outer))
-    return any(node.graph is graph for inner in graphs for graph in with_subgraphs(inner))

@@ -59,6 +59,11 @@ class Conditional(Pattern):
         return self.done.needs_sizes
 
     @property
+    def grows(self) -> bool:  # type: ignore[override]
+        """Whether the Loop copies in every iteration what it has appended so far."""
+        return self.done.grows
+
+    @property
     def is_dear(self) -> bool:  # type: ignore[override]
         """Whether it may take many times the time and memory of the Loop."""
         return self.done.is_dear

@@ -8,17 +8,20 @@ import onnx_ir as ir
 
 from passes.carried.alternation import find_alternation
 from passes.carried.appends import find_append
-from passes.carried.best import find_best, find_chosen
+from passes.carried.best import Best
+from passes.carried.branch_totals import find_branch_total
 from passes.carried.buffers import find_buffer
 from passes.carried.cache_writes import find_cache_write
 from passes.carried.cat_writes import find_cat_write
 from passes.carried.delays import Delay, Onward, Unwritten
 from passes.carried.filters import find_filter
+from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
 from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
+from passes.carried.flags import find_flag
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.pattern import Pattern, Term, dependent_values
@@ -27,7 +30,7 @@ from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
 from passes.carried.rings import find_cycle, find_ring
 from passes.carried.row_updates import RowUpdate, find_row_update
-from passes.carried.selections import find_selection
+from passes.carried.selections import find_replacing
 from passes.carried.several_rows import find_several_rows
 from passes.carried.views import find_viewed
 from passes.carried.writes import Write, find_write
@@ -71,15 +74,17 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
         if not _is_open(state, typing):
             continue
         found = find_best(state.carried, iteration, typing)
-        selection = find_selection(state.carried.next, iteration.body, weighed=True)
-        if found is not None and selection is not None:
+        selection = find_replacing(state.carried.next, state.carried.inner, iteration.body)
+        if found is not None:
             states[at] = dataclasses.replace(state, pattern=found)
+        if isinstance(found, Best) and selection is not None:
             best.append((selection, found))
     for at, state in enumerate(states):
         if _is_open(state, typing):
             chosen = find_first(state.carried, facts, typing)
-            chosen = chosen or find_chosen(state.carried, iteration, best)
-            anew = chosen or find_resets(state.carried, iteration, typing)
+            chosen = chosen or find_chosen(state.carried, iteration, best, typing)
+            anew: Pattern | None = chosen or find_resets(state.carried, iteration, typing)
+            anew = anew or find_flag(state.carried, iteration, typing)
             states[at] = dataclasses.replace(state, pattern=anew)
     return states
 
@@ -163,16 +168,23 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         _find_write(carried, facts, typing)
         or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
-        or find_append(carried, iteration)
+        or find_branch_total(carried, iteration, typing)
+        or find_append(carried, iteration.body)
         or find_cat_write(carried, facts)
         or find_buffer(carried, facts, typing)
         or find_filter(carried, iteration, typing)
         or find_several_rows(carried, iteration, typing)
+        or find_conditional(carried, facts, typing, _find_append)
         or find_row_update(carried, facts, typing)
         or find_last_value(carried, iteration)
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
     )
+
+
+def _find_append(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:
+    """Return what a carried tensor gains at its end, in a branch too."""
+    return find_append(carried, facts.scope)
 
 
 def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern | None:

@@ -11,9 +11,16 @@ import onnx_ir as ir
 from passes.carried.best import Chosen
 from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
-from passes.carried.pattern import Term, added, dependent_values
-from passes.carried.selections import find_selection, hoist
-from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.carried.pattern import FLOATS, Term, added, dependent_values
+from passes.carried.selections import Selection, find_selection, hoist
+from passes.graph.made import (
+    made_by,
+    only_number,
+    operand,
+    operands,
+    skip_identities,
+)
+from passes.graph.scopes import Scope
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -24,22 +31,22 @@ __all__ = ["find_first"]
 
 def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | None:
     """Return how a carried number takes that of the first iteration that a condition names."""
-    body = facts.iteration.body
-    selection = find_selection(carried.next, body)
-    if selection is None or selection.other is not carried.inner:
-        return None
     dtype = typing.dtype(carried.initial)
     if typing.dims(carried.initial) != () or dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return None
-    dependent = dependent_values(body, carried.inner)
-    (chosen,), nodes, pairs = hoist([selection.chosen], selection.branches)
-    number = facts.evaluator.number(selection.chosen)
-    parts = _conjuncts(selection.condition, body, typing)
-    own = [part for part in parts if part in dependent]
-    flags = [part for part in parts if part not in dependent]
-    if chosen in dependent or number is None or len(own) != 1 or not flags:
+    reader = _Reader(facts.iteration.body, typing)
+    number_of = reader.chosen(carried)
+    if number_of is None:
         return None
-    mark = _mark(own[0], carried.inner, body)
+    scope = reader.scope
+    dependent = dependent_values(scope, carried.inner)
+    number = facts.evaluator.number(number_of)
+    own = [part for part in reader.parts if part in dependent]
+    asked = [part for part in reader.parts if part not in dependent]
+    if number_of in dependent or number is None or len(own) != 1 or not asked:
+        return None
+    (chosen, *flags), nodes, pairs = hoist([number_of, *asked], reader.branches)
+    mark = _mark(own[0], carried.inner, scope)
     if mark is None or number.coefficient(TRIP) < 0:
         return None
     op_type, least = mark
@@ -57,35 +64,84 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     return Chosen(carried, terms, hits, name, (*nodes, *beside), tuple(pairs))
 
 
-def _conjuncts(value: ir.Value, body: ir.Graph, typing: Typing) -> list[ir.Value]:
-    """Return the booleans that a chain of And needs, all of them."""
-    value = _boolean(value, body, typing)
-    node = made_by(value, "And", body=body)
-    if node is None:
-        return [value]
-    return [part for v in operands(node) for part in _conjuncts(v, body, typing)]
+class _Reader:
+    """Reads which booleans have to be true for a carried value to be replaced, all of them.
+
+    Attributes:
+        parts: These booleans.
+        branches: The branches that they, and the new value, may stand in.
+    """
+
+    def __init__(self, body: ir.Graph, typing: Typing) -> None:
+        self.parts: list[ir.Value] = []
+        self.branches: list[ir.Graph] = []
+        self._body = body
+        self._typing = typing
+
+    @property
+    def scope(self) -> Scope:
+        """The body, and these branches."""
+        return Scope((self._body, *self.branches))
+
+    def chosen(self, carried: Carried) -> ir.Value | None:
+        """Return what takes the place of a carried value; None if nothing else may be."""
+        value = skip_identities(carried.next)
+        while (selection := find_selection(value, self.scope)) is not None:
+            if selection.other is not carried.inner:
+                return None
+            self._enter(selection)
+            self._read(selection.condition)
+            value = selection.chosen
+        return value if self.parts else None
+
+    def _enter(self, selection: Selection) -> None:
+        self.branches += [graph for graph in selection.branches if graph not in self.branches]
+
+    def _read(self, value: ir.Value) -> None:
+        """Enter what a chain of And needs; scripts write ``a and b`` as ``b if a else False``."""
+        value = self._boolean(value)
+        node = made_by(value, "And", "If", body=self.scope)
+        selection = find_selection(value, self.scope) if _is_if(node) else None
+        if selection is not None and self._is_false(selection):
+            self._enter(selection)
+            self._read(selection.condition)
+            self._read(selection.chosen)
+        elif node is None or node.op_type == "If":
+            self.parts.append(value)
+        else:
+            for part in operands(node):
+                self._read(part)
+
+    def _is_false(self, selection: Selection) -> bool:
+        """Whether a choice is false where its condition is; TensorFlow yields the condition."""
+        if only_number(selection.other) is False:
+            return True
+        return self._boolean(selection.other) is self._boolean(selection.condition)
+
+    def _boolean(self, value: ir.Value) -> ir.Value:
+        """Return the boolean that one of one element was cast or reshaped from, or itself."""
+        found = value = skip_identities(value)
+        while (node := made_by(value, *_KEEPING, body=self.scope)) is not None:
+            value = skip_identities(operand(node, 0))
+            if self._typing.dtype(value) == ir.DataType.BOOL:
+                found = value
+        return found
 
 
-def _boolean(value: ir.Value, body: ir.Graph, typing: Typing) -> ir.Value:
-    """Return the boolean that a boolean of one element was cast or reshaped from, or itself."""
-    found = value = skip_identities(value)
-    while (node := made_by(value, *_KEEPING, body=body)) is not None:
-        value = skip_identities(operand(node, 0))
-        if typing.dtype(value) == ir.DataType.BOOL:
-            found = value
-    return found
+def _is_if(node: ir.Node | None) -> bool:
+    return node is not None and node.op_type == "If"
 
 
 _KEEPING = ("Cast", "Squeeze", "Reshape", "Unsqueeze")
 """Operators behind which a boolean is still what it was; numbers between two may have a part."""
 
 
-def _mark(value: ir.Value, inner: ir.Value, body: ir.Graph) -> tuple[str, int] | None:
+def _mark(value: ir.Value, inner: ir.Value, body: Scope) -> tuple[str, int] | None:
     """Return what a carried number is compared with, and how, to tell that none was found."""
     node = made_by(value, "Equal", "Less", "Greater", body=body)
     if node is None:
         return None
-    one, other = map(skip_identities, operands(node))
+    one, other = (_uncast(v, body) for v in operands(node))
     op_type = node.op_type
     if other is inner:
         one, other = other, one
@@ -93,4 +149,17 @@ def _mark(value: ir.Value, inner: ir.Value, body: ir.Graph) -> tuple[str, int] |
     number = only_number(other)
     if one is not inner or op_type == "Greater" or number is None:
         return None
-    return op_type, int(number)
+    is_near = number == int(number) and abs(number) <= _NEAR
+    return (op_type, int(number)) if is_near else None
+
+
+_NEAR = 1 << 11
+"""Up to here a whole number is the same as a float of any kind: larger ones stay larger."""
+
+
+def _uncast(value: ir.Value, body: Scope) -> ir.Value:
+    """Return what was cast to floats, as tf2onnx does to compare it, or the value."""
+    node = made_by(value, "Cast", body=body)
+    if node is None or node.attributes.get_int("to", 0) not in FLOATS:
+        return skip_identities(value)
+    return skip_identities(operand(node, 0))

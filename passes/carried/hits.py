@@ -7,10 +7,13 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.pattern import FLOATS, Joined, Term
+from passes.carried.pattern import FLOATS, Joined, Term, same_dims
+from passes.carried.running import running
 from passes.carried.weighed import before_it_is_spoilt
+from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
+from passes.reading.not_a_map import NotAMapError
 
 __all__ = ["Hits"]
 
@@ -77,6 +80,39 @@ class Hits:
             return found
         # No value is better than NaN.
         return builder.op("Where", [builder.op("IsNaN", [initial]), builder.scalar(0), found])
+
+    def taken(self, joined: Joined, rows: ir.Value) -> ir.Value:
+        """Record for each iteration whether its row takes the place of the one before."""
+        builder = joined.builder
+        if self.carried is not None:
+            return self._better(joined, self.carried, rows)
+        if not self.takes_first:
+            return rows
+        flags = builder.op("Cast", [rows], {"to": int(ir.DataType.INT64)})
+        count = builder.op("CumSum", [flags, builder.scalar(0)])
+        if self.mark is not None:
+            before = builder.op("Cast", [self._before(joined)], {"to": int(ir.DataType.INT64)})
+            count = builder.op("Add", [count, before])
+        is_first = builder.op("Equal", [count, builder.scalar(1)])
+        return builder.op("And", [rows, is_first])
+
+    def _better(self, joined: Joined, carried: Carried, rows: ir.Value) -> ir.Value:
+        """Record which rows beat all before them, or are as good where the last one wins."""
+        assert self.extreme is not None
+        if not same_dims(joined.typing, carried.initial, joined.types[0].dims):
+            detail = f"'{carried.inner.name}' is not proven to keep its shape"
+            raise NotAMapError(Code.UNKNOWN_SHAPE, detail, carried.next.producer())
+        builder = joined.builder
+        compared = self.without_nan(builder, rows)
+        before = running(joined, carried, compared, self.extreme, is_after=False)
+        worse = "Less" if self.extreme == "Max" else "Greater"
+        if self.takes_first:
+            return builder.op(worse, [before, rows])
+        is_kept = builder.op(worse, [rows, before])
+        if self.dtype not in FLOATS:
+            return builder.op("Not", [is_kept])
+        either = [builder.op("IsNaN", [value]) for value in (rows, before)]
+        return builder.op("Not", [builder.op("Or", [is_kept, builder.op("Or", either)])])
 
     def without_nan(self, builder: Builder, rows: ir.Value) -> ir.Value:
         """Record the worst value in the place of NaN, which is never better."""

@@ -6,7 +6,9 @@ is an error where there is nothing runs for the samples that take it, and for no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+import contextvars
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -18,10 +20,25 @@ from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.typing.value_types import Typing
 
-__all__ = ["in_branch", "may_fail_apart"]
+__all__ = ["failing_apart", "in_branch", "may_fail_apart"]
 
 _NEWEST = 1 << 20
 """An opset at which no operator has lost its rule."""
+
+
+_APART: contextvars.ContextVar[frozenset[ir.Node]] = contextvars.ContextVar(
+    "apart", default=frozenset()
+)
+
+
+@contextlib.contextmanager
+def failing_apart(nodes: Iterable[ir.Node]) -> Iterator[None]:
+    """Take some nodes of branches as such that may fail where their branch is not taken."""
+    token = _APART.set(_APART.get() | frozenset(nodes))
+    try:
+        yield
+    finally:
+        _APART.reset(token)
 
 
 def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> bool:
@@ -31,8 +48,10 @@ def may_fail_apart(pairs: Iterable[tuple[ir.Node, ir.Node]], typing: Typing) -> 
         pairs: Copies, each with the node that it is a copy of.
         typing: The proven typing.
     """
+    known = _APART.get()
     return any(
-        not _reads_own_row(node) and not runs_anywhere(node, typing, _NEWEST) for _, node in pairs
+        node in known or not (_reads_own_row(node) or runs_anywhere(node, typing, _NEWEST))
+        for _, node in pairs
     )
 
 

@@ -15,7 +15,7 @@ from passes.graph.graphs import constant_value, is_default_domain, subgraphs
 from passes.graph.made import skip_identities
 from passes.graph.scopes import Scope
 
-__all__ = ["known_outside"]
+__all__ = ["known_outside", "made_twice"]
 
 
 def known_outside(branches: Sequence[ir.Graph], scope: Scope) -> dict[ir.Value, ir.Value]:
@@ -28,6 +28,12 @@ def known_outside(branches: Sequence[ir.Graph], scope: Scope) -> dict[ir.Value, 
     work = _Work()
     work.enter(node for graph in scope.graphs if graph not in branches for node in graph)
     return work.same(node for graph in branches for node in graph)
+
+
+def made_twice(scope: Scope) -> dict[ir.Value, ir.Value]:
+    """Return values of a body and branches in it, and those computed before that are the same."""
+    work = _Work()
+    return work.same_before(scope)
 
 
 class _Work:
@@ -49,6 +55,16 @@ class _Work:
         for node in nodes:
             if self._replace(node):
                 found |= {value: self._same[value] for value in node.outputs}
+        return found
+
+    def same_before(self, nodes: Iterable[ir.Node]) -> dict[ir.Value, ir.Value]:
+        """Enter nodes in order; return the results of those that are the same as earlier ones."""
+        found: dict[ir.Value, ir.Value] = {}
+        for node in nodes:
+            known = self.same([node])
+            found |= known
+            if not known:
+                self.enter([node])
         return found
 
     def _replace(self, node: ir.Node) -> bool:

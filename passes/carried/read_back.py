@@ -12,16 +12,16 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.joins import Join, find_join
-from passes.carried.pattern import added
+from passes.carried.pattern import FLOATS, added
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.slice_bounds import bounds_of
 from passes.typing.corrections import counted_axis
 
-__all__ = ["ReadBack", "find_read_back"]
+__all__ = ["ReadBack", "find_elements_back", "find_read_back"]
 
-_FORMS = frozenset({"Expand", "Reshape", "Identity"})
+_FORMS = frozenset({"Expand", "Reshape", "Identity", "Unsqueeze", "Squeeze"})
 """Operators that give updates the shape that a ScatterND wants."""
 _AXES = frozenset({"Unsqueeze", "Squeeze", "Reshape"})
 """Operators that give one number another shape."""
@@ -62,14 +62,48 @@ def find_read_back(
     joins = find_join(value, inner, body)
     if joins is None or not _reads_places(joins.read, indices, inner, body, evaluator):
         return None
-    nodes = _reshaped(joins, forms)
+    nodes = _reshaped(joins, joins.read, forms)
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
 
 
-def _reshaped(joins: Join, forms: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return what gives a value the shape of updates: that of what was read, and then the same."""
+def find_elements_back(
+    scatter: ir.Node,
+    inner: ir.Value,
+    body: ir.Graph | Scope,
+    evaluator: Evaluator,
+    dtype: ir.DataType | None,
+) -> ReadBack | None:
+    """Return what a ScatterElements adds to what a GatherElements reads, None if it does not.
+
+    ``h[k] += 1`` is written so, too. No place is named twice where there is one along the axis.
+
+    Args:
+        scatter: A ScatterElements without a reduction.
+        inner: The carried tensor that it writes to.
+        body: The body.
+        evaluator: Knows the numbers of the body.
+        dtype: The element type.
+    """
+    indices, updates = operand(scatter, 1), operand(scatter, 2)
+    joins = find_join(updates, inner, body)
+    read = None if joins is None else made_by(joins.read, "GatherElements", body=body)
+    dims, axis = evaluator.dims(indices), scatter.attributes.get_int("axis", 0)
+    if joins is None or read is None or dims is None:
+        return None
+    whole, places = map(skip_identities, operands(read))
+    is_same = whole is inner and places is skip_identities(indices)
+    if not is_same or read.attributes.get_int("axis", 0) != axis or dims[axis] != 1:
+        return None
+    if joins.reduction in ("max", "min") and dtype in FLOATS:  # a scatter has no rule for NaN
+        return None
+    nodes = _reshaped(joins, indices, [])
+    return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
+
+
+def _reshaped(joins: Join, like: ir.Value, forms: Sequence[ir.Node]) -> list[ir.Node]:
+    """Return what gives a value the shape of another one, and then the same forms."""
     given, nodes = joins.signed()
-    shape = added("Shape", [joins.read])
+    shape = added("Shape", [like])
     nodes += [shape, added("Expand", [given, shape.outputs[0]])]
     for form in forms:
         inputs = [nodes[-1].outputs[0], *operands(form)[1:]]

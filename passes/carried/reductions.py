@@ -13,6 +13,7 @@ from passes.carried.pattern import (
     Joined,
     Pattern,
     Term,
+    covers,
     dependent_values,
     path_through,
 )
@@ -99,10 +100,13 @@ class Reduction(Pattern):
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the reductions over all iterations, joined to the initial value."""
-        is_running = joined.is_collected and self.family in ("Max", "Min", "Mul")
+        is_running = joined.is_collected and not self._is_cumulated
         if is_running or self.family.startswith("Bitwise") or self.dtype in _LARGE:
             return total_of(joined, self.carried, self._joined_terms(joined), self.family)
         total = self.carried.initial
+        if self._joins_own_terms(joined):
+            rows = reduce_rows(joined, self._joined_terms(joined), self.family, self.dtype)
+            return joined.builder.op(self.family, [total, rows])
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
             joined.needs_shape(at, self.carried)
             part = reduce_rows(joined, value, self.family, self.dtype)
@@ -112,6 +116,23 @@ class Reduction(Pattern):
             return weigh_totals(joined, total, self.carried.initial, joined.values)
         return total
 
+    def _joins_own_terms(self, joined: Joined) -> bool:
+        """Whether the terms of one iteration are joined first, whose sizes may cancel out.
+
+        The product of all large factors may overflow, and that of all small ones vanish.
+        """
+        if len(self.terms) < 2 or self.weighs or not self.rounds:
+            return False
+        initial = self.carried.initial
+        return all(covers(joined.typing, initial, known.dims) for known in joined.types)
+
+    @property
+    def _is_cumulated(self) -> bool:
+        """Whether a cumulative sum gives the totals of all iterations."""
+        if self.family == "Add":
+            return self.dtype in _CUMULATED
+        return self.family in ("And", "Or", "Xor")
+
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than what it is joined to."""
         for at in range(len(self.terms)):
@@ -119,12 +140,12 @@ class Reduction(Pattern):
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the totals of all iterations can be computed at once."""
-        return not self.weighs and (self.family != "Add" or self.dtype in _CUMULATED)
+        return not self.weighs
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the running totals: a cumulative sum, or totals of twice as many rows each."""
         rows = self._joined_terms(joined)
-        if self.family not in ("Add", "And", "Or", "Xor"):
+        if not self._is_cumulated:
             return running(joined, self.carried, rows, self.family, is_after=is_after)
         builder = joined.builder
         options = {} if is_after else {"exclusive": 1}

@@ -98,7 +98,7 @@ def _joined(
     return builder.op(family, [builder.op("Gather", [rows, read], {"axis": 0}), whole])
 
 
-_NEUTRAL = {"Mul": 1, "BitwiseXor": 0}
+_NEUTRAL = {"Add": 0, "Mul": 1, "BitwiseXor": 0}
 """What changes no total of operators that may not join a row twice."""
 
 

@@ -15,7 +15,7 @@ from passes.graph.made import either_order, made_by, operand, operands, skip_ide
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
 
-__all__ = ["Selection", "find_selection", "hoist"]
+__all__ = ["Selection", "find_replacing", "find_selection", "hoist"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Selection:
         branches: The graphs of an If in which the values are computed; none of a Where.
         weighs: Whether what is not taken is multiplied by 0 and added, so that an infinity or a
             NaN of it spoils the sum.
+        is_turned: Whether ``chosen`` is taken where the condition is false.
     """
 
     condition: ir.Value
@@ -38,6 +39,24 @@ class Selection:
     is_whole: bool = False
     branches: tuple[ir.Graph, ...] = ()
     weighs: bool = False
+    is_turned: bool = False
+
+
+def find_replacing(value: ir.Value, inner: ir.Value, body: ir.Graph | Scope) -> Selection | None:
+    """Return the choice between a new value, ``chosen``, and the carried one; None if none is.
+
+    ``Not`` is taken off the condition, so that choices by one comparison have one condition.
+    """
+    found = find_selection(value, body, weighed=True)
+    if found is not None and found.chosen is inner:
+        found = dataclasses.replace(
+            found, chosen=found.other, other=inner, branches=found.branches[::-1], is_turned=True
+        )
+    if found is None or found.other is not inner:
+        return None
+    while (turned := _negated(found.condition, body)) is not None:
+        found = dataclasses.replace(found, condition=turned, is_turned=not found.is_turned)
+    return found
 
 
 def find_selection(

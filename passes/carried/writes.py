@@ -12,7 +12,7 @@ from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import join_at_places, join_extremes
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
-from passes.carried.read_back import find_read_back
+from passes.carried.read_back import find_elements_back, find_read_back
 from passes.carried.shared_coordinates import shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
@@ -125,8 +125,12 @@ def find_write(carried: Carried, facts: LoopFacts, dtype: ir.DataType | None) ->
         if placed is not None and _is_apart(placed, node, facts):
             return _placed(carried, node, placed, dependent, dtype)
     nodes: tuple[ir.Node, ...] = ()
-    if updates in dependent and node.op_type == "ScatterND" and reduction == "none":
-        joins = find_read_back(node, carried.inner, body, facts.evaluator)
+    if updates in dependent and reduction == "none":
+        joins = (
+            find_read_back(node, carried.inner, body, facts.evaluator)
+            if node.op_type == "ScatterND"
+            else find_elements_back(node, carried.inner, body, facts.evaluator, dtype)
+        )
         if joins is None:
             return None
         updates, reduction, nodes = joins.updates, joins.reduction, joins.nodes

@@ -79,6 +79,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
         builder, facts.typings.proven
     )
     enough = builder.op("Greater", [count, builder.scalar(few)])
+    to_opset_form(builder.nodes, facts.opset)
     return FewIterations(few, enough, builder.nodes, limits, early, copies, original.path)
 
 
@@ -105,6 +106,7 @@ def _copied(builder: Builder, site: MapSite, few: int, facts: FusionFacts) -> Fe
     if chain.collected:
         none = builder.op("Equal", [count, builder.scalar(0)])
         enough = builder.op("Or", [enough, none])
+    to_opset_form(builder.nodes, facts.opset)
     asked = list(builder.nodes)
     copies = Builder(original.path)
     values = chain.write(copies, count)

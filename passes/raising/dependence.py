@@ -153,6 +153,11 @@ class Dependence:
         computed = [v for node in self.nodes if node in nodes for v in node.outputs]
         return [*(inner for inner in self.states if inner in states), *computed]
 
+    @property
+    def collected(self) -> set[ir.Value]:
+        """The outputs that stack what each iteration yields."""
+        return {one.result for one in self.facts.iteration.collected}
+
     def results(self) -> dict[ir.Value, ir.Value]:
         """Return the outputs that are no counters, with what an iteration yields for each."""
         iteration = self.facts.iteration

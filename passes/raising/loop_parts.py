@@ -129,6 +129,7 @@ class _Split:
         values = {v for node in core for v in node.outputs} | self.on.core
         frontier = {v for node in late for v in reads_of(node) if v in values}
         saved = math.fsum(map(self._cost, late)) - COLLECTED * len(frontier - set(stays.values()))
+        saved += COLLECTED * len(self.on.collected & behind.keys())
         if not after or saved <= 0:
             stays, behind, late, saved = stays | behind, {}, [], 0.0
         own = [*self.on.core_roots(), *stays.values()]
@@ -137,10 +138,9 @@ class _Split:
         ahead = {r: v for r, v in results.items() if not self.on.depends(v)}
         rest = self.on.rest(own)
         read = [v for node in rest for v in reads_of(node) if not self.on.depends(v)]
-        cuts = self._cuts(read)
-        kept, _ = self.on.closure(own, cuts.__contains__)
-        gone = self.on.live - kept - set(late)
-        gained = math.fsum(map(self._cost, gone)) - READ["row"] * len(cuts)
+        tried = [self._cuts(read, least) for least in (READ["row"], 0.0)]
+        cuts = max(tried, key=lambda one: self._gained(own, one, late))
+        gained = self._gained(own, cuts, late)
         if not before or not (cuts or ahead) or gained <= 0:
             own += ahead.values()
             ahead, cuts, gained = {}, [], 0.0
@@ -174,15 +174,40 @@ class _Split:
                 (stays if is_done else behind)[result] = value
         return stays, behind
 
+    def _gained(
+        self, own: Sequence[ir.Value], cuts: Sequence[ir.Value], late: Collection[ir.Node]
+    ) -> float:
+        """Return what is saved where the Loop reads some values as rows.
+
+        What it read for nothing but them it reads no more.
+        """
+        kept, _ = self.on.closure(own, cuts.__contains__)
+        gone = self.on.live - kept - set(late)
+        read, left = ({v for n in nodes for v in self._rows_of(n)} for nodes in (gone, kept))
+        rows = len(cuts) - len(read - left)
+        return math.fsum(map(self._cost, gone)) - READ["row"] * rows
+
+    def _rows_of(self, node: ir.Node) -> list[ir.Value]:
+        """Return the rows that a node reads as they are: what it gathers, or is handed."""
+        if isinstance(self.on.needs.read(node), Element):
+            return list(node.outputs)
+        scanned = {inner for inner, _ in self.on.facts.iteration.scanned}
+        return [v for v in reads_of(node) if v in scanned]
+
     def _whole_cost(self) -> float:
         return ITERATION + math.fsum(map(self._cost, self.on.live))
 
-    def _cuts(self, read: Collection[ir.Value]) -> list[ir.Value]:
-        """Return which values the Loop reads as rows, of those that it needs."""
+    def _cuts(self, read: Collection[ir.Value], least: float) -> list[ir.Value]:
+        """Return which values the Loop reads as rows, of those that it needs.
+
+        Args:
+            read: The values that it needs.
+            least: How many microseconds one iteration must take to compute such a value.
+        """
         wanted = [v for v in dict.fromkeys(read) if v in self.on.varying]
         found: dict[ir.Value, None] = {}
         for value in wanted:
-            if self._must_be_cut(value) or self._weight(value) > READ["row"]:
+            if self._must_be_cut(value) or self._weight(value) > least:
                 found[self._whole(value, wanted)] = None
         return list(found)
 

@@ -14,7 +14,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried, Collected, Iteration
 from passes.reading.nodes import copy_into
 from passes.reading.not_a_map import NotAMapError
-from passes.typing import Typing
+from passes.typing import Typings
 
 __all__ = ["write_rest"]
 
@@ -25,7 +25,7 @@ def write_rest(
     results: Collection[ir.Value],
     given: Mapping[ir.Value, ir.Value],
     collected: Sequence[ir.Value],
-    typing: Typing,
+    typings: Typings,
 ) -> tuple[ir.Node, dict[ir.Value, ir.Value]]:
     """Record a Loop that yields some of what another one yields, and reads rows of the rest.
 
@@ -35,12 +35,12 @@ def write_rest(
         results: The outputs that it goes on yielding.
         given: Values of the body that are rows of a tensor, with that tensor.
         collected: Values of the body that are stacked beside the outputs.
-        typing: The declared typing.
+        typings: Both typings.
 
     Returns:
         The node; and for each of the results and collected values the output that is its.
     """
-    return _Rest(builder, facts, given, typing).write(results, collected)
+    return _Rest(builder, facts, given, typings).write(results, collected)
 
 
 class _Rest:
@@ -49,9 +49,10 @@ class _Rest:
         builder: Builder,
         facts: LoopFacts,
         given: Mapping[ir.Value, ir.Value],
-        typing: Typing,
+        typings: Typings,
     ) -> None:
-        self.builder, self.facts, self.given, self.typing = builder, facts, given, typing
+        self.builder, self.facts, self.given = builder, facts, given
+        self.typing, self.proven = typings.declared, typings.proven
         self.iteration: Iteration = facts.iteration
 
     def write(
@@ -101,6 +102,7 @@ class _Rest:
 
         body = self.builder.subgraph("rest", [v for v in inputs if v is not None], write_body)
         self._type_outputs(body, states, stacked)
+        self._type_rows(body.outputs[len(body.outputs) - len(collected) :], collected)
         node = self._node(body, states, scanned, tensors, stacked)
         own = [*(s.result for s in states), *(one.result for one in stacked)]
         return node, dict(zip(own, node.outputs, strict=True))
@@ -132,6 +134,13 @@ class _Rest:
         assert made is not None
         made.type = ir.TensorType(dtype)
         made.shape = None if dims is None else ir.Shape([None] * len(dims))
+
+    def _type_rows(self, made: Sequence[ir.Value], rows: Sequence[ir.Value]) -> None:
+        """Give rows the dimensions that are proven: without iterations a Loop tells no others."""
+        for new, row in zip(made, rows, strict=True):
+            dims = self.proven.dims(row)
+            if dims is not None and all(isinstance(dim, int) for dim in dims):
+                new.shape = ir.Shape(dims)
 
     def _type_outputs(
         self, body: ir.Graph, states: Sequence[Carried], stacked: Sequence[Collected]

@@ -86,7 +86,7 @@ def write_parts(
         results - written.values.keys(),
         given,
         collected,
-        typings.declared,
+        typings,
     )
     typings.copy(own_initializers(loop.attributes["body"].as_graph(), original))
     written.loops.append(loop)

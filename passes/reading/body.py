@@ -22,7 +22,7 @@ from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
 from passes.reading.nodes import constant_of, copy_into, ends_far, is_same_work, passed_on
-from passes.reading.not_a_map import NotAMapError
+from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import CarriedResult, Stage
 from passes.reading.trips import Trips
@@ -217,7 +217,7 @@ class BodyWriter:
         if any(is_same_work(given, other) for other in self.facts.iteration.body):
             return  # it runs in every iteration as it is
         detail = "it may fail in iterations that do not take its branch"
-        raise NotAMapError(Code.CONTROL_FLOW, detail, given)
+        raise SpeculationError(Code.CONTROL_FLOW, detail, given)
 
     def _copy(self, graph: Iterable[ir.Node], needed: set[ir.Value | ir.Node]) -> None:
         for node in graph:

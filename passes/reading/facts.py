@@ -100,11 +100,12 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
     """
     inside = frozenset(_values_inside(iteration.body))
     trip = None if iteration.number is None else {iteration.number: (Linear.of(TRIP),)}
-    probe = Evaluator(typing, inside, trip)
+    probe, outside = Evaluator(typing, inside, trip), Evaluator(typing, inside)
     for carried in iteration.states:
-        if _is_one_integer(carried, typing):
+        if _is_handed_on(carried):
+            probe.known[carried.inner] = outside.of(carried.initial)
+        elif _is_one_integer(carried, typing):
             probe.known[carried.inner] = (Linear.of(StateSymbol(carried.inner)),)
-    outside = Evaluator(typing, inside)
     states = [_classify(c, iteration, probe, outside, typing) for c in iteration.states]
     evaluator = Evaluator(typing, inside, trip)
     for state in states:
@@ -126,6 +127,12 @@ def _values_inside(body: ir.Graph) -> Iterator[ir.Value]:
             yield from node.outputs
 
 
+def _is_handed_on(carried: Carried) -> bool:
+    """Whether every iteration hands on a value as it is, or as it began."""
+    origin = skip_identities(carried.next)
+    return origin is carried.inner or origin is skip_identities(carried.initial)
+
+
 def _is_one_integer(carried: Carried, typing: Typing) -> bool:
     known = (typing[carried.initial], typing[carried.inner])
     dtype = next((k.type.dtype for k in known if k.type is not None), None)
@@ -136,8 +143,7 @@ def _is_one_integer(carried: Carried, typing: Typing) -> bool:
 def _classify(
     carried: Carried, iteration: Iteration, probe: Evaluator, outside: Evaluator, typing: Typing
 ) -> State:
-    origin = skip_identities(carried.next)
-    if origin is carried.inner or origin is skip_identities(carried.initial):
+    if _is_handed_on(carried):
         return State(carried, Kind.INVARIANT)
     if carried.inner in probe.known:
         following = probe.number(carried.next)

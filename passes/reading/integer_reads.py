@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import only_number, operand, optional_operand
+from passes.graph.made import axes_of, only_number, operand, optional_operand
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [
@@ -194,10 +194,18 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
         return None
     # Behind the last number the Slice would be empty.
-    if not evaluator.is_within(start, size):
+    if not _needs_one_number(node.outputs[0]) and not evaluator.is_within(start, size):
         return None
     steps = _even_steps(vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
+
+
+def _needs_one_number(vector: ir.Value) -> bool:
+    """Whether all readers of a vector fail where it is empty, and there are some."""
+    readers = [use.node for use in vector.uses()]
+    if not readers or vector.is_graph_output():
+        return False
+    return all(is_operator(node, "Squeeze") and axes_of(node) is not None for node in readers)
 
 
 def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Reason
 
-__all__ = ["NotAMapError"]
+__all__ = ["NotAMapError", "SpeculationError"]
 
 
 class NotAMapError(Exception):
@@ -33,3 +33,7 @@ class NotAMapError(Exception):
             return Reason(self.code, detail=self.detail, advice=self.advice)
         path = paths.get(self.node) or self.node.name or self.node.op_type
         return Reason(self.code, path, self.node.op_type, self.detail, self.advice)
+
+
+class SpeculationError(NotAMapError):
+    """A node of a branch would run in iterations that do not take it, where it may fail."""

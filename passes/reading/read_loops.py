@@ -10,13 +10,14 @@ import onnx_ir as ir
 from passes.batching import table
 from passes.batching.opening import open_functions
 from passes.carried.find import with_patterns
+from passes.carried.in_branch import failing_apart
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
 from passes.reading.body import BodyWriter, LoopReading
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
-from passes.reading.not_a_map import NotAMapError
+from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.reading.types import type_body
@@ -81,8 +82,16 @@ def read_loop(
     Raises:
         NotAMapError: It is no map.
     """
-    facts, trips = find_loop(node, typings, opset)
-    return read_part(facts, trips, graph, path, typings, model, Stage(), check)
+    apart: set[ir.Node] = set()
+    while True:
+        try:
+            with failing_apart(apart):
+                facts, trips = find_loop(node, typings, opset)
+                return read_part(facts, trips, graph, path, typings, model, Stage(), check)
+        except SpeculationError as error:
+            if error.node is None or error.node in apart:
+                raise
+            apart.add(error.node)
 
 
 def read_part(

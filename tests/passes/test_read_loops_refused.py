@@ -65,7 +65,7 @@ REFUSED = {
     "conditional_append": (
         carried(
             LIST,
-            """y = Tanh (e)
+            """y = Identity (e)
             a = ReduceMax <axes = [0], keepdims = 0> (e)
             p = Greater (a, a0)
             s2 = If (p) <then_branch = h () => (seq(float[4]) u)

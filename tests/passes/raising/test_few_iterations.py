@@ -250,3 +250,39 @@ def test_copies_of_the_body_run_few_iterations_of_what_very_many_operators_repla
     assert found.loops == 0
     fed = [feeds(n) for n in (0, 1, 2, few - 1, few, few + 1, 40)]
     assert same(before, found.model, *fed) == len(fed)
+
+
+LAST_WRITES = """g (int64[N] at, float[N,4] x, float[R,4] table) => (float[R,4] r) {
+    zero = Constant <value = int64 {0}> ()
+    pair = Constant <value = int64[2] {1, 1}> ()
+    shape = Shape (at)
+    n = Gather <axis = 0> (shape, zero)
+    r = Loop (n, , table) <body = step (int64 i, bool cond, float[R,4] s)
+        => (bool go, float[R,4] s2) {
+        k = Gather <axis = 0> (at, i)
+        place = Reshape (k, pair)
+        e = Gather <axis = 0> (x, i)
+        row = Unsqueeze <axes = [0]> (e)
+        s2 = ScatterND (s, place, row)
+        go = Identity (cond)
+    }>
+}"""
+
+
+def test_what_asks_for_few_iterations_has_the_form_of_an_old_opset() -> None:
+    before = model(LAST_WRITES, 12)
+    found = read(before, auto=True)
+    assert found.decisions[0].few
+    assert found.loops == 0
+    onnx.checker.check_model(found.model, full_check=True)
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((3, 4)).astype(np.float32)
+    many = [
+        {
+            "at": rng.integers(0, 3, n),
+            "x": rng.standard_normal((n, 4)).astype(np.float32),
+            "table": table,
+        }
+        for n in (0, 1, 2, 7, 64)
+    ]
+    assert same(before, found.model, *many) == len(many)

@@ -148,7 +148,7 @@ NEAR = {
             past = Gather <axis = 0> (s, k1)  new = Add (past, e)"""
         ),
     ),
-    "a_ring_that_remembers": (RING, write(f"{THREE}  {OLD}  new = Add (old, e)", "spot")),
+    "a_ring_that_fades": (RING, write(f"{THREE}  {OLD}  kept = Mul (old, b)  new = Add (kept, e)", "spot")),
     "it_goes_round_to_what_it_wrote": (
         STATE,
         write("back = Sub (final, i)  k1 = Sub (back, one)  past = Gather <axis = 0> (s, k1)"

@@ -384,3 +384,75 @@ def test_what_a_loop_collects_is_no_sequence() -> None:
     assert found.loops == 1
     given = [{"x": np.arange(n, dtype=np.float32)} for n in (0, 1, 2, 7, 64)]
     assert same(before, found.model, *given) == len(given)
+
+
+UNTOLD = """g (float[N,4] x, float[4] b, float[4] w) => (float[P] r, float[Q,S] ys) {
+    zero = Constant <value = int64 {0}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    r, ys = Loop (n, , b) <body = step (int64 i, bool cond, float[M] s)
+        => (bool go, float[M2] s2, float[M3] y) {
+        e = Gather <axis = 0> (x, i)
+        half = Mul (s, w)
+        s2 = Add (half, e)
+        u = Tanh (s)  v = Sigmoid (e)  q = Exp (u)  d = Mul (q, v)
+        y = Add (d, e)
+        go = Identity (cond)
+    }>
+}"""
+
+
+def test_what_reads_rows_behind_no_iterations_has_their_size() -> None:
+    """Without iterations a Loop tells 0 for each dimension that its body does not declare."""
+    before = model(UNTOLD)
+    found = read(before)
+    (body,) = [n.attribute[0].g for n in found.model.graph.node if n.op_type == "Loop"]
+    assert "Exp" not in {node.op_type for node in body.node}
+    rng = np.random.default_rng(0)
+    shared = {key: rng.standard_normal(4).astype(np.float32) for key in "bw"}
+    many = [{"x": rng.standard_normal((n, 4)).astype(np.float32), **shared} for n in LENGTHS]
+    assert same(before, found.model, *many) == len(many)
+
+
+PROJECTED = """g (float[N,4] x, float[4] b, float[4,4] w, float[4,4] v) => (float[4] r, float[T,4] ys) {
+    BEFORE
+    r, ys = LOOP
+}"""
+CHEAP_CELL = """q = MatMul (e, w)  h = MatMul (s, v)  m = Add (q, h)  s2 = Tanh (m)
+        y = MatMul (s2, w)"""
+
+
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("dialect", ["counted", "scan"])
+def test_a_small_product_that_takes_the_place_of_a_row_leaves_the_loop(
+    dialect: str, *, auto: bool
+) -> None:
+    """The Loop reads as many rows as before, and collects as many."""
+    count = """zero = Constant <value = int64 {0}> ()
+    shape = Shape (x)  n = Gather <axis = 0> (shape, zero)"""
+    loops = {
+        "counted": f"""Loop (n, , b) <body = step (int64 i, bool cond, float[4] s)
+        => (bool go, float[4] s2, float[4] y) {{
+        e = Gather <axis = 0> (x, i)  {CHEAP_CELL}  go = Identity (cond)
+    }}>""",
+        "scan": f"""Scan <body = step (float[4] s, float[4] e) => (float[4] s2, float[4] y) {{
+        {CHEAP_CELL}
+    }}, num_scan_inputs = 1> (b, x)""",
+    }
+    text = PROJECTED.replace("LOOP", loops[dialect])
+    before = model(text.replace("BEFORE", count if dialect == "counted" else ""))
+    found = read(before, auto=auto)
+    bodies = [
+        one.g
+        for node in found.model.graph.node
+        if node.op_type in ("Loop", "Scan")
+        for one in node.attribute
+        if one.name == "body"
+    ]
+    assert [node.op_type for node in bodies[0].node].count("MatMul") == 1
+    rng = np.random.default_rng(0)
+    shared = {"b": rng.standard_normal(4).astype(np.float32)}
+    shared |= {key: rng.standard_normal((4, 4)).astype(np.float32) for key in "wv"}
+    lengths = [n for n in LENGTHS if n or dialect == "counted"]
+    many = [{"x": rng.standard_normal((n, 4)).astype(np.float32), **shared} for n in lengths]
+    assert same(before, found.model, *many) == len(many)

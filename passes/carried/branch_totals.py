@@ -1,0 +1,109 @@
+"""Totals that branches in branches join to, and those that Gemm joins products to.
+
+``s = (s + a if f else s) if c else s - b`` adds ``(0 + a if f else 0) if c else 0 - b``: the same
+nodes, with what changes no total in the place of ``s``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.carried.masks import neutral_value
+from passes.carried.pattern import Term, dependent_values, path_through
+from passes.carried.reductions import FAMILIES, TYPES, Reduction
+from passes.carried.selections import find_selection
+from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.node_copies import copy_node, copy_of
+from passes.graph.scopes import Scope
+from passes.reading.iterations import Carried, Iteration
+from passes.typing.value_types import Typing
+
+__all__ = ["find_branch_total"]
+
+
+def find_branch_total(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
+    """Return what all branches join to a carried value, None if one does anything else."""
+    dtype = typing.dtype(carried.initial)
+    reader = _Reader(carried.inner, iteration.body)
+    if dtype is None or not reader.is_total(carried.next) or reader.family is None:
+        return None
+    if dtype not in TYPES[reader.family]:
+        return None
+    is_scalar = typing.dims(carried.initial) == ()
+    neutral, nodes = neutral_value(carried.inner, reader.family, dtype, is_scalar=is_scalar)
+    copies: dict[ir.Value, ir.Value | None] = {carried.inner: neutral}
+    for node in reader.path(carried.next):
+        nodes.append(copy_node(node, copies))
+        for old in node.outputs:
+            typing.set(copy_of(copies, old), typing[old])
+    delta = Term(copy_of(copies, skip_identities(carried.next)))
+    name = (
+        f"carried {reader.name} under a condition" if reader.chooses else f"carried {reader.name}"
+    )
+    return Reduction(carried, (delta,), (1,), reader.family, name, dtype, tuple(nodes))
+
+
+class _Reader:
+    """Reads whether a value is a carried one with others joined to it, in all branches."""
+
+    def __init__(self, inner: ir.Value, body: ir.Graph) -> None:
+        self.family: str | None = None
+        self.name = ""
+        self.chooses = False
+        self._inner = inner
+        self._body = body
+        self._graphs = [body]
+        self._dependent = dependent_values(body, inner)
+
+    def is_total(self, value: ir.Value) -> bool:
+        """Whether a value is the carried one, or one that others are joined to."""
+        value = skip_identities(value)
+        if value is self._inner:
+            return True
+        scope = Scope(tuple(self._graphs))
+        selection = find_selection(value, scope)
+        if selection is not None:
+            self.chooses = True
+            self._enter(selection.branches)
+            sides = (selection.chosen, selection.other)
+            return selection.condition not in self._dependent and all(map(self.is_total, sides))
+        node = made_by(value, *FAMILIES, "Gemm", body=scope)
+        read = None if node is None else self._joined_to(node)
+        return read is not None and self.is_total(read)
+
+    def path(self, value: ir.Value) -> Sequence[ir.Node]:
+        """Return the nodes of the body that depend on the carried value and compute another."""
+        needed: set[ir.Node] = set()
+        pending = [skip_identities(value)]
+        while pending:
+            node = pending.pop().producer()
+            if node is None or node in needed or node.graph is not self._body:
+                continue
+            if self._dependent.isdisjoint(node.outputs):
+                continue
+            needed.add(node)
+            pending += operands(node)
+        return [node for node in self._body if node in needed]
+
+    def _enter(self, branches: Sequence[ir.Graph]) -> None:
+        for graph in branches:
+            if graph not in self._graphs:
+                self._graphs.append(graph)
+        self._dependent |= dependent_values(Scope(tuple(self._graphs)), self._inner)
+
+    def _joined_to(self, node: ir.Node) -> ir.Value | None:
+        """Return what a node joins others to, None if the family is another one."""
+        path = path_through(node, self._dependent)
+        if path is None:
+            return None
+        family, name = FAMILIES.get(node.op_type, ("Add", "sum of products"))
+        if self.family not in (None, family) or (node.op_type == "Sub" and path[0]):
+            return None
+        if node.op_type == "Gemm" and (
+            path[0] != 2 or node.attributes.get_float("beta", 1.0) != 1
+        ):
+            return None
+        self.family, self.name = family, name
+        return operand(node, path[0])

@@ -1,0 +1,222 @@
+"""Carried booleans: whatever an iteration makes of one, it sets, clears, keeps or turns it.
+
+``s = h_i or (s and l_i)`` is ``p_i`` where it was true and ``q_i`` where it was false; both are
+known of all iterations at once. Where they agree it begins anew; behind that it is turned as
+often as ``q_i and not p_i``. From false ``p = [1, 0, 0]``, ``q = [1, 1, 1]`` make ``[1, 0, 1]``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.carried.filled import Begun, expanded, filled, rows_of
+from passes.carried.find_conditional import reread
+from passes.carried.in_branch import may_fail_apart
+from passes.carried.masks import choice, flag_of
+from passes.carried.outside import known_outside
+from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.totals import truth_of
+from passes.graph.builder import Builder
+from passes.graph.made import made_by, only_number, operand, operands, skip_identities
+from passes.graph.scopes import Scope
+from passes.reading.iterations import Carried, Iteration
+from passes.typing.value_types import Typing
+
+__all__ = ["CarriedFlag", "find_flag"]
+
+
+@dataclasses.dataclass(frozen=True)
+class CarriedFlag(Pattern):
+    """A carried boolean.
+
+    Attributes:
+        carried: Where it stands.
+        terms: What an iteration makes of it where it is true, and where it is false.
+        nodes: What computes them.
+        speculated: The nodes of branches that the map runs in all iterations.
+    """
+
+    carried: Carried
+    terms: tuple[Term, ...]
+    nodes: tuple[ir.Node, ...] = ()
+    speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
+    name = "carried flag"
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the flag behind the last iteration."""
+        return joined.last_of(self._whole(joined))
+
+    def check_shape(self, joined: Joined) -> None:
+        """Check that no term is larger than the flag."""
+        for at in range(len(self.terms)):
+            joined.needs_shape(at, self.carried, always=True)
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """The flags of all iterations are computed at once."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the flags of all iterations."""
+        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
+
+    def _whole(self, joined: Joined) -> ir.Value:
+        return joined.once(self.carried.inner, lambda: self._recorded(joined))
+
+    def _recorded(self, joined: Joined) -> ir.Value:
+        """Record the initial flag and the flags of all iterations."""
+        self.check_shape(joined)
+        builder, initial = joined.builder, self.carried.initial
+        rank = joined.typing.rank(initial)
+        assert rank is not None
+        held, left = (expanded(joined, self.carried, at, rank) for at in (0, 1))
+        first = builder.op("Unsqueeze", [initial, builder.ints(0)])
+        begins = builder.op("Equal", [held, left])
+        turns = builder.op("And", [left, builder.op("Not", [held])])
+        odd = _parity(builder, _behind(builder, first, turns, is_true=False))
+        values = builder.op("Concat", [first, held], {"axis": 0})
+        marks = _behind(builder, first, begins, is_true=True)
+        since = Begun(builder.op("Xor", [values, odd]), marks, rank, is_whole=rank == 0)
+        return builder.op("Xor", [filled(builder, since), odd])
+
+
+def _behind(builder: Builder, first: ir.Value, flags: ir.Value, *, is_true: bool) -> ir.Value:
+    """Record flags behind a row of the shape of the first one, all true or all false."""
+    same = builder.op("Xor", [first, first])
+    row = builder.op("Not", [same]) if is_true else same
+    return builder.op("Concat", [row, flags], {"axis": 0})
+
+
+def _parity(builder: Builder, flags: ir.Value) -> ir.Value:
+    """Record for each row whether an odd number of flags is true up to it."""
+    numbers = builder.op("Cast", [flags], {"to": int(ir.DataType.INT64)})
+    return truth_of(builder, builder.op("CumSum", [numbers, builder.scalar(0)]), "Xor")
+
+
+def find_flag(carried: Carried, iteration: Iteration, typing: Typing) -> CarriedFlag | None:
+    """Return what iterations make of a carried boolean; None if that is no formula of booleans."""
+    if typing.dtype(carried.initial) != ir.DataType.BOOL:
+        return None
+    reader = _Reader(carried.inner, iteration.body, typing)
+    made = [reader.value_where(carried.next, is_true) for is_true in (True, False)]
+    found = [value for value in made if value is not None]
+    if len(found) < len(made):
+        return None
+    instead = known_outside(reader.branches, Scope((iteration.body,)))
+    values, copies, pairs = hoist(reader.leaves, reader.branches, instead)
+    if may_fail_apart(pairs, typing):
+        return None
+    outside = dict(zip(reader.leaves, values, strict=True))
+    for node in reader.nodes:
+        reread(node, outside)
+    terms = tuple(Term(outside.get(value, value)) for value in found)
+    return CarriedFlag(carried, terms, (*copies, *reader.nodes), tuple(pairs))
+
+
+class _Reader:
+    """Writes what a boolean is where a carried one is true, or false.
+
+    Attributes:
+        nodes: What was written.
+        leaves: The values that it reads, which do not depend on the carried one.
+        branches: The branches of Ifs that they may stand in.
+    """
+
+    def __init__(self, inner: ir.Value, body: ir.Graph, typing: Typing) -> None:
+        self.nodes: list[ir.Node] = []
+        self.leaves: list[ir.Value] = []
+        self.branches: list[ir.Graph] = []
+        self._inner = inner
+        self._typing = typing
+        self._body = body
+        self._dependent = dependent_values(body, inner)
+
+    def value_where(self, value: ir.Value, is_true: bool) -> ir.Value | None:
+        """Return what a value is where the carried one is true, or false; None if that is open."""
+        found = self._read(value, is_true)
+        return self._constant(found) if isinstance(found, bool) else found
+
+    @property
+    def _scope(self) -> Scope:
+        return Scope((self._body, *self.branches))
+
+    def _read(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:
+        value = self._uncast(value)
+        if value is self._inner:
+            return is_true
+        number = only_number(value)
+        if isinstance(number, bool):
+            return number
+        if value not in self._dependent:
+            self.leaves.append(value)
+            return value
+        selection = find_selection(value, self._scope)
+        if selection is not None:
+            return self._chosen(selection, is_true)
+        node = made_by(value, "Not", "And", "Or", "Xor", body=self._scope)
+        parts = [] if node is None else [self._read(v, is_true) for v in operands(node)]
+        known = [part for part in parts if part is not None]
+        if node is None or len(known) < len(parts):
+            return None
+        return self._not(known[0]) if node.op_type == "Not" else self._joined(node.op_type, *known)
+
+    def _uncast(self, value: ir.Value) -> ir.Value:
+        """Return the boolean that a boolean was cast from, or itself."""
+        value = skip_identities(value)
+        while (node := made_by(value, "Cast", body=self._scope)) is not None:
+            whole = skip_identities(operand(node, 0))
+            if {self._typing.dtype(whole), self._typing.dtype(value)} != {ir.DataType.BOOL}:
+                break
+            value = whole
+        return value
+
+    def _chosen(self, selection: Selection, is_true: bool) -> ir.Value | bool | None:
+        self.branches += [graph for graph in selection.branches if graph not in self.branches]
+        self._dependent |= dependent_values(self._scope, self._inner)
+        condition = self._read(selection.condition, is_true)
+        if isinstance(condition, bool):
+            return self._read(selection.chosen if condition else selection.other, is_true)
+        sides = [self._read(v, is_true) for v in (selection.chosen, selection.other)]
+        one, other = sides
+        if condition is None or one is None or other is None:
+            return None
+        if selection.is_whole:
+            condition, beside = flag_of(condition)
+            self.nodes += beside
+        if isinstance(one, bool) and isinstance(other, bool):
+            if one == other:
+                return one
+            return condition if one else self._not(condition)
+        either = (self._as_value(one), self._as_value(other))
+        self.nodes += choice(condition, *either, ir.DataType.BOOL)
+        return self.nodes[-1].outputs[0]
+
+    def _not(self, value: ir.Value | bool) -> ir.Value | bool:
+        return not value if isinstance(value, bool) else self._made("Not", value)
+
+    def _joined(
+        self, op_type: str, one: ir.Value | bool, other: ir.Value | bool
+    ) -> ir.Value | bool:
+        """Return what two booleans are together, where one may be known."""
+        if isinstance(other, bool):
+            one, other = other, one
+        if not isinstance(one, bool):
+            return self._made(op_type, one, self._as_value(other))
+        if op_type == "Xor":
+            return self._not(other) if one else other
+        decides = one is (op_type == "Or")
+        return one if decides else other
+
+    def _as_value(self, value: ir.Value | bool) -> ir.Value:
+        return self._constant(value) if isinstance(value, bool) else value
+
+    def _made(self, op_type: str, *values: ir.Value) -> ir.Value:
+        self.nodes.append(added(op_type, values))
+        return self.nodes[-1].outputs[0]
+
+    def _constant(self, value: bool) -> ir.Value:
+        self.nodes.append(added("Constant", [], {"value": ir.tensor(np.array(value))}))
+        return self.nodes[-1].outputs[0]

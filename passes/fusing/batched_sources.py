@@ -60,6 +60,7 @@ class BatchedSources:
         self._check = check
         self._relied = relied or {}
         self._known: dict[ir.Value, Lengths] = {}
+        self._stacks: dict[tuple[ElementSource, int | None], ir.Value | None] = {}
         self._cut: dict[Lengths, Lengths] = {}
         self._flat = FlatSources(self.prelude, facts.opset)
         first = site.elements[0][1]
@@ -113,10 +114,14 @@ class BatchedSources:
     def _stacked(self, source: ElementSource, rank: int | None) -> ir.Value | None:
         """Stack a source whose samples have one shape, None if they may not."""
         typing, sequence = self._facts.typings.proven, source.as_sequence
-        vouched = source.has_one_shape(typing)
-        if not vouched and sequence is not None:
-            vouched = self._facts.is_promised(sequence) or self._check is GuardCheck.SHAPES
-        return source.stack(self.prelude, rank, typing) if vouched else None
+        is_alike = source.has_one_shape(typing)
+        if not is_alike and sequence is not None:
+            is_alike = self._facts.is_promised(sequence) or self._check is GuardCheck.SHAPES
+        if not is_alike:
+            return None
+        if (source, rank) not in self._stacks:  # two inputs of a body may read one source
+            self._stacks[source, rank] = source.stack(self.prelude, rank, typing)
+        return self._stacks[source, rank]
 
     def _ask_lengths(self, sequence: ir.Value) -> ir.Value:
         self.asked[sequence] = ir.Value(name="lengths", type=ir.TensorType(ir.DataType.INT64))

@@ -53,7 +53,7 @@ class Estimate:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Work:
+class _FormWork:
     """The size of one node's work for one sample.
 
     Attributes:
@@ -75,9 +75,9 @@ class _Work:
 class _Rate:
     """Nanoseconds and bytes of a kind of node, flat, and nanoseconds of it in a Loop."""
 
-    time: Callable[[_Work], float]
-    bytes: Callable[[_Work], float]
-    alone: Callable[[_Work], float]
+    time: Callable[[_FormWork], float]
+    bytes: Callable[[_FormWork], float]
+    alone: Callable[[_FormWork], float]
 
 
 _MOVED = _Rate(
@@ -177,11 +177,11 @@ def _rate(node: ir.Node) -> _Rate:
     return _NEAREST if node.attributes.get_string("mode", "nearest") == "nearest" else _LINEAR
 
 
-def _work(before: ValueType, after: ValueType) -> _Work:
+def _work(before: ValueType, after: ValueType) -> _FormWork:
     read, made = _count(before), _count(after)
     rest = min((d for d in after.dims or () if isinstance(d, int) and d), default=1)
     shrunk = math.sqrt(max(read / max(made, 1), 1.0))
-    return _Work(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
+    return _FormWork(read, made, made // min(rest, REST), 2 * math.ceil(shrunk) + 1, _item(after))
 
 
 def _filled(type_: ValueType, other: ValueType) -> ValueType:

@@ -40,10 +40,10 @@ def write_rest(
     Returns:
         The node; and for each of the results and collected values the output that is its.
     """
-    return _Rest(builder, facts, given, typings).write(results, collected)
+    return _RestWriter(builder, facts, given, typings).write(results, collected)
 
 
-class _Rest:
+class _RestWriter:
     def __init__(
         self,
         builder: Builder,

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.made import axes_of, only_number, operand, optional_operand
+from passes.maps.operator import is_map
 from passes.reading.integers import Entry, Length, Linear, is_nonnegative
 
 __all__ = [
@@ -108,18 +109,28 @@ def length_of(evaluator: NumberReader, sequence: ir.Value | None) -> Linear | No
     """Return the number of elements of a sequence; see `Evaluator.length`."""
     while sequence is not None:
         producer = sequence.producer()
+        if producer is not None and is_map(producer):
+            return _samples(evaluator, producer) or _own_length(evaluator, sequence)
         if producer is None or not is_default_domain(producer):
             break
         if producer.op_type == "SequenceConstruct":
             return Linear(len(producer.inputs))
         if producer.op_type == "SplitToSequence":
             return _pieces(evaluator, producer) or Linear.of(Length(sequence))
-        if producer.op_type != "Identity":
+        if producer.op_type not in ("Identity", "SequenceMap"):
             break
         sequence = producer.inputs[0]
-    if sequence is None or evaluator.is_inside(sequence):
-        return None
-    return Linear.of(Length(sequence))
+    return None if sequence is None else _own_length(evaluator, sequence)
+
+
+def _own_length(evaluator: NumberReader, sequence: ir.Value) -> Linear | None:
+    return None if evaluator.is_inside(sequence) else Linear.of(Length(sequence))
+
+
+def _samples(evaluator: NumberReader, node: ir.Node) -> Linear | None:
+    """Return the number of samples of a Map, if an input says it: its lists have as many."""
+    position = node.attributes.get_int("count", -1)
+    return evaluator.number(node.inputs[position]) if position >= 0 else None
 
 
 def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:

@@ -1,7 +1,8 @@
-"""Comparisons and divisions of integers that onnxruntime gets wrong.
+"""Comparisons, divisions and casts of integers that a runtime gets wrong.
 
-Its vectorised kernels compare the lower halves of two numbers as signed where the upper halves
-are equal: 2^31 counts as less than 0. Less and Greater are right.
+The vectorised kernels of onnxruntime compare the lower halves of two numbers as signed where the
+upper halves are equal: 2^31 counts as less than 0. Less and Greater are right. IREE casts floats
+to bytes as if bytes had a sign.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from passes.runtimes.reshapes import from_front
 from passes.runtimes.types import Types
 
 __all__ = [
+    "by_way_of_integers",
     "clipped",
     "compared",
     "divided_one_by_one",
     "divides_nothing",
     "extremum",
     "is_at_risk",
+    "is_byte_of_a_float",
     "signs",
 ]
 
@@ -208,3 +211,17 @@ def divided_one_by_one(node: ir.Node, types: Types, builder: Builder) -> list[ir
     shape = builder.op("Shape", [data])
     divisors = builder.op("Expand", [divisor, shape])
     return [builder.op(node.op_type, [data, divisors], node.attributes)]
+
+
+def is_byte_of_a_float(node: ir.Node, types: Types) -> bool:
+    """Whether a Cast makes an integer of 8 bits without a sign of a float."""
+    value = node.inputs[0]
+    dtype = None if value is None else types.dtype(value)
+    is_float = dtype is not None and dtype.is_floating_point()
+    return is_float and node.attributes.get_int("to", 0) == int(ir.DataType.UINT8)
+
+
+def by_way_of_integers(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """An integer of 32 bits in between: what fits into a byte is the same."""
+    whole = builder.op("Cast", [node.inputs[0]], {"to": int(ir.DataType.INT32)})
+    return [builder.op("Cast", [whole], {"to": int(ir.DataType.UINT8)})]

@@ -22,8 +22,6 @@ from passes.runtimes import (
     rearranged,
     reshapes,
     running_statistics,
-    sequences,
-    signs,
 )
 from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
 from passes.runtimes.defect import Defect, seen_in
@@ -212,8 +210,8 @@ DEFECTS: tuple[Defect, ...] = (
     _onnxruntime(
         "split-of-several-rows",
         ("SplitToSequence",),
-        sequences.is_cut_by_several,
-        sequences.with_its_axis,
+        reshapes.is_cut_by_several,
+        reshapes.with_its_axis,
     ),
     _onnxruntime(
         "product-with-an-inverse",
@@ -313,7 +311,7 @@ DEFECTS: tuple[Defect, ...] = (
     _iree(
         "iree-bytes-from-floats",
         ("Cast",),
-        signs.is_byte_of_a_float,
-        signs.by_way_of_integers,
+        integers.is_byte_of_a_float,
+        integers.by_way_of_integers,
     ),
 )

@@ -47,7 +47,7 @@ def index_bounds(model: ir.Model) -> dict[str, int | None]:
         Input name to the smallest number of things that its indices choose among, None where
         that number is not known.
     """
-    reader = _Reader(model)
+    reader = _IndexReader(model)
     inputs = {id(value): value for value in model.graph.inputs}
     bounds: dict[str, int | None] = {}
     for node in reader.nodes:
@@ -78,7 +78,7 @@ def _extent(node: ir.Node, indexed: int | None) -> int | None:
     return extent if isinstance(extent, int) and extent > 0 else None
 
 
-class _Reader:
+class _IndexReader:
     """Every node of a model, and where the values of its bodies and functions come from."""
 
     def __init__(self, model: ir.Model) -> None:

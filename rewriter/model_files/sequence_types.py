@@ -82,7 +82,7 @@ def mend_sequences(model: ir.Model, untyped: Collection[str] = ()) -> None:
             )
 
 
-class _Group:
+class _SequenceGroup:
     """Values that are one sequence, which grows.
 
     Attributes:
@@ -192,8 +192,8 @@ class _Sequences:
             if element.type is not None:
                 element.type = ir.TensorType(dtype)
 
-    def _grouped(self) -> defaultdict[ir.Value, _Group]:
-        groups = defaultdict[ir.Value, _Group](_Group)
+    def _grouped(self) -> defaultdict[ir.Value, _SequenceGroup]:
+        groups = defaultdict[ir.Value, _SequenceGroup](_SequenceGroup)
         for sequence, element in self._inserted:
             groups[self._first(sequence)].inserted.append(element)
         for sequence, element in self._taken:

@@ -91,7 +91,7 @@ def _safer(
     if isinstance(fault, RewriteError) and not isinstance(fault, _FAULTS):
         raise fault
     logger.info("a pass failed", exc_info=fault)
-    found = _Search(write, fault).safer(forms(), base)
+    found = _FaultSearch(write, fault).safer(forms(), base)
     if found is None:
         raise fault
     for sentence in found[2]:
@@ -99,7 +99,7 @@ def _safer(
     return found
 
 
-class _Search(Generic[R]):
+class _FaultSearch(Generic[R]):
     """Looks for the maps on which passes fail.
 
     Attributes:

@@ -45,8 +45,8 @@ class LineChart:
     def to_svg(self) -> str:
         """Return the chart as one SVG element."""
         points = [point for line in self.series.values() for point in line]
-        x_axis = _Axis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
-        y_axis = _Axis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
+        x_axis = _ChartAxis([x for x, _ in points], _LEFT, _WIDTH - _RIGHT)
+        y_axis = _ChartAxis([y for _, y in points], _HEIGHT - _BOTTOM, _TOP)
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" '
             f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}">',
@@ -100,7 +100,7 @@ class LineChart:
         return data.getvalue()
 
 
-class _Axis:
+class _ChartAxis:
     """A logarithmic axis between the powers of ten around some values."""
 
     def __init__(self, values: Sequence[float], start: float, end: float) -> None:
@@ -118,7 +118,11 @@ class _Axis:
 
 
 def _series(
-    name: str, line: Sequence[tuple[float, float]], x_axis: _Axis, y_axis: _Axis, number: int
+    name: str,
+    line: Sequence[tuple[float, float]],
+    x_axis: _ChartAxis,
+    y_axis: _ChartAxis,
+    number: int,
 ) -> str:
     colour = _COLOURS[number % len(_COLOURS)]
     places = [(x_axis.place(x), y_axis.place(y)) for x, y in line]

@@ -1,0 +1,148 @@
+"""One map in five spellings: what becomes of it does not depend on how it is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import rewriter
+from rewriter.backends import open_session
+from rewriter.pipeline import Strategy
+from rewriter.proof.compare import compare
+
+_COUNT = """shape = Shape (x) zero = Constant <value_int = 0> () n = Gather (shape, zero)
+    go = Constant <value = bool {1}> ()"""
+SPELLINGS = {
+    "a SequenceMap": """xs = SplitToSequence <keepdims = 0> (x)
+        ys = SequenceMap (xs) <body = each (float[3,4] r) => (RESULT q) { BODY }>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
+    "a Loop of TorchScript": f"""{_COUNT} none = SequenceEmpty ()
+        ys = Loop (n, go, none) <body = each (int64 i, bool c, seq(float[]) held)
+            => (bool d, seq(float[]) grown) {{
+            d = Identity (c) r = Gather (x, i) BODY grown = SequenceInsert (held, q) }}>
+        y = ConcatFromSequence <axis = 0, new_axis = 1> (ys)""",
+    "a Loop of PyTorch's dynamo": f"""{_COUNT} y = Loop (n, go) <body = each (int64 i, bool c)
+        => (bool d, RESULT q) {{ d = Identity (c) r = Gather (x, i) BODY }}>""",
+    "a Loop of TensorFlow": f"""{_COUNT} runs = Less (zero, n)
+        most = Constant <value_int = 9223372036854775807> ()
+        j_last, k_last, y = Loop (most, runs, zero, zero) <body = each (int64 i, bool c,
+            int64 j, int64 k) => (bool d, int64 j_next, int64 k_next, RESULT q) {{
+            step = Constant <value_int = 1> () j_next = Add (j, step) k_next = Add (k, step)
+            is_left = Less (j_next, n) is_more = Less (k_next, n) d = And (is_left, is_more)
+            r = Gather (x, k) BODY }}>""",
+    "a Scan": """y = Scan <num_scan_inputs = 1, body = each (float[3,4] r) => (RESULT q)
+        { BODY }> (x)""",
+}
+# Of each body: the nodes from `r` to `q`, the type of the result, and the nodes of the new model.
+BODIES = {
+    "one node": ("q = Tanh (r)", "float[3,4]", "Tanh"),
+    "a shared matrix": ("q = MatMul (r, w)", "float[3,5]", "MatMul"),
+    "a reduction": (
+        "a = Exp (r) one = Constant <value_ints = [1]> () q = ReduceSum <keepdims = 0> (a, one)",
+        "float[3]",
+        "Exp ReduceSum",
+    ),
+    "axes that move": (
+        "a = Softmax <axis = 1> (r) q = Transpose (a)",
+        "float[4,3]",
+        "Softmax Transpose",
+    ),
+    "a value that is read twice": (
+        "a = Relu (r) b = Sigmoid (a) q = Mul (a, b)",
+        "float[3,4]",
+        "Mul Relu Sigmoid",
+    ),
+    "a choice": (
+        """low = Constant <value = float {0}> () is_high = Greater (r, low) a = Neg (r)
+        q = Where (is_high, r, a)""",
+        "float[3,4]",
+        "Greater Neg Where",
+    ),
+    "a row of the element": (
+        "at = Constant <value_int = 1> () a = Gather <axis = 0> (r, at) q = Sub (r, a)",
+        "float[3,4]",
+        "Gather Sub Unsqueeze",
+    ),
+    "a type that changes": (
+        "a = ArgMax <axis = 1, keepdims = 0> (r) q = Cast <to = 1> (a)",
+        "float[3]",
+        "ArgMax Cast",
+    ),
+    "the element itself": ("q = Identity (r)", "float[3,4]", "Identity"),
+}
+
+
+def model(spelling: str, body: str, result: str) -> onnx.ModelProto:
+    text = SPELLINGS[spelling].replace("BODY", body).replace("RESULT", result)
+    dims = result.removeprefix("float[")
+    return onnx.parser.parse_model(
+        f'<ir_version: 9, opset_import: ["" : 18]> '
+        f"g (float[N,3,4] x, float[4,5] w) => (float[N,{dims} y) {{ {text} }}"
+    )
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_map_ends_alike_in_every_spelling(spelling: str, name: str, strategy: Strategy) -> None:
+    body, result, expected = BODIES[name]
+    given = model(spelling, body, result)
+    onnx.checker.check_model(given, full_check=True)
+    rewritten = rewriter.rewrite(given, strategy=strategy)
+    (decision,) = rewritten.report.decisions
+    assert decision.verdict == "fused"
+    nodes = rewritten.model.graph.node
+    assert sorted(node.op_type for node in nodes if node.op_type != "Constant") == expected.split()
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((4, 5)).astype(np.float32)
+    for count in (1, 3):
+        feed = {"x": rng.standard_normal((count, 3, 4)).astype(np.float32), "w": w}
+        before, after = (open_session(one).run(feed) for one in (given, rewritten.model))
+        difference = compare(before, after)
+        assert difference.equal, difference.message
+
+
+_LOOPS = """n = SequenceLength (xs) go = Constant <value = bool {1}> () none = SequenceEmpty ()
+    b = Loop (n, go, none) <body = one (int64 i, bool c, seq(float[]) held)
+        => (bool d, seq(float[]) grown) {
+        d = Identity (c) r = SequenceAt (xs, i) q = Tanh (r) grown = SequenceInsert (held, q) }>
+    nil = SequenceEmpty () MORE
+    ys = Loop (COUNT, go, nil) <body = two (int64 i, bool c, seq(float[]) held)
+        => (bool d, seq(float[]) grown) {
+        d = Identity (c) r = SequenceAt (b, i) s = SequenceAt (xs, i) q = Mul (r, s)
+        grown = SequenceInsert (held, q) }>"""
+LISTS = {
+    "SequenceMaps": """
+        b = SequenceMap (xs) <body = one (float[M] r) => (float[M] q) { q = Tanh (r) }>
+        ys = SequenceMap (b, xs) <body = two (float[M] r, float[M] s)
+            => (float[M] q) { q = Mul (r, s) }>""",
+    "Loops, each as long as its own list": _LOOPS.replace(
+        "MORE", "m = SequenceLength (b)"
+    ).replace("COUNT", "m"),
+    "Loops as long as the first list": _LOOPS.replace("MORE", "").replace("COUNT", "n"),
+    "a Loop behind a SequenceMap": """
+        b = SequenceMap (xs) <body = one (float[M] r) => (float[M] q) { q = Tanh (r) }>"""
+    + _LOOPS[: _LOOPS.index("b = Loop")]
+    + _LOOPS[_LOOPS.index("nil =") :].replace("MORE", "").replace("COUNT", "n"),
+}
+
+
+@pytest.mark.parametrize("spelling", LISTS)
+def test_two_maps_over_a_list_end_alike(spelling: str) -> None:
+    given = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 18]> '
+        f"g (seq(float[M]) xs) => (float[N,M] y) {{ {LISTS[spelling]} "
+        "y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }"
+    )
+    rewritten = rewriter.rewrite(given, uniform=["xs"], require=["loop-free"])
+    kinds = {kind: n for kind, n in rewritten.report.after.by_type.items() if kind != "Constant"}
+    assert kinds == dict.fromkeys(
+        ("ConcatFromSequence", "Greater", "If", "Mul", "SequenceLength", "Tanh"), 1
+    )
+    rng = np.random.default_rng(0)
+    for count in (1, 3):
+        feed = {"xs": [rng.standard_normal(4).astype(np.float32) for _ in range(count)]}
+        before, after = (open_session(one).run(feed) for one in (given, rewritten.model))
+        difference = compare(before, after)
+        assert difference.equal, difference.message

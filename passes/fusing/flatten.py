@@ -128,7 +128,8 @@ class _FlatWriter:
             made = self._operators.op("Reshape", [new, self._builder.ints(*numbers)])
             self._enter(value, made, own)
             return made
-        dims = self._typings.proven.dims(value) or ()
+        dims = self._typings.proven.dims(value)
+        assert dims is not None, "what does not fit is not flattened"
         gone = list(span.along(len(dims)))[1:]
         if not gone:
             return new

@@ -36,6 +36,11 @@ CASES = [
     ("y = Slice(f, i, i, zero, two)", True),
     ("y = Slice(f, i, i, zero, zero)", False),
     ("y = Slice(f, i, i, i)", False),
+    ("y = Slice(f, i, i, , two)", True),
+    ("y = Slice(f, i, i, zero, i)", False),
+    ("y = Slice <starts = [0], ends = [1]> (f)", False),
+    ("y = Pow(f, two)", True),
+    ("y = ReduceSum(f)", True),
     ("y = ReduceSum(f, zero)", True),
     ("y = ReduceSum(f, i)", False),
     ("y = ReduceMax(f, zero)", False),
@@ -146,3 +151,27 @@ def test_a_fill_as_large_as_a_tensor_runs_anywhere(name: str) -> None:
     typing = type_values(model, proven=True, ranks=False)
     assert cannot_fail(model.graph[-1], typing) is safe
     assert runs_anywhere(model.graph[-1], typing, 18) is safe
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("y = Gather (c, ends)", True),
+        ("y = Gather (c, behind)", False),
+        ("y = Gather (c, before)", False),
+        ("y = Gather <axis = 1> (c, last)", True),
+        ("y = Gather <axis = 1> (c, three)", False),
+        ("y = Gather <axis = -1> (c, last)", True),
+        ("y = Gather (c, i)", False),
+        ("y = Gather (x, ends)", False),
+    ],
+)
+def test_a_position_that_is_there(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,3] x, float[2,3] c, int64[2] i) => (float[K,3] y)
+        <int64[2] ends = {{-2, 1}}, int64[2] behind = {{0, 2}}, int64[2] before = {{-3, 0}},
+         int64[2] last = {{-3, 2}}, int64[1] three = {{3}}> {{ {text} }}""")
+    (node,) = model.graph
+    for value in model.graph.outputs:
+        value.type = value.shape = None
+    assert cannot_fail(node, type_values(model, proven=True)) is safe

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
-from tests.passes.batching.harness import constant, mapped
-from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from passes.expand import ExpandSequenceMapPass
+from passes.fuse import FuseSequenceMapPass
+from passes.fuse_options import FuseOptions
+from tests.passes.batching.harness import constant, mapped, run_model
+from tests.passes.batching.ragged import RaggedCase, loops_of, prove_ragged, ragged, reasons_of
 
 X, Z = ragged(4), ragged(3, seed=1)
 ROWS = constant(np.array([1]))
@@ -109,3 +113,24 @@ def test_matrices_that_differ_along_both_axes(name: str) -> None:
     alike = {"q": ragged(4, lengths=(2, 2, 2)), "k": ragged(4, lengths=(2, 2, 2), seed=2)}
     case = RaggedCase(name, nodes, {**alike, **others})
     assert ("MatMul", "ragged") in reasons_of(case)
+
+
+@pytest.mark.parametrize("lengths", [(2, 0, 3), (1,), ()])
+def test_rows_of_no_known_size_by_a_vector_of_each(lengths: tuple[int, ...]) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[T,K] x, int64[B] n, float[B,L] v) => (float[R] y) {
+      xs = SplitToSequence <axis = 0> (x, n)
+      vs = SplitToSequence <axis = 0, keepdims = 0> (v)
+      ys = SequenceMap (xs, vs) <body = b (float[P,K2] a, float[L2] c) => (float[P] o) {
+        o = MatMul (a, c) }>
+      y = ConcatFromSequence <axis = 0> (ys) }"""
+    model = ir.from_onnx_text(text)
+    FuseSequenceMapPass(FuseOptions())(model)
+    ExpandSequenceMapPass()(model)
+    assert loops_of(model) == 0
+    rng = np.random.default_rng(len(lengths))
+    x = rng.standard_normal((sum(lengths), 4)).astype(np.float32)
+    v = rng.standard_normal((len(lengths), 4)).astype(np.float32)
+    (found,) = run_model(ir.to_proto(model), {"x": x, "n": np.array(lengths, np.int64), "v": v})
+    own = np.repeat(v, lengths, axis=0)
+    np.testing.assert_allclose(found, (x * own).sum(axis=1), rtol=1e-5, atol=1e-6)

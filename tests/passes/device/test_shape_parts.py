@@ -55,6 +55,13 @@ KEPT = {
     "every other": cut(0, 4, 0, 2),
     "backwards": cut(3, -9, 0, -1),
     "another vector": "t = Abs (s) " + numbers("i", 2) + "p = Gather (t, i)",
+    "by a number of its own": "i = Shape <start = 0, end = 1> (x) p = Gather (s, i)",
+    "from a number of its own": (
+        "i = Shape <start = 0, end = 1> (x) " + numbers("e", 4) + "p = Slice (s, i, e)"
+    ),
+    "up to a number of its own": (
+        numbers("b", 0) + "i = Shape <start = 0, end = 1> (x) p = Slice (s, b, i)"
+    ),
     "of a part": "q = Shape <start = 1> (x) " + numbers("i", 1) + "p = Gather (q, i)",
 }
 

@@ -132,8 +132,12 @@ class Context(BatchAxis):
         """
         if self.lacks("Loop") or self.lacks("If"):
             self.note_padding(*operands)
+        self.limit_padding_of(*(x.lengths for x in operands if x.lengths is not None))
+
+    def limit_padding_of(self, *axes: Lengths) -> None:
+        """Let a loop run as `limit_padding` does, for one object of lengths for each axis."""
+        if self.lacks("Loop") or self.lacks("If"):
             return
-        axes = [x.lengths for x in operands if x.lengths is not None]
         own, most = axes[0].value, self.op("Mul", [self.batch, axes[0].longest])
         for other in axes[1:]:
             own = self.op("Mul", [own, other.value])

@@ -10,10 +10,10 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
+from passes.batching.masking import select
 from passes.batching.merging import sample_numbers
 from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
-from passes.batching.slices import select
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 

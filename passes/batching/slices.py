@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
+from passes.batching.masking import select
 from passes.batching.merging import with_spare_sample, without_spare_sample
 from passes.batching.packed.spans import span
 from passes.batching.shapes import sample_dims, shaping
@@ -21,21 +22,9 @@ __all__ = [
     "col2im",
     "pad",
     "reverse_sequence",
-    "select",
     "slice_",
     "trilu",
 ]
-
-
-def select(
-    ctx: Context, mask: ir.Value, one: ir.Value, other: ir.Value, dtype: ir.DataType | None
-) -> ir.Value:
-    """Return ``one`` where the mask is true, else ``other``; all three broadcast."""
-    if dtype != ir.DataType.BOOL:
-        return ctx.op("Where", [mask, one, other])
-    # onnxruntime has no Where for booleans.
-    chosen = ctx.op("And", [mask, one])
-    return ctx.op("Or", [chosen, ctx.op("And", [ctx.op("Not", [mask]), other])])
 
 
 def _shifted(ctx: Context, axes: Batched, rank: int) -> ir.Value:

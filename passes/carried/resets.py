@@ -24,7 +24,7 @@ from passes.carried.pattern import (
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.graph.made import either_order, made_by, operand, skip_identities
+from passes.graph.made import either_order, made_by, only_number, operand, skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -183,11 +183,13 @@ class _Reader:
         return self._begins(part, flag, new)
 
     def _masked(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
-        """Return what an integer is that is multiplied by a flag: 0 where that does not hold."""
+        """Return what an integer is that is multiplied by a flag, or by 1 less a flag."""
         if self._dtype not in (ir.DataType.INT32, ir.DataType.INT64):
             return None
         for own, factor in either_order(made_by(value, "Mul", body=graph)):
-            cast = made_by(factor, "Cast")
+            less = made_by(factor, "Sub")
+            is_turned = less is not None and only_number(operand(less, 0)) == 1
+            cast = made_by(operand(less, 1) if less is not None and is_turned else factor, "Cast")
             flag = None if cast is None else operand(cast, 0)
             if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
                 continue
@@ -199,7 +201,7 @@ class _Reader:
             (condition,) = self._outside([flag])
             zero, nodes = neutral_value(self._inner, "Add", self._dtype, is_scalar=False)
             self.nodes += nodes
-            gone = self.made("Not", [condition])
+            gone = condition if is_turned else self.made("Not", [condition])
             return self._begins(part, gone, zero)
         return None
 

@@ -196,6 +196,9 @@ def why_carried(state: State, reader: ir.Node | None, typing: Typing) -> NotAMap
     if node is not None and node.op_type == "SequenceInsert":
         detail = f"'{name}' does not start empty, or gains elements elsewhere than at its end"
         return NotAMapError(Code.RECURRENCE, detail, node)
+    if node is not None and node.op_type in ("Loop", "Scan") and carried.inner in node.inputs:
+        detail = f"'{name}' goes through a {node.op_type} inside, which stays"
+        return NotAMapError(Code.RECURRENCE, detail, node, _INSIDE_FIRST)
     return NotAMapError(Code.RECURRENCE, f"'{name}' depends on its own past", node)
 
 
@@ -213,6 +216,7 @@ def _moves_a_position(carried: Carried, node: ir.Node, typing: Typing) -> bool:
 _READS = frozenset({"SequenceAt", "SequenceLength", "ConcatFromSequence"})
 
 
+_INSIDE_FIRST = "see what keeps the loop inside; without it this one may go, too"
 _APPEND_AFTER = "let the branches yield the element, and append it after the If"
 
 

@@ -15,7 +15,9 @@ from passes.batching.flat.spreading import aligned, on_sides, spread_to
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
+from passes.batching.packed.padding import width_of
 from passes.decisions import Code, Decline
+from passes.graph.graphs import is_operator
 from passes.graph.made import operand
 from passes.reading.integers import Linear, is_nonnegative
 
@@ -95,6 +97,22 @@ def _several_axes(ctx: Context, shape: ir.Value) -> tuple[FlatSamples, ir.Value]
     return flat, ctx.op("Concat", [total, ctx.ints(*rest)], {"axis": 0}) if rest else total
 
 
+def _square(ctx: Context, node: ir.Node) -> Lengths | None:
+    """Return the lengths of matrices of as many rows as columns that mask scores.
+
+    They lie as scores do, each row as long as the longest. Where samples are taken that differ
+    along several axes, only what becomes a triangle is known to be no image.
+    """
+    sizes = ctx.numbers.of(operand(node, 0))
+    if sizes is None or len(sizes) != 2 or sizes[0] != sizes[1] or ctx.numbers.is_shared(sizes[0]):
+        return None
+    if ctx.takes_flat and not any(is_operator(u, "Trilu") for u, _ in node.outputs[0].uses()):
+        return None
+    lengths = lengths_of_size(ctx, sizes[0], "shape")
+    ctx.limit_padding_of(lengths, lengths)
+    return lengths
+
+
 def _shape(ctx: Context, sizes: Sequence[ir.Value]) -> ir.Value:
     return sizes[0] if len(sizes) == 1 else ctx.op("Concat", sizes, {"axis": 0})
 
@@ -104,6 +122,11 @@ def constant_of_lengths(
 ) -> Sequence[Output]:
     """ConstantOfShape: one tensor for all samples, or as many rows as all of them have."""
     shape = operand(node, 0)
+    square = _square(ctx, node)
+    if square is not None:
+        width = width_of(ctx, square)
+        (new,) = ctx.same(node, [_shape(ctx, [square.total, width])])
+        return [ctx.packed(new.value, square, 0, square)]
     along = _several_axes(ctx, shape)
     if along is not None:
         flat, target = along

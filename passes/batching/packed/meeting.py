@@ -14,7 +14,9 @@ from collections.abc import Sequence
 from passes.batching.context import Context, Operand
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.masking import select
 from passes.batching.packed.checks import broadcast_lengths, is_single
+from passes.batching.packed.padding import width_of
 from passes.reading.integers import Linear
 
 __all__ = ["meeting"]
@@ -22,11 +24,20 @@ __all__ = ["meeting"]
 
 def meeting(ctx: Context, operands: Sequence[Operand]) -> Sequence[Operand]:
     """Return operands with one object of lengths, rows repeated where a sample has one only."""
-    lengths = [x.lengths for x in operands if x is not None and x.lengths is not None]
-    if not lengths or any(x is not None and x.beside is not None for x in operands):
+    packed = [x for x in operands if x is not None and x.lengths is not None]
+    if not packed:
         return operands
-    common = functools.reduce(functools.partial(_common, ctx), lengths)
-    return [x if x is None or x.lengths is None else _repeated(ctx, x, common) for x in operands]
+    common = _common_of(ctx, [x.lengths for x in packed])
+    beside = _common_of(ctx, [x.beside for x in packed])
+    return [
+        x if x is None or x.lengths is None else _widened(ctx, _repeated(ctx, x, common), beside)
+        for x in operands
+    ]
+
+
+def _common_of(ctx: Context, found: Sequence[Lengths | None]) -> Lengths | None:
+    given = [lengths for lengths in found if lengths is not None]
+    return functools.reduce(functools.partial(_common, ctx), given) if given else None
 
 
 def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
@@ -39,14 +50,32 @@ def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
     )
 
 
-def _repeated(ctx: Context, x: Batched, common: Lengths) -> Batched:
+def _repeated(ctx: Context, x: Batched, common: Lengths | None) -> Batched:
     """Return samples of common lengths: their own rows, or the only one repeated."""
     own = x.lengths
     assert own is not None
-    if own.equal(common):
+    if common is None or own.equal(common):
         return x
     repeats = ctx.op("Gather", [is_single(ctx, own), common.samples], {"axis": 0})
     first = ctx.op("Gather", [own.starts, common.samples], {"axis": 0})
     within = ctx.op("Where", [repeats, ctx.builder.scalar(0), common.positions])
     rows = ctx.op("Gather", [x.value, ctx.op("Add", [first, within])], {"axis": x.axis})
     return dataclasses.replace(x, value=rows, lengths=common)
+
+
+def _widened(ctx: Context, x: Batched, common: Lengths | None) -> Batched:
+    """Return rows of common lengths along the last axis: their own, or one number repeated."""
+    own, lengths, last = x.beside, x.lengths, x.rank - 1
+    if own is None or common is None or own.equal(common):
+        return x
+    assert lengths is not None
+    width = width_of(ctx, common)
+    missing = ctx.op("Sub", [width, ctx.shape(x.value, last, last + 1)])
+    before, more = ctx.ints(*[0] * (2 * last + 1)), ctx.op("Max", [missing, ctx.ints(0)])
+    wide = ctx.op("Pad", [x.value, ctx.op("Concat", [before, more], {"axis": 0})])
+    wide = ctx.op("Slice", [wide, ctx.ints(0), width, ctx.ints(last)])
+    first = ctx.op("Slice", [wide, ctx.ints(0), ctx.ints(1), ctx.ints(last)])
+    repeats = ctx.op("Gather", [is_single(ctx, own), lengths.samples], {"axis": 0})
+    repeats = ctx.unsqueeze(repeats, range(1, x.rank - x.axis))
+    value = select(ctx, repeats, first, wide, x.dtype)
+    return dataclasses.replace(x, value=value, beside=common)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.elementwise import between
+from passes.batching.masking import select
 from passes.batching.packed.experts import gemm_by_own_matrix
 from passes.batching.packed.row_by_row import (
     aligned_row,
@@ -20,7 +21,6 @@ from passes.batching.packed.row_by_row import (
     same_rows,
     sample_axis,
 )
-from passes.batching.slices import select
 from passes.decisions import Code, Decline
 
 __all__ = [
@@ -121,7 +121,8 @@ def trilu_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
     upper = ctx.attribute(node, "upper", 1)
     kept = ctx.op("GreaterOrEqual" if upper else "LessOrEqual", [offsets, least])
     none = ctx.builder.constant(np.array(0, data.element_type.numpy()))
-    return [ctx.packed(select(ctx, kept, data.value, none, data.dtype), lengths)]
+    value = select(ctx, kept, data.value, none, data.dtype)
+    return [ctx.packed(value, lengths, 0, data.beside)]
 
 
 def einsum_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

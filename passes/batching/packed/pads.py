@@ -15,10 +15,10 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
+from passes.batching.masking import select
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padded_places import Sides, failing, rows_of_places
 from passes.batching.packed.row_by_row import sample_axis
-from passes.batching.slices import select
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 

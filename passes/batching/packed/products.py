@@ -17,6 +17,7 @@ from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import common_lengths
+from passes.batching.packed.meeting import meeting
 from passes.batching.packed.padding import padded, unpadded, width_of
 from passes.decisions import Code, Decline
 
@@ -166,6 +167,7 @@ def beside_lengths(rule: Rule) -> Rule:
     """
 
     def apply(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        operands = meeting(ctx, operands)
         given = present(operands)
         first = next((x for x in given if x.beside is not None), None)
         made = rule(ctx, node, operands)

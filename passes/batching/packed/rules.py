@@ -96,7 +96,7 @@ register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=T
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
 register_packed("Gemm", operators.gemm_rows, since=7)
 register_packed("Einsum", operators.einsum_rows)
-register_packed("Trilu", operators.trilu_rows)
+register_packed("Trilu", operators.trilu_rows, two_axes=True)
 register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)
 register_packed("Conv", sliding(of_images(3)), any_axis=True)
 register_packed(

@@ -65,7 +65,7 @@ TWO_AXES = """
     GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log
     LogSoftmax MatMul Max Mean Min Mish Mod Mul Neg Not Or Pow Reciprocal RegexFullMatch Relu
     Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign Sqrt StringConcat Sub Sum
-    Swish Tan Tanh ThresholdedRelu TopK Where Xor
+    Swish Tan Tanh ThresholdedRelu TopK Trilu Where Xor
 """
 
 

@@ -52,6 +52,15 @@ CASES = {
     "two_thresholds_unread": Case(
         INTS, f"{ANY}  u = Where (pe, s, c)  s2 = Where (l, ke, u)", "c", LAST
     ),
+    "run_times_1_less_a_flag": Case(
+        "int64",
+        f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"
+        "  k1 = Constant <value = int64 {1}> ()  w7 = Sub (k1, q7)  s2 = Mul (u, w7)"
+        "  y = Identity (s2)",
+        "one",
+        "carried sum that begins anew",
+        "int64",
+    ),
     "run_times_a_flag": Case(
         "int64",
         f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"
@@ -200,6 +209,16 @@ def test_what_is_close_to_it_stays_a_loop(name: str) -> None:
     body = MISSES[name]
     case = Case(ROW, body, "b", "", collected=ROW if " y = " in body else "")
     before = model(case.text("counted"))
+    found = read(before)
+    assert found.loops == 1
+    assert set(found.codes) == {"recurrence"}, found.details
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
+
+
+def test_what_is_multiplied_by_2_less_a_flag_stays_a_loop() -> None:
+    body = """q7 = Cast <to = 7> (pe)  u = Add (s, ke)  k2 = Constant <value = int64 {2}> ()
+        w7 = Sub (k2, q7)  s2 = Mul (u, w7)"""
+    before = model(Case(INTS, body, "c", "").text("counted"))
     found = read(before)
     assert found.loops == 1
     assert set(found.codes) == {"recurrence"}, found.details

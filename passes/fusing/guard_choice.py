@@ -86,7 +86,8 @@ def choose_by_cost(
     """
     as_loop = cost_of_loop(site, loop.outputs, facts.typings.declared)
     without = cost_of_body(plain, facts.typings)
-    gains = bool(plain.walk.fused or site.originals)
+    is_whole = "Loop" in facts.options.lacks and not plain.needs_loop(facts.typings)
+    gains = bool(plain.walk.fused or site.originals or is_whole)
     forms: Forms = {None: plain} if gains and _stands(plain, site, facts) else {}
     best = without if forms else as_loop
     if any(plain.walk.loops) and as_loop.of(USUAL) <= without.of(USUAL):

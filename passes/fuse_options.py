@@ -41,3 +41,11 @@ class FuseOptions:
         is started anew for each node of each image, and waits for the sizes of each.
         """
         return not self.auto or bool(self.lacks) or (self.for_device and self.for_tensors)
+
+    @property
+    def takes_packed_as_flat(self) -> bool:
+        """Whether packed samples may become flat ones.
+
+        A guard asks for their lengths where the target has an If, and a Loop for all others.
+        """
+        return self.takes_flat and not {"If", "Loop"}.isdisjoint(self.lacks)

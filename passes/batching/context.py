@@ -198,7 +198,7 @@ class Context(BatchAxis):
     @property
     def takes_packed_as_flat(self) -> bool:
         """Whether packed samples may become flat ones: where no guard asks for their lengths."""
-        return self.takes_flat and self.lacks("If")
+        return self._body.options.asked.takes_packed_as_flat
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""

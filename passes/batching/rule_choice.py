@@ -15,6 +15,7 @@ from passes.batching.layouts import Batched, Layout
 from passes.batching.packed import rules as packed_rules
 from passes.batching.promotion import Promotions
 from passes.decisions import Code, Decline
+from passes.graph.drafts import drafting
 from passes.graph.graphs import is_default_domain
 
 __all__ = ["RuleChoice", "choose_rule"]
@@ -70,14 +71,19 @@ def choose_rule(
     if isinstance(said, table.Never):
         raise Decline(said.code, said.reason)
     flat = _flat_row(node, operands, opset)
-    if flat is None and takes_flat and _is_packed_for_flat(node, operands, opset):
-        flat = table.find_flat(node, opset)
-        assert flat is not None
-        return RuleChoice(_laying(flat.rule), said.rounding or flat.rounding, said.discrete, True)
-    ragged = _packed_row(node, operands, promotions, opset) if flat is None else flat
+    is_packed = flat is None and any(x.is_packed for x in operands)
+    laid = table.find_flat(node, opset) if takes_flat and is_packed else None
+    try:
+        ragged = _packed_row(node, operands, promotions, opset) if flat is None else flat
+    except Decline:
+        if laid is None:
+            raise
+        return RuleChoice(_laying(laid.rule), said.rounding or laid.rounding, said.discrete, True)
     rounds = said.rounding or table.may_round_inside(node, opset)
-    rounds = rounds or (ragged is not None and ragged.rounding)
+    rounds = rounds or any(one is not None and one.rounding for one in (ragged, laid))
     rule = said.rule if ragged is None else ragged.rule
+    if laid is not None:
+        rule = _or_laid(rule, laid.rule)
     return RuleChoice(rule, rounds, said.discrete, flat is not None)
 
 
@@ -91,14 +97,25 @@ def _flat_row(node: ir.Node, operands: Sequence[Batched], opset: int) -> table.R
     return found
 
 
-def _is_packed_for_flat(node: ir.Node, operands: Sequence[Batched], opset: int) -> bool:
-    """Whether packed operands have a rule only as flat ones, or one for their first axis alone."""
-    packed = [x for x in operands if x.is_packed]
-    if not packed or table.find_flat(node, opset) is None:
-        return False
-    found = table.find_packed(node, opset)
-    is_of_first = found is not None and not found.any_axis
-    return found is None or (is_of_first and any(x.axis and x.beside is None for x in packed))
+def _or_laid(rule: Rule, flat: Rule) -> Rule:
+    """Return a rule for packed operands that takes them as flat ones where it declines."""
+    laid = _laying(flat)
+
+    def either(
+        ctx: Context, node: ir.Node, operands: Sequence[Operand]
+    ) -> Sequence[Output | None]:
+        try:
+            with drafting() as draft:
+                found = rule(ctx, node, operands)
+                draft.keep_all()
+        except Decline as decline:
+            try:
+                return laid(ctx, node, operands)
+            except Decline:
+                raise decline from None
+        return found
+
+    return either
 
 
 def _laying(rule: Rule) -> Rule:

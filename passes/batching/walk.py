@@ -190,7 +190,7 @@ class Walk(BodyState):
             operands,
             self.promotions,
             self.options.opset,
-            takes_flat=asked.takes_flat and "If" in asked.lacks,
+            takes_flat=asked.takes_packed_as_flat,
         )
         rounding = any(x.rounding for x in operands)
         if chosen.is_discrete and rounding:

@@ -90,7 +90,8 @@ def choose_without_guard(
         as_loop: What a loop costs.
         plain: What is batched without a guard.
     """
-    gains = bool(plain.walk.fused or site.originals)
+    is_whole = "Loop" in facts.options.lacks and not plain.needs_loop(facts.typings)
+    gains = bool(plain.walk.fused or site.originals or is_whole)
     if not gains or not may_stand(plain, site, facts):
         return FormChoice({})
     if any(plain.walk.loops):

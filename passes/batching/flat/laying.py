@@ -12,11 +12,12 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.batching.context import Context
+from passes.batching.flat.axis_table import places
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
+from passes.batching.lengths import Lengths
 from passes.batching.operators import Operators
-from passes.decisions import Code, Decline
 
 __all__ = ["laid_out", "packed_laid_out"]
 
@@ -43,15 +44,41 @@ def laid_out(ctx: Context, x: Batched, axes: Sequence[int]) -> Batched:
 
 
 def packed_laid_out(ops: Operators, x: Batched) -> Batched:
-    """Return packed samples as flat ones: a grid of the one axis along which they differ."""
-    if x.lengths is None or x.beside is not None:
-        raise Decline(Code.RAGGED, "its samples differ in length along two axes")
+    """Return packed samples as flat ones: a grid of the axes along which they differ."""
+    assert x.lengths is not None
+    if x.beside is not None:
+        return _laid_out_by_both(ops, x, x.lengths, x.beside)
     memory = [x.axis, *(axis for axis in range(x.rank) if axis != x.axis)]
     value = x.value if not x.axis else ops.op("Transpose", [x.value], {"perm": memory})
     grid = Grid.of_sides(ops.builder, [x.lengths], x.lengths.count)
     order = tuple(memory.index(axis) for axis in range(x.rank))
     flat = FlatSamples(grid, order, (None,))
     return dataclasses.replace(x, layout=Layout.FLAT, value=value, lengths=None, axis=0, flat=flat)
+
+
+def _laid_out_by_both(ops: Operators, x: Batched, lengths: Lengths, beside: Lengths) -> Batched:
+    """Return packed samples that differ along their last axis, too, without what means nothing.
+
+    Rows of lengths ``[2, 1]``, of which the first two have 3 places, lie in ``[3, 3]``; 7 of these
+    9 places are kept if the last row has 1.
+    """
+    rest = [axis for axis in range(x.rank - 1) if axis != x.axis]
+    memory, value = [x.axis, x.rank - 1, *rest], x.value
+    if memory != sorted(memory):
+        value = ops.op("Transpose", [value], {"perm": memory})
+    width = ops.shape(value, 1, 2)
+    own = ops.op("Gather", [beside.value, lengths.samples], {"axis": 0})
+    inside = ops.op("Less", [places(ops, width), ops.unsqueeze(own, [1])])
+    total = ops.op("Mul", [ops.shape(value, 0, 1), width])
+    target = ops.op("Concat", [total, ops.shape(value, 2)], {"axis": 0}) if rest else total
+    kept = [ops.reshape(value, target), ops.reshape(inside, total)]
+    rows = ops.op("Compress", kept, {"axis": 0})
+    grid = Grid.of_sides(ops.builder, [lengths, beside], lengths.count)
+    order = tuple(memory.index(axis) for axis in range(x.rank))
+    made = FlatSamples(grid, order, (None, None))
+    return dataclasses.replace(
+        x, layout=Layout.FLAT, value=rows, lengths=None, beside=None, axis=0, flat=made
+    )
 
 
 def _column(ctx: Context, x: Batched, axis: int, size: ir.Value) -> int | ir.Value:

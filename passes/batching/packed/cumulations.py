@@ -38,6 +38,8 @@ def cumulation_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
         raise Decline(Code.RAGGED, "nothing tells its axis before it runs")
     if sample_axis(int(known.reshape(-1)[0]), given.rank) != given.axis:
         return rows(ctx, node, operands)
+    if lengths.most is None and ctx.lacks("Loop") and ctx.takes_packed_as_flat:
+        raise Decline(Code.RAGGED, "it takes one step after another, as many as lengths tell")
     data = with_lengths_in_front(ctx, given)
     combine = "Add" if node.op_type == "CumSum" else "Mul"
     places = _places(ctx, node, lengths)

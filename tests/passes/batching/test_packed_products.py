@@ -149,8 +149,7 @@ def test_a_loop_runs_where_padding_would_waste_too_much(lengths: tuple[int, ...]
     prove_ragged(dataclasses.replace(made, loops=1), 3)
 
 
-KEPT = {
-    "a mask of two axes": ATTENTION.replace("Mul(s, f)", "Add(s, g)"),
+AS_FLAT = {
     "Softmax over the rows": ATTENTION.replace("axis = -1", "axis = 0"),
     "a maximum of the scores": ATTENTION.replace(
         "w = Softmax<axis = -1>(m)", "a = ReduceMax<keepdims = 1>(m) w = Sub(m, a)"
@@ -161,12 +160,29 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("name", KEPT)
-def test_what_could_go_wrong_stays_in_a_loop(name: str) -> None:
-    given = {"g": shared(np.ones((1, 3), np.float32))} if "two axes" in name else {}
-    made = case(name, KEPT[name], (3, 3, 3), **given)
+def test_a_mask_of_two_axes_stays_in_a_loop() -> None:
+    mask = {"g": shared(np.ones((1, 3), np.float32))}
+    made = case(
+        "a mask of two axes", ATTENTION.replace("Mul(s, f)", "Add(s, g)"), (3, 3, 3), **mask
+    )
     with pytest.raises(AssertionError, match="loops are left"):
         prove_ragged(made, 3, lacks=("Loop",))
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("lengths", [(3, 1, 3), (2, 1, 4), (1, 7, 1)], ids=str)
+@pytest.mark.parametrize("name", AS_FLAT)
+def test_scores_that_have_no_rule_are_samples_of_two_axes(
+    name: str, lengths: tuple[int, ...], batch: int
+) -> None:
+    """Padded to the longest, the rows of one sample would meet those of no sample."""
+    prove_ragged(case(name, AS_FLAT[name], lengths), batch, lacks=("Loop",))
+
+
+@pytest.mark.parametrize("name", AS_FLAT)
+def test_scores_that_have_no_rule_stay_in_a_loop_where_there_are_loops(name: str) -> None:
+    with pytest.raises(AssertionError, match="loops are left"):
+        prove_ragged(case(name, AS_FLAT[name], (3, 3, 3)), 3)
 
 
 BRANCHES = """t = Transpose(k)

@@ -7,7 +7,7 @@ import argparse
 from passes.decisions import Code
 from passes.errors import RewriteError
 from rewriter.commands.console import Console
-from rewriter.commands.spelling import suggestion
+from rewriter.errors import suggestion
 from rewriter.reporting.code_pages import page_of, page_text
 
 __all__ = ["USAGE", "add_options", "execute"]

@@ -12,6 +12,7 @@ from passes.batching.table import Never, Opened, Row, has_flat_rule, has_packed_
 from passes.errors import RewriteError
 from rewriter.commands import options
 from rewriter.commands.console import Console
+from rewriter.errors import suggestion
 from rewriter.rule_files import load_plugins
 
 __all__ = ["USAGE", "add_options", "execute"]
@@ -39,6 +40,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if unknown:
         raise RewriteError(
             f"no rule is listed for {', '.join(unknown)}; seqmap ops without names lists all"
+            f"{suggestion(unknown[0], (row.op_type for row in rows()))}"
         )
     console.record["operators"] = [_record(row) for row in shown]
     if args.markdown:

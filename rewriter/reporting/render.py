@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rewriter.reporting.alike import kinds_of, told_others
 from rewriter.reporting.number_columns import number_columns
 from rewriter.reporting.printable import printable
 from rewriter.reporting.remedies import told
@@ -134,7 +135,8 @@ def later_blocks(record: Record) -> list[Block]:
 
 
 def _blocks(record: Record, *, verbose: bool = True) -> list[Block]:
-    maps = [_map_item(entry, tried=record["remedies_tried"]) for entry in record["maps"]]
+    kinds = kinds_of(record["maps"], each=verbose)
+    maps = [_map_item(entry, others, tried=record["remedies_tried"]) for entry, others in kinds]
     blocks = [Block(_maps_heading(record), maps).printable()] if maps or verbose else []
     if verbose and (codes := codes_of(record)):
         blocks.append(Block(f"what the codes mean: seqmap explain-code {' '.join(codes)}"))
@@ -171,10 +173,11 @@ def _maps_heading(record: Record) -> str:
     return f"{heading}, nothing to do" if record["nothing_to_do"] else heading
 
 
-def _map_item(entry: Record, *, tried: bool) -> Item:
+def _map_item(entry: Record, others: Sequence[str], *, tried: bool) -> Item:
     verdict = f"{entry['verdict']}: {entry['form']}" if entry["form"] else entry["verdict"]
     details = [_reason_line(reason, tried=tried) for reason in entry["reasons"]]
     details += [*entry["notes"], *(_remedy_line(remedy) for remedy in entry["remedies"])]
+    details += told_others(others)
     return Item(f"{entry['path']} ({entry['op_type']})  {verdict}", details)
 
 

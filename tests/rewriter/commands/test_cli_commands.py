@@ -176,6 +176,8 @@ class TestOps:
     def test_an_operator_without_a_row(self, capsys: Capture) -> None:
         assert seqmap("ops", "Relu", "Abracadabra") == 1
         assert "no rule is listed for Abracadabra;" in capsys.readouterr().err
+        assert seqmap("ops", "Sofmax") == 1
+        assert capsys.readouterr().err.endswith("; did you mean 'Softmax'?\n")
 
 
 class TestDemo:

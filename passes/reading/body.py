@@ -10,7 +10,8 @@ import onnx_ir as ir
 from passes.batching.anywhere import runs_anywhere
 from passes.decisions import Code
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import walk_nodes
+from passes.graph.graphs import is_operator, walk_nodes
+from passes.graph.made import operand
 from passes.graph.node_copies import copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
@@ -21,7 +22,14 @@ from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
 from passes.reading.needs import Needs
-from passes.reading.nodes import constant_of, copy_into, ends_far, is_same_work, passed_on
+from passes.reading.nodes import (
+    constant_of,
+    copy_into,
+    ends_far,
+    is_same_work,
+    passed_on,
+    write_range,
+)
 from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import CarriedResult, Stage
@@ -241,8 +249,17 @@ class BodyWriter:
                 self.is_far |= ends_far(node, self.facts.evaluator)
             elif (array := constant_of(node, self.facts.evaluator)) is not None:
                 self.values[node.outputs[0]] = self.builder.constant(array)
+            elif (numbers := self._range(node)) is not None:
+                self.values[node.outputs[0]] = numbers
             else:
                 copy_into(self.builder, node, self.values, self.facts.evaluator, needed)
+
+    def _range(self, node: ir.Node) -> ir.Value | None:
+        """Record the numbers of a Range that counts as far in every iteration."""
+        if not is_operator(node, "Range"):
+            return None
+        start = copy_of(self.values, operand(node, 0))
+        return write_range(self.builder, node, start, self.facts.evaluator)
 
     def _element(self, source: ElementSource, read: ir.Value) -> ir.Value:
         """Return the input of the body that reads a source, by the name of what reads it."""

@@ -134,6 +134,24 @@ def _div(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return tuple(made)
 
 
+def _range(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Count from a number, so often that the last one is known, in constant steps."""
+    found = evaluator.operands(node)
+    if found is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
+        return None
+    if any(len(one) != 1 for one in found):
+        return None
+    (start,), (limit,), (step,) = found
+    distance, by = (limit - start).number, step.number
+    if distance is None or not by or abs(distance) > _MOST_COUNTED:
+        return None
+    return tuple(start + number for number in range(0, distance, by))
+
+
+_MOST_COUNTED = 64
+"""So far a Range is followed."""
+
+
 def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Round whole numbers, which stay what they are."""
     operands = evaluator.operands(node)
@@ -268,6 +286,7 @@ RULES: Mapping[str, Rule] = {
     "Min": _min,
     "Mul": _mul,
     "Not": _not,
+    "Range": _range,
     "SequenceLength": length_number,
     "Shape": shape_numbers,
     "Size": size_number,

@@ -16,7 +16,15 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import INTEGERS
 from passes.reading.sources import FAR
 
-__all__ = ["by_type", "constant_of", "copy_into", "ends_far", "is_same_work", "passed_on"]
+__all__ = [
+    "by_type",
+    "constant_of",
+    "copy_into",
+    "ends_far",
+    "is_same_work",
+    "passed_on",
+    "write_range",
+]
 
 
 def copy_into(
@@ -147,6 +155,25 @@ def constant_of(node: ir.Node, evaluator: Evaluator) -> np.ndarray | None:
         return None
     array = np.array(numbers, dtype.numpy())
     return array if rank else array.reshape(())
+
+
+def write_range(
+    builder: Builder, node: ir.Node, start: ir.Value, evaluator: Evaluator
+) -> ir.Value | None:
+    """Record the numbers of a Range as its first one and what is added to it, None if not known.
+
+    Args:
+        builder: Writes the body.
+        node: A node.
+        start: What stands for its first operand.
+        evaluator: Knows the numbers of the body.
+    """
+    numbers = evaluator.of(node.outputs[0]) if is_operator(node, "Range") else None
+    dtype = evaluator.dtype(node.outputs[0])
+    if not numbers or dtype not in INTEGERS:
+        return None
+    steps = [(number - numbers[0]).number for number in numbers]
+    return builder.op("Add", [start, builder.constant(np.array(steps, dtype.numpy()))])
 
 
 def _numbers(value: ir.Value | None, evaluator: Evaluator) -> list[int] | None:

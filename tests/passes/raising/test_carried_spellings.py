@@ -180,6 +180,16 @@ CASES = {
         "first iteration where a condition holds",
         scans=False,
     ),
+    "rows_at_a_range": Case(
+        "float[R,4]",
+        """i2 = Add (i, i)  i3 = Add (i2, one)  i4 = Add (i3, one)  q = Range (i2, i4, one)
+            at1 = Unsqueeze (q, one1)  d = Unsqueeze (e, zero1)  d2 = Neg (d)
+            u = Concat <axis = 0> (d, d2)  s2 = ScatterND (s, at1, u)""",
+        "Concat <axis = 0> (x, w)",
+        "carried write by index",
+        scans=False,
+        opset=13,
+    ),
     "rows_of_some_slices": Case(
         "float[R,4]",
         f"{ANY}  "

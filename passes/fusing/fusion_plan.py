@@ -26,6 +26,7 @@ from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import walk_nodes
 from passes.loops.copied_loop import copied_loop
 from passes.loops.forms import Form
+from passes.loops.growth import why_unguarded
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
@@ -85,9 +86,9 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     of ours.
     """
     loop = _without_fusion(site, facts)
-    untrusted = why_untrusted(site, facts.typings)
-    if untrusted is not None:
-        return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
+    why_loop = why_untrusted(site, facts.typings) or why_unguarded(site)
+    if why_loop is not None:
+        return dataclasses.replace(loop.decision, reasons=[why_loop, *loop.decision.reasons])
     plain = walk_site(site, facts, None)
     if not site.originals:
         plain = least_in_loops(site, facts, plain)

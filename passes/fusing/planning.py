@@ -28,6 +28,7 @@ from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import reads_of
 from passes.loops.copied_loop import copied_loop
+from passes.loops.growth import why_unguarded
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.maps.sequence_source import (
     CONTRADICTED,
@@ -50,9 +51,9 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     of ours.
     """
     loop = _without_fusion(site, facts)
-    untrusted = _why_untrusted(site, facts.typings)
-    if untrusted is not None:
-        return dataclasses.replace(loop.decision, reasons=[untrusted, *loop.decision.reasons])
+    why_loop = _why_untrusted(site, facts.typings) or why_unguarded(site)
+    if why_loop is not None:
+        return dataclasses.replace(loop.decision, reasons=[why_loop, *loop.decision.reasons])
     plain = walk_site(site, facts, None)
     if not site.originals and any(plain.walk.loops):
         plain = least_in_loops(site, facts, plain)

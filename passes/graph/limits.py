@@ -22,3 +22,7 @@ DEEPEST_TEXT = 500
 
 DEEPEST_NESTING = 12
 """Graphs inside of graphs; each level is typed and planned once more for those around it."""
+
+MOST_GUARDED = 1_000
+"""Nodes behind guards in the body of a map, beyond which the body is written once: each branch of
+a guard around it would hold them again."""

@@ -121,15 +121,17 @@ def _scattered(node: ir.Node, axes: list[int], builder: Builder) -> ir.Value:
     """Return the amounts of all axes; their number is known at run time only.
 
     Of rank ``r`` the amounts of axis ``a`` are numbers ``a`` and ``a + r``, those of axis ``-a``
-    are numbers ``-a - r`` and ``-a`` from the back.
+    are numbers ``-a - r`` and ``-a`` from the back. The zeros come of the shape itself: what
+    computes with shapes alone stays on the host as a whole.
     """
     data, amounts = operands(node)[:2]
-    rank = builder.op("Shape", [builder.op("Shape", [data])])
+    shape = builder.op("Shape", [data])
+    rank = builder.op("Shape", [shape])
     shifts = [-(axis < 0) for axis in axes]
     moved = builder.op("Mul", [rank, builder.ints(*shifts, *(shift + 1 for shift in shifts))])
     places = builder.op("Add", [builder.ints(*axes, *axes), moved])
-    zero = {"value": ir.tensor(np.zeros(1, np.int64))}
-    none = builder.op("ConstantOfShape", [builder.op("Mul", [rank, builder.ints(2)])], zero)
+    both = builder.op("Concat", [shape, shape], {"axis": 0})
+    none = builder.op("Mul", [both, builder.ints(0)])
     return builder.op("ScatterElements", [none, places, amounts], {"axis": 0})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.errors import RewriteError
@@ -63,7 +64,8 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
         promises: What the caller promises; None reads the promises the model carries.
 
     Raises:
-        RewriteError: An input has a type that feeds cannot express, such as a map.
+        RewriteError: An input has a type that feeds cannot express, such as a map, or more
+            dimensions than arrays can have.
     """
     promises = Promises.read(model) if promises is None else promises
     # A promise about a value inside can only be kept by inputs that are uniform themselves.
@@ -98,6 +100,7 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
         dims = declared
         if promised is not None and (is_sequence or passed) and not promises.trust_types:
             dims = _opened(declared, tuple(promised))
+        _check_rank(value.name, dims)
         specs.append(
             InputSpec(
                 name=value.name,
@@ -113,6 +116,16 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
             )
         )
     return specs
+
+
+def _check_rank(name: str, dims: tuple[Dim, ...] | None) -> None:
+    try:
+        np.empty((0,) * len(dims or ()))
+    except ValueError as error:
+        raise RewriteError(
+            f"input {name!r} has {len(dims or ())} dimensions, more than arrays of numpy can "
+            "have: no values can be given for it"
+        ) from error
 
 
 def _dim(dim: int | ir.SymbolicDim) -> Dim:

@@ -20,6 +20,7 @@ __all__ = ["check_message", "check_place", "check_tensor", "every_tensor"]
 
 _KEEP_INSIDE = "put the file into the folder of the model, and export the model again"
 _EXPORT = "export the model again"
+_SHOWN = 80  # characters of a name that is too long
 _DIGITS = 19  # of the largest number that int64 holds
 
 
@@ -50,6 +51,7 @@ def check_tensor(tensor: ir.ExternalTensor) -> None:
     folder = Path(tensor.base_dir) if tensor.base_dir else None
     location = os.fspath(tensor.location)
     check_place(location, folder, label)
+    _check_type(tensor.dtype, label)
     offset, length = tensor.offset or 0, tensor.length
     if offset < 0 or (length is not None and length < 0):
         raise ModelError(f"{label} has the offset {offset} and the length {length}: {_EXPORT}")
@@ -78,6 +80,12 @@ def check_place(location: str, folder: Path | None, label: str) -> None:
         raise ModelError(f"{label} lies at {location!r}, outside of its folder: {_KEEP_INSIDE}")
     if folder is None:
         return
+    try:
+        (folder / location).is_file()
+    except OSError as error:  # a name that is too long for the system
+        raise ModelError(
+            f"the location {location[:_SHOWN]!r}... of {label} is not the name of a file"
+        ) from error
     inside = os.path.realpath(folder)
     if os.path.commonpath([inside, os.path.realpath(folder / location)]) != inside:
         raise ModelError(
@@ -131,15 +139,21 @@ def _check(tensor: onnx.TensorProto, folder: Path | None, places: set[str]) -> N
     if location not in places:
         check_place(location, folder, label)
         places.add(location)
+    _check_type(tensor.data_type, label)
     offset = _number(entries.get("offset", "0"), "offset", label)
     length = _number(entries.get("length", "0"), "length", label)
     if folder is not None:
         _check_end(folder / location, offset + max(length, _size(tensor)), label)
 
 
+def _check_type(dtype: int, label: str) -> None:
+    if dtype == onnx.TensorProto.STRING:
+        raise ModelError(f"{label} holds strings, which cannot lie in a file: {_EXPORT}")
+
+
 def _size(tensor: onnx.TensorProto) -> int:
     """Return the bytes of a tensor, 0 where its type or shape is refused later."""
-    known = tensor.data_type in {one.value for one in ir.DataType} - {0, ir.DataType.STRING.value}
+    known = tensor.data_type in {one.value for one in ir.DataType} - {0}
     return size_in_bytes(tensor) if known and all(dim >= 0 for dim in tensor.dims) else 0
 
 

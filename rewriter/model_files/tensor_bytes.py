@@ -23,6 +23,8 @@ _FIELDS = {
     ir.DataType.UINT64: "uint64_data",
     ir.DataType.STRING: "string_data",
 }
+# In numbers of 16 bytes these are all that an address can reach.
+_MOST_NUMBERS = 2**59 - 1
 _COMPLEX = (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128)
 
 
@@ -42,6 +44,11 @@ def check_bytes(tensor: onnx.TensorProto, where: str) -> None:
     dtype = _dtype(tensor, where)
     if any(dim < 0 for dim in tensor.dims):
         raise ModelError(f"{where} has the shape {list(tensor.dims)}: {_MEND}")
+    # A dimension of 0 does not help: numpy counts the bytes of the others.
+    if math.prod(filter(None, tensor.dims)) > _MOST_NUMBERS:
+        raise ModelError(
+            f"{where} has the shape {list(tensor.dims)}, which no array can have: {_MEND}"
+        )
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return
     if tensor.HasField("raw_data") and dtype != ir.DataType.STRING:

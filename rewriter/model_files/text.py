@@ -37,6 +37,8 @@ def parse(data: bytes, name: str) -> onnx.ModelProto:
         raise ModelError(f"{name} is not ONNX text: byte {error.start} is not UTF-8") from error
     except onnx.parser.ParseError as error:
         raise ModelError(f"{name} is not ONNX text: {_complaint(error)}") from error
+    except (IndexError, RuntimeError, ValueError) as error:  # of the conversion of a number
+        raise ModelError(f"{name} is not ONNX text: a number in it is too large") from error
 
 
 def to_text(proto: onnx.ModelProto, name: str) -> str:

@@ -560,3 +560,13 @@ def test_a_tuple_is_a_sequence_too():
         assert check.ok == bool(xs)  # no body runs for no elements
     with pytest.raises(RewriteError, match="input 'b' is a list; give one float32 array"):
         rewriter.run(SUMS, {"xs": [ONES], "b": (1.0, 1.0)})
+
+
+def test_more_dimensions_than_arrays_have_are_refused():
+    dims = ", ".join("1" for _ in range(100))
+    text = f"g (seq(float[{dims}]) xs) => (seq(float[]) ys) {{ ys = Identity (xs) }}"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 18]> {text}')
+    with pytest.raises(RewriteError, match="'xs' has 100 dimensions, more than"):
+        rewriter.validate(model, model)
+    with pytest.raises(RewriteError, match="'xs' has 100 dimensions, more than"):
+        rewriter.run(model, {"xs": [ONES]})

@@ -98,6 +98,7 @@ OUTSIDE = {
     "a drive": "C:\\secret",
     "no name": "",
     "a zero byte": "w.bin\0",
+    "a name that no file can have": "n" * 5000,
 }
 
 
@@ -213,6 +214,15 @@ def test_a_tensor_of_the_ir_is_held_to_the_same(folder):
         )  # fmt: skip
         with pytest.raises(ModelError):
             rewriter.optimize(model)
+
+
+def test_strings_cannot_lie_in_a_file(folder):
+    proto = hostile("main graph", location="w.bin")
+    tensors(proto)[0].data_type = onnx.TensorProto.STRING
+    path = written(proto, folder)
+    for call in (lambda: load(path), lambda: rewriter.explain(ir.from_proto(proto))):
+        with pytest.raises(ModelError, match="'w' holds strings, which cannot lie in a file"):
+            call()
 
 
 @pytest.mark.parametrize("location", ["w.bin", "./w.bin", "deep/er/in"])

@@ -299,6 +299,16 @@ NESTED = onnx.parser.parse_model(EVERYTHING).SerializeToString()
             b'<ir_version: 10, opset_import: ["" : 17]>\ng (float x) => (float y) { y = Relu(x }',
             "{} is not ONNX text: line 2, column 39: Expected character ) not found",
         ),
+        (
+            "a.onnxtxt",
+            b'<ir_version: 9, opset_import: ["" : 99999999999999999999]> g () => () {}',
+            "{} is not ONNX text: a number in it is too large",
+        ),
+        (
+            "a.onnxtxt",
+            b'<ir_version: 9, opset_import: ["" : 18]> g () => () { y = Elu <alpha = 1e9999> (x) }',
+            "{} is not ONNX text: a number in it is too large",
+        ),
         ("a.onnxtxt", b"\xff\xfe", "{} is not ONNX text: byte 0 is not UTF-8"),
     ],
     ids=lambda value: None if isinstance(value, bytes) else str(value)[:40],

@@ -164,6 +164,10 @@ TENSORS = {
     "packed": (tensor(INT4, [3], b"1"), "int4[3], which takes 2 bytes, and holds 1"),
     "strings as bytes": (tensor(STRING, [1], b"a"), "string[1], which takes 1 numbers"),
     "a negative dimension": (tensor(FLOAT, [-1]), "the shape [-1]"),
+    "none of numbers that no memory holds": (
+        tensor(FLOAT, [0, 2**62]),
+        "the shape [0, 4611686018427387904], which no array can have",
+    ),
     "no element type": (tensor(0, [1]), "the element type 0, which is not known"),
     "an unknown element type": (tensor(99, [1]), "the element type 99, which is not known"),
 }

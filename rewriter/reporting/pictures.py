@@ -22,6 +22,8 @@ _MOST_MAPS = 50
 """Maps that are drawn for one model."""
 _MOST_NODES = 60
 """Nodes that are drawn in one pane."""
+_MOST_BESIDE = 6
+"""Nodes that are drawn before a map, and as many behind it."""
 _LOOPS = frozenset({"Loop", "Scan", "SequenceMap"})
 
 
@@ -136,11 +138,12 @@ class _Drawing:
         self._drawn = 0
 
     def region(self, core: Sequence[ir.Node]) -> Region:
-        """Return nodes of one or more graphs and what stands one step around them."""
-        near = _around(core)
-        every = [*near, *core]
-        nodes, edges = self._level(every, near=set(near), inputs=set(core))
-        return Region(nodes, edges, self._count - self._drawn, _ends(every))
+        """Return nodes of one or more graphs and some of what stands one step around them."""
+        before, behind = _around(core)
+        near = [*_some(before), *_some(behind)]
+        nodes, edges = self._level([*near, *core], near=set(near), inputs=set(core))
+        ends = _ends([*before, *behind, *core])
+        return Region(nodes, edges, self._count - self._drawn, ends)
 
     def between(self, graph: ir.Graph, ends: Collection[str]) -> Region:
         """Return the nodes of a graph that now join the ends of a region nothing is left of."""
@@ -247,18 +250,24 @@ class _Drawing:
         return self._ids.get(value if producer is None else producer)
 
 
-def _around(core: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the nodes one step before and behind some nodes, in the same graphs."""
+def _around(core: Sequence[ir.Node]) -> tuple[list[ir.Node], list[ir.Node]]:
+    """Return the nodes one step before some nodes, and one step behind, in the same graphs."""
     graphs = {node.graph for node in core}
-    near: dict[ir.Node, None] = {}
-    for node in core:
-        for value in _read(node):
-            producer = value.producer()
-            if producer is not None:
-                near[producer] = None
-        for output in node.outputs:
-            near |= dict.fromkeys(output.consumers())
-    return [node for node in near if node not in core and node.graph in graphs]
+    known = set(core)
+
+    def others(found: Iterable[ir.Node | None]) -> list[ir.Node]:
+        new = [node for node in found if node and node not in known and node.graph in graphs]
+        known.update(new)
+        return list(dict.fromkeys(new))
+
+    before = others(value.producer() for node in core for value in _read(node))
+    behind = others(user for node in core for one in node.outputs for user in one.consumers())
+    return before, behind
+
+
+def _some(nodes: Sequence[ir.Node]) -> list[ir.Node]:
+    """Return the first of some nodes; too many would leave no room for the map."""
+    return [node for node in nodes if node.op_type != "Constant"][:_MOST_BESIDE]
 
 
 def _ends(nodes: Sequence[ir.Node]) -> tuple[str, ...]:

@@ -231,6 +231,14 @@ class TestUsage:
         assert input_shape("scalar=") == ("scalar", ())
 
 
+def test_without_words_it_says_what_there_is(capsys: Capture) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        seqmap()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert all(f"    {name} " in printed.err for name in COMMANDS)
+
+
 class TestBugs:
     def test_a_bug_keeps_its_traceback_and_says_so(
         self, rows: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch

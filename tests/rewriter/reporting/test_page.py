@@ -238,6 +238,22 @@ def test_edges_join_nodes_of_one_level(name: str, side: str) -> None:
     assert region["hidden"] >= 0
 
 
+def test_few_of_many_neighbours_are_drawn() -> None:
+    fed = " ".join(f"a{i} = Relu (s) " for i in range(20))
+    total = ", ".join(f"a{i}" for i in range(20))
+    reads = " ".join(f"[r{i}] z{i} = SequenceLength (ys) " for i in range(20))
+    outs = ", ".join(f"int64 z{i}" for i in range(20))
+    text = (
+        f'<ir_version: 8, opset_import: ["" : 18]> agraph (seq(float[N]) xs, float[M] s) => ({outs}) {{'
+        f"{fed} ys = SequenceMap (xs) <body = b (float[N] x) => (float[K] y) "
+        f"{{ t = Sum ({total}) u = Unique (x) y = Sub (u, t) }}> {reads}}}"
+    )
+    (picture,) = rewriter.explain(ir.from_onnx_text(text), strategy="expand").pictures
+    beside = [node["label"] for node in picture.before.to_dict()["nodes"] if node["around"]]
+    assert beside == ["Relu"] * 6 + ["SequenceLength"] * 6
+    assert picture.before.hidden == 28
+
+
 def test_a_large_body_is_not_drawn_whole() -> None:
     lines = "\n".join(f"v{i + 1} = Relu (v{i})" for i in range(300))
     text = (

@@ -25,7 +25,7 @@ from tests.property.pool import Array
 from tests.property.programs import Feed, Program, Result, draw_program
 from tests.property.rounding import settled_outputs
 
-__all__ = ["STRATEGIES", "Engine", "Outcome", "judge", "program_for"]
+__all__ = ["STRATEGIES", "Engine", "Outcome", "judge", "judge_passes", "program_for"]
 
 STRATEGIES = ("expand", "plain", "fuse", "auto", "promised", "exact")
 """Those of the rewrite, and: ``plain``, the loop of the specification; ``promised``, fuse with all
@@ -90,6 +90,31 @@ def judge(program: Program, strategy: str) -> Outcome:
             return Outcome(program.seed, strategy, verdict, where, form)
     verdict = "refused" if engine.refused else "right"
     return Outcome(program.seed, strategy, verdict, engine.refused, form)
+
+
+def judge_passes(program: Program, strategy: Any) -> Iterator[str]:
+    """Yield which pass of a rewrite leaves a model that is not valid, or computes otherwise.
+
+    The evaluator runs the model behind each pass that changed it, on the feeds on which it runs
+    the program as given.
+    """
+    given = Engine.of_evaluator(model_of(program))
+    feeds = [f for f in program.feeds if _judge_feed(program, given, f, None)[0] == "right"]
+    models: list[tuple[str, onnx.ModelProto]] = []
+
+    def note(name: str, model: ir.Model) -> None:
+        proto = ir.to_proto(model)
+        if not models or proto != models[-1][1]:
+            models.append((name, proto))
+
+    rewrite(model_of(program), strategy=strategy, on_pass=note, **program.options)
+    for name, proto in models:
+        check(proto)
+        engine = Engine.of_evaluator(proto)
+        for feed in feeds:
+            verdict, detail = _judge_feed(program, engine, feed, None)
+            if verdict != "right":
+                yield f"{program.seed} {strategy} {name}: {verdict}: {detail}"
 
 
 def _fails_as_given(
@@ -315,6 +340,13 @@ class Engine:
             )
         except Exception as error:  # onnxruntime's errors have no common base
             self.refused = _line(error)
+
+    @classmethod
+    def of_evaluator(cls, model: onnx.ModelProto) -> Engine:
+        """Return what runs a model on the evaluator alone."""
+        engine = cls(onnx.ModelProto())
+        engine._model = model
+        return engine
 
     def run(self, feeds: Mapping[str, Any]) -> list[Any]:
         if self._session is None:

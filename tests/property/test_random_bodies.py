@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import pytest
 
 from tests.property.coverage import coverage
-from tests.property.judge import STRATEGIES, judge, program_for
+from tests.property.judge import STRATEGIES, judge, judge_passes, program_for
 from tests.property.programs import COUNTS, draw_program
 
 SOME = range(32)
@@ -117,6 +117,20 @@ def test_the_seeds_cover_the_families(covered: dict[str, Counter[str]]) -> None:
 def test_the_seeds_cover(covered: dict[str, Counter[str]], kind: str, features: list[str]) -> None:
     missing = [f for f in features if covered[kind][f] < 3]
     assert not missing
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse", "expand"])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        *_chunks(range(4), 4),
+        *(pytest.param(c, marks=pytest.mark.full) for c in _chunks(range(4, 40), 4)),
+    ],
+    ids=_name,
+)
+def test_a_model_is_right_behind_every_pass(seeds: range, strategy: str) -> None:
+    programs = (program_for(seed, strategy) for seed in seeds)
+    assert not [wrong for program in programs for wrong in judge_passes(program, strategy)]
 
 
 def test_a_program_is_the_same_for_the_same_seed() -> None:

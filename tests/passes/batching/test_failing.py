@@ -8,6 +8,8 @@ import pytest
 from passes.batching.failing import cannot_fail, is_total
 from passes.typing import ValueType, type_values
 
+pytestmark = pytest.mark.quick
+
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float f, int64 i, string s) => (float y)
 <int64 two = {2}, int64 zero = {0}, int64 minus = {-1}> { %s }"""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from passes.batching import rules
 from passes.batching.failing import cannot_fail, is_total
 from passes.typing import ValueType, type_values
+
+assert rules
 
 pytestmark = pytest.mark.quick
 

@@ -1,4 +1,4 @@
-"""Large tables run a fixed part by default, and whole under ``-m full``."""
+"""Large tables run a fixed part by default, and whole under ``-m full``; quick ones always do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         tables[item.nodeid.partition("[")[0]].append(item)
     for cases in tables.values():
-        if len(cases) < LARGE:
+        if len(cases) < LARGE or cases[0].get_closest_marker("quick"):
             continue
         kept = set(kept_by_default([item.nodeid for item in cases]))
         for item in cases:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
-from tests.conftest import SHARE, kept_by_default
+from tests.conftest import SHARE, kept_by_default, pytest_collection_modifyitems
 
 
 @pytest.mark.parametrize("form", ["f[{}-evaluator]", "f[{}]"])
@@ -20,3 +23,24 @@ def test_each_named_case_with_one_number_of_samples() -> None:
     kept = list(kept_by_default([f"{case}-{count}]" for case in cases for count in (0, 1, 3)]))
     assert {name.rpartition("-")[0] for name in kept} == set(cases)
     assert len(kept) < 2 * len(cases)
+
+
+class _Case:
+    """A case of a table as pytest collects it."""
+
+    def __init__(self, number: int, markers: Sequence[str]) -> None:
+        self.nodeid = f"tests/test_a.py::test_b[case {number}]"
+        self.markers = list(markers)
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.markers else None
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.markers.append(marker.name)
+
+
+@pytest.mark.parametrize(("markers", "is_whole"), [(["quick"], True), ([], False)])
+def test_a_quick_table_runs_whole(markers: list[str], is_whole: bool) -> None:
+    cases: list[Any] = [_Case(number, markers) for number in range(40)]
+    pytest_collection_modifyitems(cases)
+    assert all("full" not in case.markers for case in cases) is is_whole

@@ -10,6 +10,8 @@ import pytest
 from passes.folding import Folder
 from passes.typing import type_values
 
+pytestmark = pytest.mark.quick
+
 CASES: dict[str, tuple[str, list[int] | None]] = {
     "a sum": ("y = Add (a, b)", [5, 7]),
     "a comparison of floats": ("z = Less (f, g) y = Cast <to = 7> (z)", [1]),

@@ -9,6 +9,8 @@ from passes.batching import rules
 from passes.batching.anywhere import runs_anywhere
 from passes.typing import type_values
 
+pytestmark = pytest.mark.quick
+
 assert rules
 
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>

@@ -12,6 +12,8 @@ from passes.typing import ValueType, type_values
 
 assert rules and rule_choice  # they fill the table
 
+pytestmark = pytest.mark.quick
+
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float f, int64 i, string s) => (float y)
 <int64 two = {2}, int64 zero = {0}, int64 minus = {-1}> { %s }"""

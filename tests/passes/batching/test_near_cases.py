@@ -15,6 +15,8 @@ from tests.passes.batching.bodies import of
 from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_declined, ragged
 
+pytestmark = pytest.mark.quick
+
 
 def samples(*arrays: Any) -> Operand:
     """Make an operand of given samples, which differ in length."""

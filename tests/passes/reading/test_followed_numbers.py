@@ -13,6 +13,8 @@ from passes.reading.written_numbers import describe
 from passes.typing import type_values
 from rewriter.evaluator.reference import ReferenceEvaluator
 
+pytestmark = pytest.mark.quick
+
 TEXT = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[N,4] x, float[] w, int64[K] v, int64 k, int64 l, int64[3] three, int64[2,2] four, bool b,
    bool[2] bs, float f, int64[A,B] open, seq(float[]) q) => (int64 z)

@@ -55,3 +55,9 @@ def test_well_formed(name: str) -> None:
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed(name: str) -> None:
     assert read_iteration(_node(MALFORMED[name])) is None
+
+
+def test_a_body_that_a_function_is_given_is_not_read() -> None:
+    node = _node(WELL_FORMED["a state"])
+    node.attributes["body"] = ir.RefAttr("body", "given", ir.AttributeType.GRAPH)
+    assert read_iteration(node) is None

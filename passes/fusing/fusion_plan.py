@@ -91,6 +91,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     plain = walk_site(site, facts, None)
     if not site.originals:
         plain = least_in_loops(site, facts, plain)
+    if plain.walk.meets and "If" not in facts.options.lacks:
+        asked = _asks_sizes(site, facts, loop)
+        if asked is not None:
+            return asked
     unproven = facts.unproven_sequences(site)
     behind = _behind_guards(site, facts, plain) if unproven else Behind()
     choice = _choose(site, facts, loop, plain, behind)
@@ -227,8 +231,15 @@ def _as_loop(
 def _where_sizes_agree(
     site: MapSite, facts: FusionFacts, loop: LoopPlan, kept: Decision
 ) -> FusionPlan | None:
-    """Plan a map for tensors that turn out to be equally long; None where that does not help."""
-    if not any(r.code is Code.RAGGED or r.dependents for r in kept.reasons) or _is_carried(site):
+    """Plan a map that stays a loop for tensors that turn out to be equally long, if that helps."""
+    if not any(r.code is Code.RAGGED or r.dependents for r in kept.reasons):
+        return None
+    return _asks_sizes(site, facts, loop)
+
+
+def _asks_sizes(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> FusionPlan | None:
+    """Plan a map for tensors that turn out to be equally long, None if it reads none of these."""
+    if _is_carried(site):
         return None
     body = _walk_reading(site, facts, GuardCheck.SIZES)
     if body is None:

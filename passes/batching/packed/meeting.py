@@ -47,6 +47,8 @@ def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
     if one.equal(other):
         return one
 
+    ctx.note_meeting()
+
     def make() -> Lengths:
         is_one, is_other = (_is_single(ctx, lengths) for lengths in (one, other))
         are_equal = ctx.op("Equal", [one.value, other.value])

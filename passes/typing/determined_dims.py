@@ -103,7 +103,7 @@ def _give_names(typing: Typing, value: ir.Value, named: dict[str, str]) -> None:
         if not typing.is_one_number(dim):
             name = _new_name(typing, f"{value.name}.{axis}")
             typing.name_dimension(name)
-            if dim is not None:
+            if isinstance(dim, str):
                 named[dim] = name
             dim = name
         dims.append(dim)

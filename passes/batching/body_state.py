@@ -86,6 +86,7 @@ class BodyState(abc.ABC):
         padded: What is said of samples that are padded to the longest whatever that takes.
         wholes: See `passes.batching.context.Context.wholes`.
         few: Up to how many samples a loop is faster whatever they hold; for what asks for rows.
+        meets: Whether samples meet that are not proven to be equally long.
     """
 
     def __init__(self, typings: Typings, options: WalkOptions, origin: str) -> None:
@@ -96,6 +97,7 @@ class BodyState(abc.ABC):
         self.early: list[ir.Value] = []
         self.padded: dict[str, None] = {}
         self.few = 0
+        self.meets = False
         self.wholes: dict[ir.Value, ir.Value] = Memo()
         self.reads_numbers = 0
         self._typings = typings
@@ -221,6 +223,11 @@ class BodyState(abc.ABC):
         if self._around is not None:
             raise Decline(Code.RAGGED, "what it takes has no bound inside of a branch")
         self.limits[flag] = note
+
+    def note_meeting(self) -> None:
+        """See `passes.batching.context.Context.note_meeting`."""
+        body = self if self._around is None else self._around
+        body.meets = True
 
     def note_padding(self, x: Batched) -> None:
         """See `passes.batching.context.Context.note_padding`."""

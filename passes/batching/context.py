@@ -112,6 +112,10 @@ class Context(BatchAxis):
         """Note that a rule reads so many single numbers of each sample, which a loop copies."""
         self._body.reads_numbers = max(self._body.reads_numbers, count)
 
+    def note_meeting(self) -> None:
+        """Let a form that asks whether tensors are equally long come first, if there is one."""
+        self._body.note_meeting()
+
     def note_padding(self, *operands: Batched) -> None:
         """Let the report say what it takes to pad samples to the longest, whatever that is."""
         for x in operands:

@@ -27,6 +27,9 @@ __all__ = [
 Forms = dict[GuardCheck | None, FusedBody]
 """The fused bodies of a map by the guard that each needs; none where it stays a loop."""
 
+_DEAR = 25.0
+"""So many microseconds more than a loop of two samples takes are worth copies of a body."""
+
 _FEWEST = 2
 """Fewer samples are not worth a question."""
 
@@ -156,8 +159,8 @@ def _asks_rows(site: MapSite, plain: FusedBody) -> bool:
 def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     """Return how many samples are run by copies of the body so that no loop is needed.
 
-    Where operators behind the map compute what a Loop carried, they run for few samples too, and
-    another If would be slower for two samples by more than a copy gains for one.
+    Where operators behind the map compute what a Loop carried, they run for few samples too:
+    another If is slower for two samples than copies gain for one, unless the map is dear.
 
     Returns:
         The number, 0 if none need be or the body is too large; None for elements of a sequence,
@@ -165,7 +168,7 @@ def _copies(site: MapSite, cost: Cost, as_loop: Cost) -> int | None:
     """
     if site.sequences:
         return None
-    if any(one.patterns for one in site.originals):
+    if any(one.patterns for one in site.originals) and cost.of(2) < as_loop.of(2) + _DEAR:
         return 0
     needed = (n for n in range(_MOST_COPIED) if cost.of(n + 1) <= as_loop.of(n + 1) / _SLOWEST)
     nodes = sum(node.op_type != "Constant" for node in walk_nodes(site.body))

@@ -21,7 +21,7 @@ from passes.loops.forms import Form
 from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite
 
-__all__ = ["OPEN_RESULT", "is_carried", "least_in_loops", "plan_unfused"]
+__all__ = ["OPEN_RESULT", "ask_sizes", "is_carried", "least_in_loops", "plan_unfused"]
 
 OPEN_RESULT = Reason(Code.RAGGED, detail="what it yields is not proven to have one shape")
 
@@ -118,8 +118,15 @@ def _as_loop(
 def _where_sizes_agree(
     site: MapSite, facts: FusionFacts, loop: LoopPlan, kept: Decision
 ) -> FusionPlan | None:
-    """Plan a map for tensors that turn out to be equally long; None where that does not help."""
-    if not any(r.code is Code.RAGGED or r.dependents for r in kept.reasons) or is_carried(site):
+    """Plan a map that stays a loop for tensors that turn out to be equally long, if that helps."""
+    if not any(r.code is Code.RAGGED or r.dependents for r in kept.reasons):
+        return None
+    return ask_sizes(site, facts, loop)
+
+
+def ask_sizes(site: MapSite, facts: FusionFacts, loop: LoopPlan) -> FusionPlan | None:
+    """Plan a map for tensors that turn out to be equally long, None if it reads none of these."""
+    if is_carried(site):
         return None
     body = walk_alternative(site, facts, GuardCheck.SIZES)
     if body is None:

@@ -23,7 +23,13 @@ from passes.fusing.fusion_plan import FusionPlan, few_note
 from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
 from passes.fusing.guarded_walks import Behind, walk_behind_guards
 from passes.fusing.harmless import make_harmless
-from passes.fusing.partly_fused import OPEN_RESULT, is_carried, least_in_loops, plan_unfused
+from passes.fusing.partly_fused import (
+    OPEN_RESULT,
+    ask_sizes,
+    is_carried,
+    least_in_loops,
+    plan_unfused,
+)
 from passes.fusing.plan_decision import plan_decision
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import reads_of
@@ -57,6 +63,10 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     plain = walk_site(site, facts, None)
     if not site.originals and any(plain.walk.loops):
         plain = least_in_loops(site, facts, plain)
+    if plain.walk.meets and "If" not in facts.options.lacks:
+        asked = ask_sizes(site, facts, loop)
+        if asked is not None:
+            return asked
     unproven = facts.unproven_sequences(site)
     behind = _behind_guards(site, facts, plain) if unproven else Behind()
     choice = choose_form(site, facts, loop, plain, behind)

@@ -19,12 +19,13 @@ from passes.graph.graphs import (
 )
 from passes.graph.names import name_values_apart
 from passes.site import MapSite
-from passes.typing.computed_numbers import show_computed
+from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.declared_types import erase_body, forget_element_symbols
-from passes.typing.determined_dims import name_determined
+from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.inference import (
     correct_nodes,
     counted_values,
+    holds_any,
     infer,
     read_graph,
     show_constants,
@@ -165,7 +166,7 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
     """
     whole = _as_model(body, typing, model, forget)
     _read(typing, body, infer(whole).graph)
-    while show_computed(body, whole.graph, typing):
+    while holds_any(body, COMPUTED) and show_computed(body, whole.graph, typing):
         _read(typing, body, infer(whole).graph)
 
 
@@ -258,5 +259,5 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
         forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
-    if typing.names_axes:
+    if typing.names_axes and holds_any(body, BY_SHAPES):
         name_determined(typing, body)

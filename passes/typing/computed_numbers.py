@@ -17,7 +17,10 @@ from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
 from passes.typing.value_types import Typing
 
-__all__ = ["show_computed"]
+__all__ = ["COMPUTED", "show_computed"]
+
+COMPUTED = ("Div", "Mod", "Slice")
+"""Operators whose numbers, or whose bounds, inference does not compute."""
 
 
 def show_computed(graph: ir.Graph, proto: onnx.GraphProto, typing: Typing) -> bool:

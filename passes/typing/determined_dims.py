@@ -14,9 +14,9 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value, is_operator, subgraphs
 from passes.typing.value_types import Typing
 
-__all__ = ["name_determined"]
+__all__ = ["BY_SHAPES", "name_determined"]
 
-_BY_SHAPES = frozenset(
+BY_SHAPES = frozenset(
     [
         "Add",
         "And",
@@ -31,7 +31,6 @@ _BY_SHAPES = frozenset(
         "GreaterOrEqual",
         "Less",
         "LessOrEqual",
-        "MatMul",
         "Max",
         "Mean",
         "Min",
@@ -74,7 +73,7 @@ def _name(typing: Typing, graph: ir.Graph, named: dict[str, str]) -> None:
 
 def _is_determined(node: ir.Node, typing: Typing) -> bool:
     """Whether the shape of a result follows from numbers that are one in the whole model."""
-    if not is_operator(node, _BY_SHAPES):
+    if not is_operator(node, BY_SHAPES):
         return False
     given = list(node.inputs)
     if node.op_type == "Reshape":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -40,6 +40,7 @@ from passes.typing.value_types import UNKNOWN, Typing, ValueType
 __all__ = [
     "correct_nodes",
     "counted_values",
+    "holds_any",
     "infer",
     "proto_without_data",
     "read_graph",
@@ -130,6 +131,11 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
     scales = constant_value(node.inputs[2]) if len(node.inputs) > 3 else None
     if scales is not None and not scales.size:
         proto.input[2] = ""
+
+
+def holds_any(graph: ir.Graph, op_types: Collection[str]) -> bool:
+    """Whether a graph holds a node of one of some operators, at any depth."""
+    return any(node.op_type in op_types for node in walk_nodes(graph))
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from passes.graph.graphs import all_graphs, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.promises import Promises
-from passes.typing.computed_numbers import show_computed
+from passes.typing.computed_numbers import COMPUTED, show_computed
 from passes.typing.declared_types import (
     enter_promises,
     erase,
@@ -25,10 +25,11 @@ from passes.typing.declared_types import (
     name_elements,
     show_views,
 )
-from passes.typing.determined_dims import name_determined
+from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
     correct_nodes,
+    holds_any,
     infer,
     proto_without_data,
     read_graph,
@@ -99,13 +100,14 @@ def _type_named(
     if proven and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)
     typing = _read_inferred(model, proto, inferred, proven=proven)
-    while show_computed(model.graph, proto.graph, typing):
+    while holds_any(model.graph, COMPUTED) and show_computed(model.graph, proto.graph, typing):
         inferred = infer(proto)
         typing = _read_inferred(model, proto, inferred, proven=proven)
     _join_symbols(typing, model.graph)
     if proven:
         forget_element_symbols(typing, model.graph)
-        name_determined(typing, model.graph)
+        if holds_any(model.graph, BY_SHAPES):
+            name_determined(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)
     return typing

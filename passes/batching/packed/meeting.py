@@ -44,6 +44,7 @@ def _common(ctx: Context, one: Lengths, other: Lengths) -> Lengths:
     """Return the lengths that two samples have where their rows meet."""
     if one.equal(other):
         return one
+    ctx.note_meeting()
     return ctx.lengths_by(
         (one.size, other.size, Linear(1)),
         lambda: Lengths(ctx.builder, broadcast_lengths(ctx, one, other)),

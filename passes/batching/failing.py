@@ -21,7 +21,9 @@ _BY_TYPE = frozenset(
 )
 """Operators that inference checks whole once it knows the ranks."""
 
-_BY_SHAPE = frozenset({"ConstantOfShape", "Expand", "MatMul", "Reshape", "Squeeze", "Tile"})
+_BY_SHAPE = frozenset(
+    {"ConstantOfShape", "Expand", "MatMul", "Reshape", "Split", "Squeeze", "Tile"}
+)
 """Operators that inference checks whole once it knows all dimensions."""
 
 
@@ -98,10 +100,10 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     static = all(
         typing.static_dims(v) is not None for v in (*node.inputs, *node.outputs) if v is not None
     )
-    if node.op_type == "ConstantOfShape" and _is_dimension(operand(node, 0)):
+    if node.op_type in _BY_SHAPE and static:
         return True
-    if node.op_type in _BY_SHAPE:
-        return static
+    if node.op_type in ("ConstantOfShape", "Expand"):
+        return _fills_dimensions(node, typing)
     if node.op_type == "Gather" and static:
         return _is_in_range(node, typing)
     if node.op_type == "CumSum":
@@ -122,6 +124,13 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
     if given is None or not by:
         return False
     return abs(given) <= FARTHEST and _is_dimension(limit)
+
+
+def _fills_dimensions(node: ir.Node, typing: Typing) -> bool:
+    """Whether a node repeats one number in a shape that is made of dimensions."""
+    *filled, shape = operands(node)
+    dims = [typing.static_dims(value) for value in filled]
+    return _is_dimension(shape) and all(d is not None and set(d) <= {1} for d in dims)
 
 
 def _is_dimension(value: ir.Value) -> bool:

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, makers
-from passes.graph.made import operand, operands, optional_operand
+from passes.graph.made import made_by, operand, operands, optional_operand
 from passes.runtimes.types import Types
 
 __all__ = [
@@ -18,7 +18,9 @@ __all__ = [
     "is_by_a_reshape",
     "is_cut_by_several",
     "is_of_a_shape",
+    "is_to_sizes_of_unknown_number",
     "kept_apart",
+    "to_so_many_sizes",
     "with_its_axis",
 ]
 
@@ -66,6 +68,34 @@ def counted(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | N
     if types.rank(numbers) == 1:
         return [builder.op("Squeeze", [shape, builder.ints(0)])]
     return [builder.op("ReduceProd", [shape], {"keepdims": 0})]
+
+
+def is_to_sizes_of_unknown_number(node: ir.Node, types: Types) -> bool:
+    """Whether a Resize may be refused since nothing says how many sizes it is given."""
+    sizes = _sizes(node)
+    if sizes is None or constant_value(sizes) is not None or made_by(sizes, "Reshape"):
+        return False
+    dims = types.dims(sizes)
+    is_known = dims is not None and all(isinstance(dim, int) for dim in dims)
+    return _count(node, types) is not None and (not is_known or types.is_inside(node))
+
+
+def to_so_many_sizes(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | None:
+    """The same by sizes of a number that is said: one for each axis."""
+    sizes, count = _sizes(node), _count(node, types)
+    assert sizes is not None and count is not None
+    said = builder.op("Reshape", [sizes, builder.ints(count)])
+    return [builder.op("Resize", [*node.inputs[:3], said], node.attributes)]
+
+
+def _sizes(node: ir.Node) -> ir.Value | None:
+    return node.inputs[3] if len(node.inputs) > 3 else None
+
+
+def _count(node: ir.Node, types: Types) -> int | None:
+    """Return how many axes a Resize changes."""
+    axes = node.attributes.get_ints("axes", None)
+    return types.rank(operand(node, 0)) if axes is None else len(axes)
 
 
 def kept_apart(builder: Builder, target: ir.Value) -> ir.Value:

@@ -136,6 +136,12 @@ DEFECTS: tuple[Defect, ...] = (
         empties.computed_shape,
     ),
     _onnxruntime(
+        "resize-to-sizes-of-unknown-number",
+        ("Resize",),
+        reshapes.is_to_sizes_of_unknown_number,
+        reshapes.to_so_many_sizes,
+    ),
+    _onnxruntime(
         "expand-to-nothing",
         ("Expand",),
         empties.is_expanded_to_nothing,

@@ -104,6 +104,10 @@ class Types:
         )
         return frozenset(node.attributes["body"].as_graph().inputs[0] for node in loops)
 
+    def is_inside(self, node: ir.Node) -> bool:
+        """Whether a node stands in a graph of another one: there, fewer constants are known."""
+        return node.graph is not self._model.graph
+
     def is_in_branch(self, node: ir.Node) -> bool:
         """Whether a node stands in a branch of an If, at any depth."""
         return node.graph in self._in_branches

@@ -174,6 +174,30 @@ def test_a_position_that_is_there(text: str, safe: bool) -> None:
         <int64[2] ends = {{-2, 1}}, int64[2] behind = {{0, 2}}, int64[2] before = {{-3, 0}},
          int64[2] last = {{-3, 2}}, int64[1] three = {{3}}> {{ {text} }}""")
     (node,) = model.graph
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("d = Shape (x) y = ConstantOfShape (d)", True),
+        ("d = Shape (x) n = Slice (d, zero, one) y = ConstantOfShape (n)", True),
+        ("d = Shape (x) n = Sub (d, one) y = ConstantOfShape (n)", False),
+        ("y = ConstantOfShape (i)", False),
+        ("d = Shape (x) y = Expand (one, d)", True),
+        ("d = Shape (x) y = Expand (number, d)", True),
+        ("d = Shape (x) y = Expand (pair, d)", False),
+        ("y = Expand (one, i)", False),
+        ("y, z, w = Split <axis = 0> (three, ones)", True),
+        ("y, z, w = Split <axis = 0> (three, i)", False),
+        ("y, z = Split <axis = 0, num_outputs = 2> (i)", False),
+    ],
+)
+def test_a_shape_of_dimensions_is_filled_by_one_number(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,M] x, int64[K] i, int64 number) => (int64[P] y)
+        <int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[2] pair = {{1, 2}},
+         int64[3] three = {{4, 5, 6}}, int64[3] ones = {{1, 1, 1}}> {{ {text} }}""")
+    node = list(model.graph)[-1]
     for value in model.graph.outputs:
         value.type = value.shape = None
     assert cannot_fail(node, type_values(model, proven=True)) is safe

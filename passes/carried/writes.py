@@ -62,24 +62,40 @@ class Write(Pattern):
         if self.index is not None and not self._is_distinct(joined):
             detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
-        if self.reduction != "none" and self.node.op_type == "ScatterND":
-            return self._joined_rows(joined)
-        attributes: dict[str, Any] = dict(self.node.attributes)
-        if self.reduction != "none":
-            attributes["reduction"] = self.reduction
-        inputs = [self.carried.initial, *joined.values]
-        return joined.builder.op(self.node.op_type, inputs, attributes)
+        tensor, (indices, updates) = self.carried.initial, joined.values
+        if self.reduction == "none":
+            attributes: dict[str, Any] = dict(self.node.attributes)
+            return joined.builder.op(self.node.op_type, [tensor, indices, updates], attributes)
+        if joined.typing.dtype(tensor) != ir.DataType.FLOAT16:
+            return self._joined(joined, tensor, indices, updates)
+        # onnxruntime has no scatter that joins halves
+        wide = [
+            joined.builder.op("Cast", [value], {"to": int(ir.DataType.FLOAT)})
+            for value in (tensor, updates)
+        ]
+        made = self._joined(joined, wide[0], indices, wide[1])
+        return joined.builder.op("Cast", [made], {"to": int(ir.DataType.FLOAT16)})
 
-    def _joined_rows(self, joined: Joined) -> ir.Value:
-        """Record how the rows of all iterations are joined, some perhaps to one place."""
-        typing, tensor, dims = joined.typing, self.carried.initial, joined.types[0].dims
-        rank, named = typing.rank(tensor), dims[-1] if dims else None
+    def _joined(
+        self, joined: Joined, tensor: ir.Value, indices: ir.Value, updates: ir.Value
+    ) -> ir.Value:
+        """Record how the updates of all iterations are joined, some perhaps to one place."""
+        if self.node.op_type == "ScatterND":
+            return self._joined_rows(joined, tensor, indices, updates)
+        attributes: dict[str, Any] = dict(self.node.attributes) | {"reduction": self.reduction}
+        return joined.builder.op("ScatterElements", [tensor, indices, updates], attributes)
+
+    def _joined_rows(
+        self, joined: Joined, tensor: ir.Value, indices: ir.Value, updates: ir.Value
+    ) -> ir.Value:
+        """Record how rows are joined by the numbers of their places."""
+        typing, initial, dims = joined.typing, self.carried.initial, joined.types[0].dims
+        rank, named = typing.rank(initial), dims[-1] if dims else None
         if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
-        indices, updates = joined.values
         is_extreme = self.reduction in ("max", "min")
-        join = join_extremes if is_extreme and typing.dtype(tensor) in FLOATS else join_at_places
+        join = join_extremes if is_extreme and typing.dtype(initial) in FLOATS else join_at_places
         return join(joined.builder, tensor, rank, indices, named, updates, self.reduction)
 
     def check_shape(self, joined: Joined) -> None:

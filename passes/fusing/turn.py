@@ -42,7 +42,7 @@ class Turn:
     Attributes:
         fused: What was done with those that are gone.
         kept: Why the others stay.
-        came_back: Whether Loops came back that hold Loops.
+        came_back: Whether Loops came back that hold Loops, or hold what became something else.
     """
 
     def __init__(self, model: ir.Model, options: FuseOptions) -> None:
@@ -83,6 +83,7 @@ class Turn:
         if with_neighbours:
             raiser.raise_neighbours()
         self.kept |= raiser.kept
+        self.came_back |= raiser.waits
         self.fused += raiser.finals
         graphs = reversed(list(with_subgraphs(self._model.graph)))
         return [node for graph in graphs for node in graph if node in raiser.raised]

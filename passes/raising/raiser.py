@@ -54,6 +54,7 @@ class Raiser:
         written: All new nodes.
         typings: Both typings; they gain what was written.
         paths: Names the nodes; it gains those of the bodies.
+        waits: Whether a Loop that is no map holds one that was raised: it is read again then.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Raiser:
         self.written: list[ir.Node] = []
         self.typings = typings
         self.paths = paths
+        self.waits = False
         self._model = model
         self._is_wanted = is_wanted
         self._takes_finals = takes_finals
@@ -121,26 +123,38 @@ class Raiser:
     ) -> None:
         """Raise the Loops of a graph; one in the body of a map is not split, which is batched."""
         for node in list(graph):
-            reads = self._raise_one(node, graph, splits=splits) if is_wanted(node) else []
+            reads = self._raise_one(node, graph) if is_wanted(node) else []
             for read in reads:
                 self._raise_all(read.site.body, is_given)
             if reads or node.graph is None:
                 continue
+            before = len(self.raised) + len(self.finals)
             for _, inner in subgraphs(node):
                 inside = splits and node.op_type != "SequenceMap"
                 self._raise_all(inner, is_wanted, splits=inside)
+            if len(self.raised) + len(self.finals) > before:
+                self._wait(node)
+            elif splits:
+                for read in self._split_recurrence(node):
+                    self._raise_all(read.site.body, is_given)
 
-    def _raise_one(self, node: ir.Node, graph: ir.Graph, *, splits: bool) -> list[LoopReading]:
-        """Raise a Loop, or what does not depend on its recurrence; return the maps."""
+    def _wait(self, node: ir.Node) -> None:
+        """Let a Loop be read again when those in its body have become what they become."""
+        if self.kept.pop(node, None) is not None:
+            self.waits = True
+
+    def _raise_one(self, node: ir.Node, graph: ir.Graph) -> list[LoopReading]:
+        """Raise a Loop; return the maps."""
         with drafting() as draft:
             read = self._read(node, graph, draft)
             reads = [] if read is None else read.maps
-            if reads and self._raise(reads, draft):
-                return reads
+            return reads if reads and self._raise(reads, draft) else []
+
+    def _split_recurrence(self, node: ir.Node) -> list[LoopReading]:
+        """Raise what does not depend on the recurrence of a Loop; return the maps."""
         reason = self.kept[node].reasons[0] if node in self.kept else None
-        if not splits or reason is None or reason.code not in _OF_RECURRENCES:
-            return []
-        return self._split(node, reason)
+        is_split = reason is not None and reason.code in _OF_RECURRENCES
+        return self._split(node, reason) if reason is not None and is_split else []
 
     def _read(self, node: ir.Node, graph: ir.Graph, draft: Draft) -> LoopReading | None:
         if ceiling_of(node):

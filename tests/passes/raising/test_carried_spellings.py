@@ -459,3 +459,62 @@ def test_a_row_of_a_shorter_tensor_is_read_where_it_is_taken(name: str) -> None:
             w = rng.standard_normal((rows, 4)).astype(np.float32)
             many.append(feeds(length, x=x, w=w, z=np.float32(0)))
     prove(loop("counted", ROW, body, "b"), *many)
+
+
+HALVES = """g (float16[N,4] x, int64[N] at, float16[5,4] b) => (float16[5,4] r) {
+    zero = Constant <value = int64 {0}> ()  zero1 = Constant <value = int64[1] {0}> ()
+    pair = Constant <value = int64[2] {1, 1}> ()
+    shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
+    r = Loop (n, , b) <body = step (int64 i, bool cond, float16[5,4] s) => (bool go, float16[5,4] s2) {
+        e = Gather <axis = 0> (x, i)  k = Gather <axis = 0> (at, i)  place = Reshape (k, pair)
+        q = Gather <axis = 0> (s, k)  u = JOIN (q, e)  v = Unsqueeze (u, zero1)
+        s2 = ScatterND (s, place, v)  go = Identity (cond)
+    }> }"""
+
+
+@pytest.mark.parametrize("join", ["Add", "Sub", "Mul", "Max", "Min"])
+def test_halves_are_joined_at_places(join: str) -> None:
+    """onnxruntime has no ScatterElements that joins them."""
+    rng = np.random.default_rng(8)
+    many = [
+        {
+            "x": rng.integers(-1, 2, (n, 4)).astype(np.float16),
+            "at": rng.integers(0, 5, n),
+            "b": rng.integers(-2, 3, (5, 4)).astype(np.float16),
+        }
+        for n in LENGTHS
+    ]
+    prove(HALVES.replace("JOIN", join), *many, opset=18)
+
+
+COUNTED_BESIDE = """g (float[N,3,4] x, float[N] v, float[4] b) => (float[4] r, int64 c) {
+    zero = Constant <value = int64 {0}> ()  three = Constant <value = int64 {3}> ()
+    shape = Shape (x)  n = Gather <axis = 0> (shape, zero)
+    r, c = Loop (n, , b, zero) <body = step (int64 i, bool cond, float[4] s, int64 many)
+        => (bool go, float[4] s2, int64 many2) {
+        row = Gather <axis = 0> (x, i)
+        s2 = Loop (three, , s) <body = within (int64 j, bool on, float[4] t) => (bool on2, float[4] t2) {
+            e = Gather <axis = 0> (row, j)  t2 = JOIN (t, e)  on2 = Identity (on)
+        }>
+        h = Gather <axis = 0> (v, i)  z = Constant <value = float {0}> ()
+        l = Greater (h, z)  q = Cast <to = 7> (l)  many2 = Add (many, q)
+        go = Identity (cond)
+    }> }"""
+
+
+@pytest.mark.parametrize("join", ["Add", "Max"])
+def test_a_total_of_two_loops_beside_a_count(join: str) -> None:
+    """The outer Loop is not split before the inner one has become a total."""
+    rng = np.random.default_rng(9)
+    many = [
+        {
+            "x": rng.standard_normal((n, 3, 4)).astype(np.float32),
+            "v": rng.standard_normal(n).astype(np.float32),
+            "b": np.zeros(4, np.float32),
+        }
+        for n in LENGTHS
+    ]
+    before = model(COUNTED_BESIDE.replace("JOIN", join))
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    assert same(before, found.model, *many) == len(many)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from passes.errors import RewriteError
 from rewriter.apply.columns import type_of_column
-from rewriter.apply.results import ERROR, declared_columns, result_columns
+from rewriter.apply.results import ERROR, check_names, declared_columns, result_columns
 from rewriter.apply.rows import samples_of
 from rewriter.model_files import models
 from rewriter.running.predictor import Predictor
@@ -49,7 +49,7 @@ class ArrowMapper:
             shared: The inputs that are the same for every sample, by name.
 
         Raises:
-            RewriteError: The rank of an output is not declared, or a kept column has its name.
+            RewriteError: The rank of an output is not declared, or another column has its name.
         """
         import pyarrow as pa
 
@@ -67,6 +67,7 @@ class ArrowMapper:
             for name, dtype, rank in self._outputs
             if dtype is not None
         ]
+        check_names("", [name for name, *_ in self._outputs])
         self.schema = pa.schema([*fields, (ERROR, pa.string())])
         if taken := [name for name in self._keep if name in self.schema.names]:
             raise RewriteError(f"the results have a column {taken[0]!r}; rename the one to keep")

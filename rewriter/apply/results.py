@@ -16,12 +16,42 @@ from rewriter.running.predictor import Prediction
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ERROR", "Column", "columns_of", "declared_columns", "result_columns"]
+__all__ = [
+    "ERROR",
+    "Column",
+    "check_names",
+    "columns_of",
+    "declared_columns",
+    "result_columns",
+]
 
 Column = tuple[str, np.dtype[Any] | None, int]
 """The name, element type and rank of an output; no type where no sample has one."""
 ERROR = "error"
 """The column of errors."""
+
+
+def check_names(ids: str, outputs: Sequence[str]) -> None:
+    """Refuse columns of one name: the ids, the outputs and the errors stand side by side.
+
+    Args:
+        ids: The name of the column of ids.
+        outputs: The names of the outputs.
+
+    Raises:
+        RewriteError: Two have one name.
+    """
+    if ERROR in outputs:
+        raise RewriteError(
+            f"output {ERROR!r} has the name of the column of errors: rename it where the model "
+            "is made"
+        )
+    if ids in (ERROR, *outputs):
+        other = "errors" if ids == ERROR else "an output"
+        raise RewriteError(
+            f"the column of ids would be called {ids!r}, like that of {other}: give --id with "
+            "another column"
+        )
 
 
 def columns_of(results: Sequence[Prediction], outputs: Sequence[str]) -> tuple[Column, ...]:

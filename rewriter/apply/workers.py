@@ -48,6 +48,11 @@ class Task:
     shared: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     columns: tuple[Column, ...] = ()
 
+    @property
+    def id_name(self) -> str:
+        """The name of the column of ids in the results."""
+        return self.id_column or "id"
+
     def with_columns(self, columns: tuple[Column, ...]) -> Task:
         """Return the same task with the columns of its results."""
         return dataclasses.replace(self, columns=columns)
@@ -82,7 +87,7 @@ class Worker:
         """
         ids, samples = self._rows.read(start, stop)
         results = list(self._predictor(samples))
-        return self._folder.write(part, self._task.id_column or "id", ids, results)
+        return self._folder.write(part, self._task.id_name, ids, results)
 
     def numbered(self, part: int, start: int, stop: int) -> tuple[int, int]:
         """Do one part as `work` does, and return its number before the failures."""

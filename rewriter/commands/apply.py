@@ -11,7 +11,7 @@ import numpy as np
 
 from passes.errors import RewriteError
 from rewriter.apply.parts import Job, OutputFolder
-from rewriter.apply.results import columns_of
+from rewriter.apply.results import check_names, columns_of
 from rewriter.apply.rows import open_rows
 from rewriter.apply.workers import ENGINES, Task, apply_parts
 from rewriter.commands import options, values
@@ -87,6 +87,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("reading"):
         models.load(args.model)
         predictor = task.predictor(must_begin=True)
+        check_names(task.id_name, predictor.outputs)
         rows = open_rows(args.source, predictor.dims, args.id)
         job = Job.of(args.model, args.source, len(rows), args.id, args.part_size)
         folder = OutputFolder(args.out, ())

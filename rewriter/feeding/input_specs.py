@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TypeGuard
 
 import numpy as np
 import onnx_ir as ir
@@ -86,7 +87,7 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
         is_sequence = isinstance(kind, ir.SequenceType)
         if isinstance(kind, ir.SequenceType):
             kind = kind.elem_type
-        if not isinstance(kind, ir.TensorType) or value.name is None:
+        if not _is_known(kind) or value.name is None:
             raise RewriteError(
                 f"input {value.name!r} is of type {value.type}, for which no values can be given: "
                 "only tensors, sequences of tensors and optionals of both are known; declare "
@@ -116,6 +117,10 @@ def input_specs(model: ir.Model, promises: Promises | None = None) -> list[Input
             )
         )
     return specs
+
+
+def _is_known(kind: ir.TypeProtocol | None) -> TypeGuard[ir.TensorType]:
+    return isinstance(kind, ir.TensorType) and kind.dtype != ir.DataType.UNDEFINED
 
 
 def _check_rank(name: str, dims: tuple[Dim, ...] | None) -> None:

@@ -39,6 +39,11 @@ _TYPES = {
     ir.DataType.BFLOAT16: "TYPE_BF16",
     ir.DataType.STRING: "TYPE_STRING",
 }
+_MEND = {
+    "input": "make it part of the samples, or a constant, where the model is made",
+    "output": "yield a sequence with an element for each sample, not what it is joined to, where "
+    "the model is made",
+}
 # What hands on the numbers that it reads, in their order.
 _SAME_NUMBERS = {"Cast", "Identity", "Reshape"}
 
@@ -105,7 +110,7 @@ def _refuse(model: ir.Model, passed: TensorIo) -> None:
             if value.name not in sequences and value.name not in lengths:
                 raise RewriteError(
                     f"{side} {value.name!r} may be one for all samples, and Triton batches every "
-                    f"{side}: make it part of the samples, or a constant, where the model is made"
+                    f"{side}: {_MEND[side]}"
                 )
         for name, one in sequences.items():
             is_open = one.dims is None or any(not isinstance(dim, int) for dim in _rest(one))

@@ -235,6 +235,8 @@ def test_images_may_be_called_by_their_names(tmp_path: Path) -> None:
         ("model.onnx", (), "holds no samples"),
         ("in.parquet", ("--id", "nokey"), "no column 'nokey'"),
         ("damaged.parquet", (), "not a readable Parquet file"),
+        ("in.parquet", ("--id", "error"), "would be called 'error', like that of errors"),
+        ("in.parquet", ("--id", "ys"), "would be called 'ys', like that of an output"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(
@@ -261,3 +263,21 @@ def test_inputs_that_all_samples_share(tmp_path: Path) -> None:
     np.savez(tmp_path / "shared.npz", in__w=WEIGHTS)
     assert _apply(tmp_path, "--id", "key", "--shared", str(tmp_path / "shared.npz")) == 0
     _check(tmp_path, samples, id_="key")
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("error", "output 'error' has the name of the column of errors"),
+        ("id", "the column of ids would be called 'id', like that of an output"),
+    ],
+)
+def test_an_output_called_like_another_column_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, message: str
+) -> None:
+    _write(tmp_path, 3)
+    text = TEXT.replace(" ys", f" {output}")
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    assert _apply(tmp_path) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -570,3 +570,11 @@ def test_more_dimensions_than_arrays_have_are_refused():
         rewriter.validate(model, model)
     with pytest.raises(RewriteError, match="'xs' has 100 dimensions, more than"):
         rewriter.run(model, {"xs": [ONES]})
+
+
+def test_elements_of_no_type_are_refused():
+    model = onnx.ModelProto()
+    model.CopyFrom(SUMS)
+    model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = 0
+    with pytest.raises(RewriteError, match=r"input 'xs' is of type .* for which no values"):
+        make_feeds(ir.from_proto(model), 1)

@@ -167,6 +167,17 @@ def test_given_tolerances_leave_integers_exact():
     assert not compare({"y": np.int32([1])}, {"y": np.int32([2])}, rtol=9, atol=9).equal
 
 
+@pytest.mark.parametrize("name", ["float8_e8m0fnu", "float4_e2m1fn"])
+def test_floats_without_a_tolerance_are_compared_as_floats(name):
+    kind = element_of(name)
+    nan = float("nan") if name == "float8_e8m0fnu" else 1.0
+    one, other = np.array([0.5, nan], kind), np.array([2.0, nan], kind)
+    assert compare({"y": one}, {"y": one}).equal
+    found = compare({"y": one}, {"y": other})
+    assert "is 2 and should be 0.5" in found.message
+    assert (found.max_abs_error, found.max_rel_error) == (1.5, 3.0)
+
+
 def test_every_spelling_of_strings_is_one_element_type():
     assert {element_type(np.array(["a"], t)) for t in (object, np.str_)} == {"string"}
 

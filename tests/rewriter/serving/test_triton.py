@@ -23,6 +23,9 @@ SUMS = """g (seq(float[N,2]) xs) => (seq(float[2]) ys) {
         axis = Constant <value = int64[1] {0}> ()  r = ReduceSum <keepdims = 0> (x, axis) }> }"""
 STACKED = """g (seq(float[2,3]) xs) => (seq(float[3,2]) ys) {
     ys = SequenceMap (xs) <body = b (float[2,3] x) => (float[3,2] r) { r = Transpose (x) }> }"""
+JOINED = """g (seq(float[2,3]) xs) => (float[B,3,2] y) {
+    ys = SequenceMap (xs) <body = b (float[2,3] x) => (float[3,2] r) { r = Transpose (x) }>
+    y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }"""
 FILTERED = """g (seq(float[N]) xs) => (seq(float[M]) ys) {
     ys = SequenceMap (xs) <body = b (float[N] x) => (float[M] r) {
         zero = Constant <value = float {0.0}> ()  c = Greater (x, zero)
@@ -213,10 +216,11 @@ def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) 
     [
         (FILTERED, "output 'ys' has other lengths than an input, which Triton cannot pass on"),
         (SHARED, "input 'w' may be one for all samples, and Triton batches every input"),
+        (JOINED, "output 'y' may be one for all samples, .* yield a sequence"),
         (IMAGES, "input 'xs' may differ along other axes than the first"),
         (TENSORS, "takes no sequence as a tensor, so there is nothing to batch"),
     ],
-    ids=["other lengths", "shared", "images", "no sequence"],
+    ids=["other lengths", "shared", "joined", "images", "no sequence"],
 )
 def test_what_triton_cannot_batch_is_refused(model: str, message: str) -> None:
     optimized = rewriter.optimize(load(model), tensor_io=True, target="portable")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -24,7 +25,7 @@ from passes.batching.body_state import BodyState, WalkOptions
 from passes.batching.causes import Causes, Demotions, Inherited
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.moves import stacked_or_packed
-from passes.batching.layouts import Batched, Layout
+from passes.batching.layouts import Batched, Layout, with_flat
 from passes.batching.lengths import Lengths
 from passes.batching.packed.evening import evened
 from passes.batching.rule_choice import choose_rule
@@ -207,7 +208,7 @@ class Walk(BodyState):
                 if chosen.takes_flat:
                     outputs = chosen.rule(ctx, node, given)
                 else:
-                    given = [None if x is None else stacked_or_packed(ctx, x) for x in given]
+                    given = with_flat(given, functools.partial(stacked_or_packed, ctx))
                     with self._captures_read(ctx, node):
                         outputs = chosen.rule(ctx, node, given)
                 outputs = self._evened(ctx, node, outputs)
@@ -249,7 +250,10 @@ class Walk(BodyState):
     ) -> list[Output | None]:
         """Stack each packed output if its samples are proven to be equally long."""
         pairs = zip(node.outputs, outputs, strict=True)
-        return [None if x is None else evened(ctx, x, self._rank(value)) for value, x in pairs]
+        return [
+            x if x is None or x.lengths is None else evened(ctx, x, self._rank(value))
+            for value, x in pairs
+        ]
 
     def _rank(self, value: ir.Value) -> int | None:
         dims = self.type_of(value).dims

@@ -9,8 +9,9 @@ import onnx_ir as ir
 
 from passes.carried.pattern import FLOATS, added
 from passes.carried.selections import Selection
+from passes.graph.made import either_order, made_by, only_number, operand
 
-__all__ = ["choice", "flag_of", "masked_terms", "neutral_of", "neutral_value"]
+__all__ = ["choice", "flag_of", "less_than_one", "masked_terms", "neutral_of", "neutral_value"]
 
 
 def masked_terms(
@@ -76,6 +77,18 @@ def flag_of(condition: ir.Value, *, is_turned: bool = False) -> tuple[ir.Value, 
     if is_turned:
         nodes.append(added("Not", [scalar.outputs[0]]))
     return nodes[-1].outputs[0], nodes
+
+
+def less_than_one(value: ir.Value) -> ir.Value | None:
+    """Return what is taken from 1: ``1 - x``, or ``-x + 1`` as PyTorch exports it."""
+    less = made_by(value, "Sub")
+    if less is not None and only_number(operand(less, 0)) == 1:
+        return operand(less, 1)
+    for one, other in either_order(made_by(value, "Add")):
+        turned = made_by(other, "Neg")
+        if turned is not None and only_number(one) == 1:
+            return operand(turned, 0)
+    return None
 
 
 def neutral_of(family: str, dtype: ir.DataType) -> float | bool:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.filled import begun, filled, rows_of, totals
-from passes.carried.masks import choice, flag_of, neutral_value
+from passes.carried.masks import choice, flag_of, less_than_one, neutral_value
 from passes.carried.pattern import (
     Joined,
     Pattern,
@@ -24,7 +24,7 @@ from passes.carried.pattern import (
 from passes.carried.reductions import FAMILIES, TYPES
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
-from passes.graph.made import either_order, made_by, only_number, operand, skip_identities
+from passes.graph.made import either_order, made_by, operand, skip_identities
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -187,9 +187,9 @@ class _Reader:
         if self._dtype not in (ir.DataType.INT32, ir.DataType.INT64):
             return None
         for own, factor in either_order(made_by(value, "Mul", body=graph)):
-            less = made_by(factor, "Sub")
-            is_turned = less is not None and only_number(operand(less, 0)) == 1
-            cast = made_by(operand(less, 1) if less is not None and is_turned else factor, "Cast")
+            weight = less_than_one(factor)
+            is_turned = weight is not None
+            cast = made_by(factor if weight is None else weight, "Cast")
             flag = None if cast is None else operand(cast, 0)
             if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
                 continue

@@ -61,6 +61,15 @@ CASES = {
         "carried sum that begins anew",
         "int64",
     ),
+    "run_times_a_flag_less_1": Case(
+        "int64",
+        f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"
+        "  k1 = Constant <value = int64 {1}> ()  m7 = Neg (q7)  w7 = Add (m7, k1)"
+        "  s2 = Mul (u, w7)  y = Identity (s2)",
+        "one",
+        "carried sum that begins anew",
+        "int64",
+    ),
     "run_times_a_flag": Case(
         "int64",
         f"{ANY}  q7 = Cast <to = 7> (l)  one_like = CastLike (one, s)  u = Add (s, one_like)"

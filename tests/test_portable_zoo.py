@@ -51,12 +51,6 @@ REFUSED = {
         "--input-shape xs=d0 if the elements of xs have 1 dimension (tried: target reached)",
         ("xs=?,?",),
     ),
-    "ts_embedding_bag_weights": Refused(
-        "Loop/If (If)",
-        "it is the guard of '/bags/Loop' or its other branch",
-        "--input-shape ids=T --input-shape offsets=B --input-shape weights=W with numbers for T, ",
-        ("ids=12", "weights=12"),
-    ),
     "ts_embedding_bag_weights_scripted": Refused(
         "/bags/If (If)",
         "its branches may yield different kinds of '/bags/If_output_0'",

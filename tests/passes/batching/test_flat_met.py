@@ -43,6 +43,10 @@ CASES = [
              + "b = Neg (x) g = Less (a, b) y = Where (g, x, a)"),
     FlatCase("one row, or all, on one channel", ONE_OR_ALL + numbers("n2", 2)
              + "m = ReduceMax <keepdims = 1> (x, n2) y = Sub (m, a)"),
+]  # fmt: skip
+
+
+JOINED = [
     FlatCase("shifted ones joined", SHIFTED + "a = Slice (x, n1, far, n0) "
              "b = Slice (x, n0, less, n0) y = Concat <axis = 2> (a, b)", result="float[h,w,6]"),
     FlatCase("shifted ones joined along columns", SHIFTED + "a = Slice (x, n1, far, n0) "
@@ -53,9 +57,11 @@ CASES = [
              "bu = Unsqueeze (b, u0) y = Concat <axis = 0> (au, bu)", result="float[2,4,4,3]",
              least=4, stacked=True),
 ]  # fmt: skip
+"""Apart from `CASES`, of which near misses are judged: onnxruntime joins nothing to whatever it is,
+other sizes too, where ONNX has an error."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES, *JOINED], ids=str)
 def test_bounds_that_nothing_compares(case: FlatCase) -> None:
     prove_flat(case, counts=(1, 2, 5))
     prove_nothing(case)

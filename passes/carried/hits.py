@@ -137,5 +137,7 @@ class Hits:
 
 
 def _pick(builder: Builder, hits: ir.Value, takes_first: bool) -> ir.Value:
-    options = {"axis": 0, "keepdims": 0, "select_last_index": int(not takes_first)}
+    options = {"axis": 0, "keepdims": 0}
+    if not takes_first:
+        options["select_last_index"] = 1
     return builder.op("ArgMax", [hits], options)

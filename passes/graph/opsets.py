@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 import onnx
 import onnx_ir as ir
 
+from passes.graph.drafts import note
 from passes.graph.graphs import constant_value, is_default_domain, walk_nodes
 from passes.graph.zero_sizes import LEAST_OPSET, to_older_form
 
@@ -132,13 +133,42 @@ def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] 
             continue
         if opset < 13:
             _second_input_to_attribute(node)
+        if opset < 12 and node.op_type in _CHOSEN_BY and _is_of_two_integers(node):
+            _place_before(node, [_compared(node)], nodes)
         if opset >= LEAST_OPSET and node.op_type == "Reshape" and "allowzero" in node.attributes:
-            made = to_older_form(node)
-            if node.graph is not None:
-                node.graph.insert_before(node, made)
-            else:
-                at = nodes.index(node)
-                nodes[at:at] = made
+            _place_before(node, to_older_form(node), nodes)
+
+
+def _place_before(node: ir.Node, made: list[ir.Node], nodes: list[ir.Node]) -> None:
+    """Put new nodes before one that stands in a graph, or in a list."""
+    if node.graph is not None:
+        node.graph.insert_before(node, made)
+    else:
+        at = nodes.index(node)
+        nodes[at:at] = made
+
+
+_CHOSEN_BY = {"Max": "Greater", "Min": "Less"}
+"""Operators that take integers from opset 12 on, and what compares two of them."""
+
+_INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
+
+
+def _is_of_two_integers(node: ir.Node) -> bool:
+    dtypes = {v.dtype for v in node.inputs if v is not None and v.dtype is not None}
+    return len(node.inputs) == 2 and bool(dtypes) and dtypes <= _INTEGERS
+
+
+def _compared(node: ir.Node) -> ir.Node:
+    """Let the larger, or the smaller, of two integers be chosen; return what compares them."""
+    compared = ir.node(_CHOSEN_BY[node.op_type], list(node.inputs))
+    compared.outputs[0].name = f"{node.outputs[0].name}/{compared.op_type}"
+    note(compared)
+    node.resize_inputs(3)
+    for at, value in enumerate((compared.outputs[0], *compared.inputs)):
+        node.replace_input_with(at, value)
+    node.op_type = "Where"
+    return compared
 
 
 def _second_input_to_attribute(node: ir.Node) -> None:

@@ -26,7 +26,7 @@ from passes.typing.value_types import Typings, ValueType
 
 __all__ = ["find_loop", "read_loop", "read_part", "type_rows"]
 
-_OLDEST_OPSET, _OLDEST_IN_TWO = 11, 13
+_OLDEST_OPSET = 11
 
 
 def find_loop(
@@ -117,9 +117,6 @@ def read_part(
     ahead = writer(stage).find_ahead(graph)
     if not ahead:
         return _read(writer(stage), graph, model, opset)
-    if opset < _OLDEST_IN_TWO:
-        detail = f"a Loop becomes two maps from opset {_OLDEST_IN_TWO} on"
-        raise NotAMapError(Code.OPSET, detail)
     earlier: list[LoopReading] = []
     given = dict(stage.given)
     for layer in _layers(writer, stage, ahead, graph):

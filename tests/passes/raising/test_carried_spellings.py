@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from passes.decisions import Verdict
@@ -518,3 +519,28 @@ def test_a_total_of_two_loops_beside_a_count(join: str) -> None:
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
     assert same(before, found.model, *many) == len(many)
+
+
+OLD = """g (float[N,4] x, int64 n, float[4] b) => (float[4] r, float[4] q, float[T,4] ys) {
+    r, q, ys = Loop (n, , b, b) <body = step (int64 i, bool cond, float[4] s, float[4] p)
+        => (bool go, float[4] s2, float[4] p2, float[4] y) {
+        e = Gather <axis = 0> (x, i)
+        d = Sub (e, p)  s2 = Max (s, d)  p2 = Identity (e)  y = Add (s, d)
+        go = Identity (cond)
+    }> }"""
+
+
+@pytest.mark.parametrize("opset", [11, 12, 13])
+def test_two_maps_and_a_number_that_is_given_at_old_opsets(opset: int) -> None:
+    rng = np.random.default_rng(10)
+    many = [
+        {
+            "x": rng.standard_normal((n + more, 4)).astype(np.float32),
+            "n": np.int64(n),
+            "b": rng.standard_normal(4).astype(np.float32),
+        }
+        for n in LENGTHS
+        for more in (0, 2)
+    ]
+    found = prove(OLD, *many, opset=opset)
+    onnx.checker.check_model(found.model, full_check=True)

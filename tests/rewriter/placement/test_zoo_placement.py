@@ -11,7 +11,7 @@ from benchmarks.placement import count, measure
 
 ROOT = pathlib.Path(__file__).parents[3]
 PLACED, WHOLE, SHAPES_AT_MOST = 93, 43, 84
-# A body that computes texts, and a loop whose own count is made on the device.
+# string_elements, whose body computes texts, and ts_filter_negative, whose Loop stays as given.
 COPYING = 2
 
 

@@ -74,6 +74,8 @@ def prepare_result(result: MapResult, x: Batched, options: WalkOptions) -> None:
     if _becomes_flat(result, x, options):
         assert x.lengths is not None
         _ = x.lengths.count
+        if x.beside is not None:
+            _ = x.lengths.samples
     if x.flat is not None:
         x.flat.grid.prepare()
 
@@ -87,9 +89,9 @@ def _becomes_flat(result: MapResult, x: Batched, options: WalkOptions) -> bool:
     """Whether packed samples that differ along another axis than the first leave as flat ones."""
     if result.kind != "sequence" or not _ends_as_tensor(options) or not x.is_packed:
         return False
-    if x.beside is not None or x.type.dims is None or x.dtype is None:
+    if x.type.dims is None or x.dtype is None or options.opset < LEAST_OPSET:
         return False
-    return x.axis % x.rank > 0 and options.opset >= LEAST_OPSET
+    return x.beside is not None or x.axis % x.rank > 0
 
 
 def _of_flat(ops: Operators, x: Batched, result: MapResult, *, ends_as_tensor: bool) -> Batched:
@@ -123,8 +125,14 @@ def _whole(ops: Operators, x: Batched, result: MapResult, batch: ir.Value) -> He
     return Held(Form.SCAN_OUTPUT, ops.op("Expand", [x.value, shape]))
 
 
-def can_give(result: MapResult, x: Batched) -> bool:
-    """Whether a result is made of a value without taking its samples apart."""
+def can_give(result: MapResult, x: Batched, options: WalkOptions) -> bool:
+    """Whether a result is made of a value without taking its samples apart.
+
+    Args:
+        result: What is wanted.
+        x: The samples.
+        options: The surroundings of the walk.
+    """
     if x.flat is not None:
         if x.flat.has_one_shape:
             return True
@@ -133,7 +141,7 @@ def can_give(result: MapResult, x: Batched) -> bool:
         if result.kind == "concatenated":
             return _can_join(result, x.flat)
         return result.kind == "sequence" and x.dtype is not None
-    return not x.is_packed or is_in_place(result, x)
+    return not x.is_packed or is_in_place(result, x) or _becomes_flat(result, x, options)
 
 
 def _can_join(result: MapResult, flat: FlatSamples) -> bool:

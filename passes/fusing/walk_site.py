@@ -104,7 +104,7 @@ def _walk_body(
 def _read_apart(site: MapSite, walk: Walk) -> list[ir.Value]:
     """Return the packed outputs of a body that some result joins along a different axis."""
     outputs = ((r, site.body.outputs[r.output]) for r in site.results)
-    torn = (v for r, v in outputs if not can_give(r, walk.read(v)))
+    torn = (v for r, v in outputs if not can_give(r, walk.read(v), walk.options))
     return list(dict.fromkeys(torn))
 
 

@@ -22,7 +22,7 @@ CASES: dict[str, tuple[str, list[int] | None]] = {
     "a dimension that is not known": ("y = Shape (x)", None),
     "half of a dimension": ("s = Size (k) y = Div (s, a)", [40, 20]),
     "what is left of a division": ("y = Mod (b, a)", [0, 1]),
-    "a division of what is less than 0": ("n = Neg (b) y = Div (n, a)", None),
+    "a division of what is less than 0": ("q = Neg (b) y = Div (q, a)", None),
     "a division by 0": ("z = Sub (a, a) y = Div (b, z)", None),
     "a division of floats": ("z = Div (f, g) y = Cast <to = 7> (z)", None),
     "part of a vector": ("y = Slice (k, a1, a4)", [1, 2, 3]),
@@ -73,7 +73,8 @@ def test_value(name: str) -> None:
           <int64[2] a = {{1, 2}}, int64[2] b = {{4, 5}}, int64[1] zero = {{0}}, int64[1] one = {{1}},
           int64[1] two = {{2}}, int64[1] last = {{-1}}, int64[1] first = {{-2}},
           int64[1] before = {{-3}}, int64[2] both = {{1, 2}}, int64[1,2] row = {{1, 2}},
-          int64[2,2] square = {{1, 2, 3, 4}},
+          int64[2,2] square = {{1, 2, 3, 4}}, int64[1] a1 = {{1}}, int64[1] a4 = {{4}},
+          int64[1] m1 = {{-1}}, int64[1] m13 = {{-13}},
           float f = {{1}}, float g = {{2}}> {{ r = Identity (x)
           k = Constant <value_ints = {list(range(40))}> () {nodes} }}""")
     )

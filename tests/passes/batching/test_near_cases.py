@@ -122,7 +122,7 @@ NEAR: dict[str, tuple[RaggedCase, str, tuple[str, ...]]] = {
             zero=constant(np.array([0], np.int64)),
             two=constant(np.array([2], np.int64)),
         ),
-        "Add ragged",
+        "",
         WITHOUT,
     ),
     "matmul rank 3, opset 13": (

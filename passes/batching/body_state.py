@@ -255,3 +255,7 @@ class BodyState(abc.ABC):
     @abc.abstractmethod
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
+
+    @abc.abstractmethod
+    def runs_anywhere(self, node: ir.Node) -> bool:
+        """See `passes.batching.context.Context.runs_anywhere`."""

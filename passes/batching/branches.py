@@ -8,7 +8,6 @@ import onnx_ir as ir
 
 from passes.batching import table
 from passes.batching.context import Context, Operand, Output
-from passes.batching.failing import is_total
 from passes.batching.flat.row_by_row import are_alike
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -155,7 +154,7 @@ def _may_run_for_all(ctx: Context, graphs: Sequence[ir.Graph]) -> bool:
     """Whether both branches may run for samples that do not take them, at little cost."""
     for graph in graphs:
         for inner in walk_nodes(graph):
-            if inner.op_type != "Constant" and not is_total(inner, ctx.opset, ctx.type_of):
+            if not ctx.runs_anywhere(inner):
                 return False
             row = table.find(inner, ctx.opset)
             if isinstance(row, table.Row) and row.family in _HEAVY:

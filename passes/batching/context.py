@@ -104,6 +104,10 @@ class Context(BatchAxis):
         """Whether two values of the body have the same dimensions in each sample, by proof."""
         return self._body.have_one_shape(one, other)
 
+    def runs_anywhere(self, node: ir.Node) -> bool:
+        """Whether a node yields a result for samples for which the body does not run it, too."""
+        return self._body.runs_anywhere(node)
+
     def lacks(self, op_type: str) -> bool:
         """Whether the target has no such operator, so that a dearer form is better than none."""
         return op_type in self._body.options.asked.lacks

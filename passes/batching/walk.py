@@ -273,8 +273,11 @@ class Walk(BodyState):
 
     def count_failing(self) -> int:
         """See `passes.batching.context.Context.count_failing`."""
-        typing, opset = self._typings.proven, self.options.opset
-        return sum(not runs_anywhere(node, typing, opset) for node in self.hoisted)
+        return sum(not self.runs_anywhere(node) for node in self.hoisted)
+
+    def runs_anywhere(self, node: ir.Node) -> bool:
+        """See `passes.batching.context.Context.runs_anywhere`."""
+        return runs_anywhere(node, self._typings.proven, self.options.opset)
 
     def nested(
         self,

@@ -37,8 +37,8 @@ _FEW_FOR_STEPS = 26
 """Up to so many samples of different length it is faster to go through them one by one."""
 
 _MOST_COPIED, _MOST_NODES, _MOST_IN_ALL = 8, 200, 600
-"""So many copies of a body there may be for one number of samples, so many nodes they may hold, and
-so many all copies, of which each number of samples has its own."""
+"""So many copies of a body there may be for one number of samples, so many nodes they may hold,
+and so many all copies: each number of samples has its own."""
 
 _SLOWEST = 0.9
 """No form may fall below this share of the speed of the loop as given."""
@@ -98,7 +98,7 @@ def choose_without_guard(
     gains = bool(plain.walk.fused or site.originals or is_whole)
     if not gains or not may_stand(plain, site, facts):
         return FormChoice({})
-    if any(plain.walk.loops):
+    if any(plain.walk.loops) or plain.walk.meets:
         cost = cost_of_body(plain, facts.typings)
         if as_loop.of(USUAL) <= cost.of(USUAL):
             return FormChoice({})

@@ -109,7 +109,9 @@ def _guarded_forms(
     Rows are asked for where that costs hardly more than equal shapes do, and after them where it
     still costs less than a loop.
     """
-    gains = {c: body for c, body in found.items() if body.walk.fused > plain.walk.fused}
+    # Equal lengths are asked once for all samples: that costs less than comparing those of each.
+    needed = plain.walk.fused if plain.walk.meets else plain.walk.fused + 1
+    gains = {c: body for c, body in found.items() if body.walk.fused >= needed}
     costs = {c: _cost({c: body}, site, facts).of(USUAL) for c, body in gains.items()}
     packed = min(
         (c for c in gains if c is not GuardCheck.SHAPES), key=lambda c: costs[c], default=None

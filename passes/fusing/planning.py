@@ -47,6 +47,9 @@ from passes.typing import Typings
 
 __all__ = ["choose_form", "plan_fusion"]
 
+_DEAR_MEETING = Reason(
+    Code.COST, detail="comparing the lengths of samples would cost more than batching saves"
+)
 _NO_SAMPLES = Reason(Code.COST, detail="there are no samples")
 
 
@@ -163,6 +166,8 @@ def choose_form(
         if not guarded.forms:
             guarded = dataclasses.replace(choice, reasons=guarded.reasons)
         choice = guarded
+    if plain.walk.meets and not choice.forms and not choice.reasons:
+        choice = FormChoice({}, reasons=(_DEAR_MEETING,))
     return for_count(site, facts, choice)
 
 

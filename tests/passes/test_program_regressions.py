@@ -373,3 +373,36 @@ def test_loops_inside_of_one_that_is_gone() -> None:
     """No warning, which is an error here; the Loops inside were read although they were taken apart."""
     result = rewrite(onnx.parser.parse_model(GONE))
     assert [node.op_type for node in result.model.graph.node] == ["SequenceLength"]
+
+
+UNTAKEN = """<ir_version: 8, opset_import: ["" : 17]>
+g (bool[N] outer, bool[N] inner, float[N,4] x, float[A] a, float[B] c) => (float[N,P] y) {
+  z = Constant <value = int64 {0}> () go = Constant <value = bool {1}> ()
+  shape = Shape (outer) n = Gather (shape, z)
+  y = Loop (n, go) <body = b (int64 i, bool u) => (bool w, float[4] r) {
+    w = Identity (u) p = Gather (outer, i) q = Gather (inner, i) e = Gather (x, i)
+    r = If (p) <then_branch = t () => (float[4] v) { v = If (q) <
+        then_branch = t2 () => (float[4] v2) { v2 = Neg (e) },
+        else_branch = e2 () => (float[4] v3) { m = Max (a, c) v3 = Add (e, m) }> },
+      else_branch = e1 () => (float[4] v4) { v4 = Identity (e) }> }>
+}
+"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+@pytest.mark.parametrize(("is_taken", "size"), [(False, 3), (True, 4)], ids=["none", "one"])
+def test_shapes_that_do_not_fit_meet_in_no_branch_that_no_sample_takes(
+    is_taken: bool, size: int, strategy: str
+) -> None:
+    model = onnx.parser.parse_model(UNTAKEN)
+    feeds = {
+        "outer": np.array([True, False, True]),
+        "inner": np.array([True, True, not is_taken]),
+        "x": np.ones((3, 4), np.float32),
+        "a": np.ones(size, np.float32),
+        "c": np.ones(4, np.float32),
+    }
+    after = rewrite(model, strategy=strategy).model
+    wanted = open_session(model, "reference").run(feeds)["y"]
+    found = open_session(after, "onnxruntime").run(feeds)["y"]
+    np.testing.assert_array_equal(found, wanted)

@@ -30,6 +30,11 @@ _BY_SHAPE = frozenset(
 _SUMS = frozenset({"ReduceL1", "ReduceL2", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
 """Reductions that have a result for no numbers, too."""
 
+_OF_SOMETHING = frozenset(
+    {"ArgMax", "ArgMin", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"}
+)
+"""Reductions that have no result for no numbers."""
+
 _BY_FLOATS = frozenset({"Div", "Mod", "Pow"})
 """Operators that yield inf or NaN for floats where they may fail for integers."""
 
@@ -102,6 +107,8 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     )
     if node.op_type in _BY_SHAPE and static:
         return True
+    if node.op_type in _OF_SOMETHING and static:
+        return 0 not in (typing.static_dims(operand(node, 0)) or ())
     if node.op_type in ("ConstantOfShape", "Expand"):
         return _fills_dimensions(node, typing)
     if node.op_type == "Gather" and static:

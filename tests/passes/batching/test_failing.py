@@ -144,6 +144,27 @@ FILLS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("y = ReduceMin (c)", True),
+        ("y = ReduceMean <keepdims = 0> (c)", True),
+        ("y = ArgMax <axis = -1> (c)", True),
+        ("y = ReduceMin (none)", False),
+        ("y = ArgMax (none)", False),
+        ("y = ReduceMax (x)", False),
+        ("y = ReduceMax <keepdims = 0> (c, axes)", False),
+    ],
+)
+def test_an_extreme_of_numbers_that_are_there(text: str, safe: bool) -> None:
+    model = ir.from_onnx_text(f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N,3] x, float[2,3] c, float[0,3] none, int64[K] axes) => (float[R] y) {{ {text} }}""")
+    (node,) = model.graph
+    for value in model.graph.outputs:
+        value.type = value.shape = None
+    assert cannot_fail(node, type_values(model, proven=True)) is safe
+
+
 @pytest.mark.parametrize("name", FILLS)
 def test_a_fill_as_large_as_a_tensor_runs_anywhere(name: str) -> None:
     text, safe = FILLS[name]

@@ -70,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     if not words:
-        sys.stderr.write(_parser(words).format_help())
-        raise SystemExit(2)
+        sys.stdout.write(_parser(words).format_help())
     try:
         args = _parser(words).parse_args(words)
     except _UsageError as error:

@@ -23,9 +23,12 @@ __all__ = ["meeting"]
 
 
 def meeting(ctx: Context, operands: Sequence[Operand]) -> Sequence[Operand]:
-    """Return operands with one object of lengths, rows repeated where a sample has one only."""
+    """Return operands with one object of lengths, rows repeated where a sample has one only.
+
+    Lengths of different axes do not meet: ``[h, 1]`` and ``[w]`` are broadcast to ``[h, w]``.
+    """
     packed = [x for x in operands if x is not None and x.lengths is not None]
-    if not packed:
+    if len({x.rank - x.axis for x in packed}) != 1:
         return operands
     common = _common_of(ctx, [x.lengths for x in packed])
     beside = _common_of(ctx, [x.beside for x in packed])

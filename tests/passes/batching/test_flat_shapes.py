@@ -126,6 +126,8 @@ SPREAD = [
              "float[H,W]", "float[h,w]"),
     FlatCase("a table for channels", COUNTED + numbers("l", 2) + "cc = Unsqueeze (c, k) "
              "rr = Unsqueeze (rows, l) a = Mul (x, rr) y = Sub (a, cc)", result="float[h,w,3]"),
+    FlatCase("rows beside columns of other channels", COUNTED + numbers("l", 2) + "cc = Unsqueeze (c, k) "
+             "rr = Unsqueeze (rows, l) a = Mul (rr, rr) y = Sub (a, cc)", result="float[h,w,1]"),
     FlatCase("pixels and their greys", numbers("j", 2) + "g = ReduceMax (x, j) y = Sub (x, g)"),
     FlatCase("greys and their pixels", numbers("j", 2) + "g = ReduceMax (x, j) y = Sub (g, x)"),
     FlatCase("rows counted for channels", COUNTED + numbers("l", 2) + "rr = Unsqueeze (rows, l) "

@@ -53,6 +53,7 @@ def test_the_report_says_why_a_map_has_no_guard() -> None:
     assert "--uniform" in outer.reasons[0].remedy
 
 
+@pytest.mark.long
 def test_maps_without_guards_compute_what_they_did() -> None:
     model = nested_maps(3)
     assert rewriter.validate(model, rewriter.optimize(model), cases=3).ok

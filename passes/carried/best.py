@@ -12,11 +12,10 @@ import dataclasses
 
 import onnx_ir as ir
 
-from passes.carried.filled import begun, filled, rows_of
+from passes.carried.filled import RunningPattern, begun, filled
 from passes.carried.hits import Hits
 from passes.carried.pattern import (
     Joined,
-    Pattern,
     Term,
     covers,
     same_dims,
@@ -32,7 +31,7 @@ __all__ = ["Best", "Chosen"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Chosen(Pattern):
+class Chosen(RunningPattern):
     """A carried value that the row of one iteration replaces.
 
     Attributes:
@@ -56,7 +55,7 @@ class Chosen(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the row that won."""
         if joined.is_collected:
-            return joined.last_of(self._whole(joined))
+            return joined.last_of(self.whole(joined))
         builder, typing, initial = joined.builder, joined.typing, self.carried.initial
         asked, rows = joined.values[0], joined.values[-1]
         dims = typing.dims(initial)
@@ -113,15 +112,8 @@ class Chosen(Pattern):
         """Whether the values of all iterations are rows up to the last one that counted."""
         return not self.weighs
 
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record the values of all iterations."""
-        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
-
-    def _whole(self, joined: Joined) -> ir.Value:
+    def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""
-        return joined.once(self.carried.inner, lambda: self._filled(joined))
-
-    def _filled(self, joined: Joined) -> ir.Value:
         is_whole, last = self.hits.is_whole, len(self.terms) - 1
         flags = self.hits.taken(joined, joined.values[0])
         marked = dataclasses.replace(joined, values=[flags, *joined.values[1:]])

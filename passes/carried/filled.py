@@ -6,17 +6,18 @@ For the flags ``[1, 0, 1, 0]`` the rows ``[5, 6, 7, 8]`` become ``[5, 5, 7, 7]``
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.carried.doubling import check_steps, doubled
-from passes.carried.pattern import Joined
+from passes.carried.pattern import Joined, Pattern
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
 
-__all__ = ["Begun", "begun", "expanded", "filled", "rows_of", "totals"]
+__all__ = ["Begun", "RunningPattern", "begun", "expanded", "filled", "totals"]
 
 _NUMBERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
@@ -83,10 +84,30 @@ def expanded(joined: Joined, carried: Carried, at: int, rank: int) -> ir.Value:
     return builder.op("Expand", [rows, shape])
 
 
-def rows_of(builder: Builder, whole: ir.Value, *, is_after: bool) -> ir.Value:
-    """Record what holds at the end of each iteration, or at its start."""
-    ends = (1, int(np.iinfo(np.int64).max)) if is_after else (0, -1)
-    return builder.op("Slice", [whole, *(builder.ints(n) for n in ends), builder.ints(0)])
+class RunningPattern(Pattern):
+    """A pattern whose values of all iterations are computed at once, behind the initial one."""
+
+    @abc.abstractmethod
+    def recorded(self, joined: Joined) -> ir.Value:
+        """Record the initial value and the values of all iterations, as rows."""
+
+    def write(self, joined: Joined) -> ir.Value:
+        """Record the value behind the last iteration."""
+        return joined.last_of(self.whole(joined))
+
+    def can_collect(self, *, is_after: bool) -> bool:
+        """The values of all iterations are computed at once."""
+        return True
+
+    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
+        """Record the values behind each iteration, or those in front of it."""
+        builder, whole = joined.builder, self.whole(joined)
+        ends = (1, int(np.iinfo(np.int64).max)) if is_after else (0, -1)
+        return builder.op("Slice", [whole, *(builder.ints(n) for n in ends), builder.ints(0)])
+
+    def whole(self, joined: Joined) -> ir.Value:
+        """Return what `recorded` records, once."""
+        return joined.once(self.carried.inner, lambda: self.recorded(joined))
 
 
 def filled(builder: Builder, given: Begun) -> ir.Value:

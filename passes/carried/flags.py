@@ -12,12 +12,12 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.filled import Begun, expanded, filled, rows_of
+from passes.carried.filled import Begun, RunningPattern, expanded, filled
 from passes.carried.find_conditional import reread
 from passes.carried.in_branch import may_fail_apart
 from passes.carried.masks import choice, flag_of
 from passes.carried.outside import known_outside
-from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
+from passes.carried.pattern import Joined, Term, added, dependent_values
 from passes.carried.selections import Selection, find_selection, hoist
 from passes.carried.totals import truth_of
 from passes.graph.builder import Builder
@@ -30,7 +30,7 @@ __all__ = ["CarriedFlag", "find_flag"]
 
 
 @dataclasses.dataclass(frozen=True)
-class CarriedFlag(Pattern):
+class CarriedFlag(RunningPattern):
     """A carried boolean.
 
     Attributes:
@@ -46,27 +46,12 @@ class CarriedFlag(Pattern):
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     name = "carried flag"
 
-    def write(self, joined: Joined) -> ir.Value:
-        """Record the flag behind the last iteration."""
-        return joined.last_of(self._whole(joined))
-
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than the flag."""
         for at in range(len(self.terms)):
             joined.needs_shape(at, self.carried, always=True)
 
-    def can_collect(self, *, is_after: bool) -> bool:
-        """The flags of all iterations are computed at once."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record the flags of all iterations."""
-        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
-
-    def _whole(self, joined: Joined) -> ir.Value:
-        return joined.once(self.carried.inner, lambda: self._recorded(joined))
-
-    def _recorded(self, joined: Joined) -> ir.Value:
+    def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial flag and the flags of all iterations."""
         self.check_shape(joined)
         builder, initial = joined.builder, self.carried.initial

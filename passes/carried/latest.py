@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.filled import Begun, rows_of, totals
-from passes.carried.pattern import Joined, Pattern, Term, same_dims
+from passes.carried.filled import Begun, RunningPattern, totals
+from passes.carried.pattern import Joined, Term, same_dims
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
@@ -22,7 +22,7 @@ __all__ = ["Latest"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Latest(Pattern):
+class Latest(RunningPattern):
     """A carried float that stays only where it is better than a new one.
 
     Attributes:
@@ -42,7 +42,7 @@ class Latest(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the value behind the last iteration."""
         if joined.is_collected:
-            return joined.last_of(self._whole(joined))
+            return joined.last_of(self.whole(joined))
         builder = joined.builder
         whole = self._given(joined)
         spoilt = builder.op("IsNaN", [whole])
@@ -60,18 +60,7 @@ class Latest(Pattern):
             detail = f"'{self.carried.inner.name}' is not proven to keep its shape"
             raise NotAMapError(Code.UNKNOWN_SHAPE, detail, self.carried.next.producer())
 
-    def can_collect(self, *, is_after: bool) -> bool:
-        """The values of all iterations are computed at once."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record the values of all iterations."""
-        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
-
-    def _whole(self, joined: Joined) -> ir.Value:
-        return joined.once(self.carried.inner, lambda: self._recorded(joined))
-
-    def _recorded(self, joined: Joined) -> ir.Value:
+    def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""
         builder = joined.builder
         whole = self._given(joined)

@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from passes.carried.filled import begun, filled, rows_of, totals
+from passes.carried.filled import RunningPattern, begun, filled, totals
 from passes.carried.masks import choice, flag_of, less_than_one, neutral_value
 from passes.carried.pattern import (
     Joined,
-    Pattern,
     Term,
     added,
     dependent_values,
@@ -32,7 +31,7 @@ __all__ = ["Resets", "find_resets"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Resets(Pattern):
+class Resets(RunningPattern):
     """A carried value that begins anew where a condition holds.
 
     Attributes:
@@ -59,27 +58,12 @@ class Resets(Pattern):
         """Whether the order of the operations changes the result."""
         return rounds_in_order(self.family, self.dtype)
 
-    def write(self, joined: Joined) -> ir.Value:
-        """Record the value behind the last iteration."""
-        return joined.last_of(self._whole(joined))
-
     def check_shape(self, joined: Joined) -> None:
         """Check that no term is larger than the carried value."""
         for at in range(len(self.terms)):
             joined.needs_shape(at, self.carried, always=True)
 
-    def can_collect(self, *, is_after: bool) -> bool:
-        """The values of all iterations are computed at once."""
-        return True
-
-    def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
-        """Record the values of all iterations."""
-        return rows_of(joined.builder, self._whole(joined), is_after=is_after)
-
-    def _whole(self, joined: Joined) -> ir.Value:
-        return joined.once(self.carried.inner, lambda: self._recorded(joined))
-
-    def _recorded(self, joined: Joined) -> ir.Value:
+    def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""
         given = begun(joined, self.carried, 0, 1)
         if not self.family:

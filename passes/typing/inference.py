@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -28,7 +28,7 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import is_written
+from passes.typing.protos import all_dims, is_written, types_of
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
@@ -40,8 +40,8 @@ from passes.typing.value_types import UNKNOWN, Typing, ValueType
 __all__ = [
     "correct_nodes",
     "counted_values",
-    "holds_any",
     "infer",
+    "operators_in",
     "proto_without_data",
     "read_graph",
     "show_constants",
@@ -133,9 +133,9 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
         proto.input[2] = ""
 
 
-def holds_any(graph: ir.Graph, op_types: Collection[str]) -> bool:
-    """Whether a graph holds a node of one of some operators, at any depth."""
-    return any(node.op_type in op_types for node in walk_nodes(graph))
+def operators_in(graph: ir.Graph) -> frozenset[str]:
+    """Return the operators of a graph, at any depth."""
+    return frozenset(node.op_type for node in walk_nodes(graph))
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:
@@ -210,7 +210,7 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     the model decides how much time and memory it takes.
     """
     types = onnx.shape_inference.infer_shapes(proto)
-    if any(_is_too_long(dims) for dims in _all_dims(types.graph)):
+    if any(_is_too_long(dims) for dims in all_dims(types.graph)):
         return types
     return onnx.shape_inference.infer_shapes(proto, data_prop=True)
 
@@ -218,25 +218,6 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
 def _is_too_long(dims: Sequence[int]) -> bool:
     longest = LONGEST_VECTOR if len(dims) == 1 else LARGEST_TRACKED_DIM
     return any(dim > longest for dim in dims)
-
-
-def _all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
-    """Yield the dimensions of every tensor, and of the elements of every sequence."""
-    for tensor in graph.initializer:
-        yield list(tensor.dims)
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        held = info.type
-        while kind := held.WhichOneof("value"):
-            if kind == "tensor_type":
-                yield [dim.dim_value for dim in held.tensor_type.shape.dim]
-                break
-            if kind not in ("sequence_type", "optional_type"):
-                break
-            held = getattr(held, kind).elem_type
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _all_dims(attribute.g)
 
 
 def _value_type(proto: onnx.TypeProto, known: dict[bytes, ValueType]) -> ValueType:
@@ -301,11 +282,7 @@ def _corrected(node: ir.Node, known: ValueType) -> ValueType:
 
 def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
     """Enter the types of a graph; ``proto`` is the same graph after inference."""
-    types = {
-        value.name: value.type
-        for value in (*proto.value_info, *proto.input, *proto.output)
-        if value.type.WhichOneof("value")
-    }
+    types = types_of(proto)
     read: dict[bytes, ValueType] = {}
     for value in graph.initializers.values():
         tensor = value.const_value

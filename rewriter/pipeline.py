@@ -16,9 +16,9 @@ from passes.ceilings import Ceiling, mark_ceilings
 from passes.decisions import Decision
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
-from rewriter.garbage import seldom_collected
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check
+from rewriter.model_files.garbage import seldom_collected
 from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import count_operators, model_facts

@@ -30,11 +30,10 @@ from passes.fusing.partly_fused import (
     least_in_loops,
     plan_unfused,
 )
-from passes.fusing.plan_decision import plan_decision
+from passes.fusing.plan_decision import plan_decision, why_unguarded
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import reads_of
 from passes.loops.copied_loop import copied_loop
-from passes.loops.growth import why_unguarded
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.maps.sequence_source import (
     CONTRADICTED,

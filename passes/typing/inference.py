@@ -28,14 +28,14 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import all_dims, is_written, types_of
+from passes.typing.protos import all_dims, is_written, types_of, value_type
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
     stand_in_cut,
     stand_in_typed,
 )
-from passes.typing.value_types import UNKNOWN, Typing, ValueType
+from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
     "correct_nodes",
@@ -220,53 +220,6 @@ def _is_too_long(dims: Sequence[int]) -> bool:
     return any(dim > longest for dim in dims)
 
 
-def _value_type(proto: onnx.TypeProto, known: dict[bytes, ValueType]) -> ValueType:
-    """Return what a type says; ``known`` holds the types that were read before."""
-    key = proto.SerializeToString()
-    found = known.get(key)
-    if found is None:
-        found = known[key] = _read_type(proto)
-    # Each value has a type of its own, which may be written later.
-    if isinstance(found.type, ir.TensorType):
-        return ValueType(ir.TensorType(found.type.dtype), found.dims)
-    return _read_type(proto)
-
-
-def _read_type(proto: onnx.TypeProto) -> ValueType:
-    if not _has_element_type(proto):
-        return UNKNOWN  # inference failed in the body of the map that yields the value
-    if proto.HasField("tensor_type"):
-        return ValueType(ir.TensorType(ir.DataType(proto.tensor_type.elem_type)), _dims(proto))
-    return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
-
-
-def _has_element_type(proto: onnx.TypeProto) -> bool:
-    match proto.WhichOneof("value"):
-        case None:
-            return False
-        case "tensor_type":
-            return proto.tensor_type.elem_type != onnx.TensorProto.UNDEFINED
-        case "sequence_type":
-            return _has_element_type(proto.sequence_type.elem_type)
-        case "optional_type":
-            return _has_element_type(proto.optional_type.elem_type)
-    return False  # a map, which the IR has no type for
-
-
-def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
-    match proto.WhichOneof("value"):
-        case "tensor_type" if proto.tensor_type.HasField("shape"):
-            return tuple(
-                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-                for dim in proto.tensor_type.shape.dim
-            )
-        case "sequence_type":
-            return _dims(proto.sequence_type.elem_type)
-        case "optional_type":
-            return _dims(proto.optional_type.elem_type)
-    return None
-
-
 def _corrected(node: ir.Node, known: ValueType) -> ValueType:
     """Take an inferred dimension of 0 as unknown, and so the rank 0 of a result of Attention.
 
@@ -291,11 +244,11 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
             typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
     for value in graph.inputs:
         if value.name in types:
-            typing.set(value, _value_type(types[value.name], read))
+            typing.set(value, value_type(types[value.name], read))
     for node, node_proto in zip(graph, proto.node, strict=True):
         for value, name in zip(node.outputs, node_proto.output, strict=False):
             if name in types:
-                known = _value_type(types[name], read)
+                known = value_type(types[name], read)
                 typing.set(value, _corrected(node, known))
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

@@ -246,9 +246,9 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
         if value.name in types:
             typing.set(value, value_type(types[value.name], read))
     for node, node_proto in zip(graph, proto.node, strict=True):
-        for value, name in zip(node.outputs, node_proto.output, strict=False):
-            if name in types:
-                known = value_type(types[name], read)
+        for value in node.outputs:
+            if value.name in types:
+                known = value_type(types[value.name], read)
                 typing.set(value, _corrected(node, known))
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

@@ -32,7 +32,7 @@ from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.sequences.carried_tensors import GROWS_KEY
 from passes.sequences.known import KnownSequences
 from passes.sequences.reads import READERS, SequenceReader
-from passes.sequences.yielded import yield_tensors
+from passes.sequences.yielded import is_read_for_tensors, yield_tensors
 from passes.typing import type_values
 
 __all__ = ["EliminateSequencesPass"]
@@ -112,11 +112,13 @@ def _hold_sequences(model: ir.Model) -> bool:
     return any(is_operator(node, MAKERS) for graph in all_graphs(model) for node in graph)
 
 
-def _may_gain(node: ir.Node) -> bool:
+def _may_gain(node: ir.Node, main: ir.Graph) -> bool:
     """Whether it is worth typing the model for a node: it reads or yields what is made here."""
     if is_operator(node, READERS):
         return is_operator(maker(operand(node, 0)), MAKERS)
     if not is_operator(node, ("If", "Loop")):
+        return False
+    if node.op_type == "If" and not any(is_read_for_tensors(v, main) for v in node.outputs):
         return False
     outputs = [value for _, graph in subgraphs(node) for value in graph.outputs]
     makers = [maker(value, through=("Identity",)) for value in outputs]
@@ -131,7 +133,7 @@ def _eliminate(model: ir.Model, kept: Collection[ir.Node], *, required: bool) ->
         return False
     removed = _remove_unread(model)
     nodes = [node for graph in all_graphs(model) for node in graph if node not in kept]
-    if not any(_may_gain(node) for node in nodes):
+    if not any(_may_gain(node, model.graph) for node in nodes):
         return removed
     typing = type_values(model, proven=True, ranks=False)
     known = KnownSequences(typing, Folder(typing))

@@ -85,7 +85,8 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
                 form = "the sequence itself: its elements pass unchanged"
                 path = paths.get(node, node.name or "")
                 self.decisions.append(Decision(path, "SequenceMap", Verdict.FUSED, form))
-        make_names_unique(model)
+        if modified:
+            make_names_unique(model)
         return ir.passes.PassResult(model, modified)
 
 

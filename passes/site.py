@@ -10,7 +10,9 @@ from typing import Literal, Protocol
 import onnx_ir as ir
 
 from passes.decisions import Reason
-from passes.graph.builder import Builder
+from passes.graph.builder import ORIGIN_KEY, Builder
+from passes.graph.graphs import is_operator, subgraphs, walk_nodes
+from passes.graph.limits import MOST_GUARDED
 from passes.maps.element_source import ElementSource
 from passes.typing import Typing
 
@@ -202,3 +204,27 @@ class MapSite:
         many tensors, or results of maps over such.
         """
         return len({source.length_key(typing) for _, source in self.elements}) == 1
+
+    @property
+    def behind_guards(self) -> int:
+        """How many nodes of the body stand in branches of guards that a rewrite wrote."""
+        return _guarded_nodes(self.body)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether so many nodes stand behind guards in the body that it is written once.
+
+        A guard writes a body in each branch. Of maps inside of each other the innermost body
+        would be written as often as the product of all branches.
+        """
+        return self.behind_guards > MOST_GUARDED
+
+
+def _guarded_nodes(graph: ir.Graph) -> int:
+    """Count the nodes in the branches of Ifs that a rewrite wrote."""
+    total = 0
+    for node in graph:
+        is_guard = is_operator(node, "If") and ORIGIN_KEY in node.metadata_props
+        for _, inner in subgraphs(node):
+            total += sum(1 for _ in walk_nodes(inner)) if is_guard else _guarded_nodes(inner)
+    return total

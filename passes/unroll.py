@@ -88,11 +88,12 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         if not maps:
             return ir.passes.PassResult(model, modified)
         typing = type_values(model, proven=True, ranks=False)
-        paths = node_paths(model)
+        maps = [(graph, node) for graph, node in maps if not _has_many(node, typing)]
+        paths = node_paths(model) if maps else {}
         copies: list[ir.Node] = []
         for graph, node in maps:
-            if node.graph is None or _has_many(node, typing):
-                continue  # without a graph: only a map that is gone has read it
+            if node.graph is None:
+                continue  # only a map that is gone has read it
             site = read_sequence_map(node, graph, paths[node], typing, with_boundaries=False)
             with drafting() as draft:
                 made = copy_samples(site, typing, default_opset(model), is_fused=self._is_fused)

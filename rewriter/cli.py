@@ -10,18 +10,19 @@ import argparse
 import importlib
 import importlib.metadata
 import json
+import re
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from rewriter.commands.console import Console
 from rewriter.commands.execution import INTERRUPTED, MODEL_SUFFIXES, execute, load_command
 from rewriter.commands.output import add_output_options
-from rewriter.commands.spelling import join_tensor_io, with_suggestion
-from rewriter.errors import FaultWarning, ModelWarning
+from rewriter.errors import FaultWarning, ModelWarning, suggestion
+from rewriter.target_table import ALIASES
 
 __all__ = ["COMMANDS", "main"]
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: Wrong usage (status 2), or ``--help`` (status 0).
     """
-    words = _with_command(join_tensor_io(sys.argv[1:] if arguments is None else arguments))
+    words = _with_command(_join_tensor_io(sys.argv[1:] if arguments is None else arguments))
     try:
         return _run(words)
     except KeyboardInterrupt:  # before the command has begun, which knows of it itself
@@ -104,7 +105,7 @@ class _Parser(argparse.ArgumentParser):
         commands = (a.choices for a in self._actions if isinstance(a.choices, dict))
         inner = next(commands, {}).values()
         options = [option for one in (self, *inner) for option in one._option_string_actions]
-        message = with_suggestion(message, options)
+        message = _with_suggestion(message, options)
         raise _UsageError(f"{self.prog}: error: {message}; {self.prog} --help lists the options")
 
 
@@ -192,6 +193,40 @@ class _OneLineHelp(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=99)
+
+
+_CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+_UNKNOWN = re.compile(r"unrecognized arguments: (--[\w-]+)")
+
+
+def _with_suggestion(message: str, options: Iterable[str]) -> str:
+    """Return what argparse says of a word, with the word that may have been meant.
+
+    Args:
+        message: The message.
+        options: The options of the command.
+    """
+    if found := _CHOICE.search(message):
+        known = [name.strip(" '") for name in found[2].split(",")]
+        shorts = [name for name, whole in ALIASES.items() if whole in known]
+        return message + suggestion(found[1], [*known, *shorts])
+    if found := _UNKNOWN.search(message):
+        return message + suggestion(found[1], options)
+    return message
+
+
+_TENSORS = "--tensor-io=tensors"
+
+
+def _join_tensor_io(words: Sequence[str]) -> list[str]:
+    """Join ``--tensor-io`` with what it asks for, so that it takes no model's name for that."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == _TENSORS and word == "triton":
+            joined[-1] = "--tensor-io=triton"
+        else:
+            joined.append(_TENSORS if word == "--tensor-io" else word)
+    return joined
 
 
 if __name__ == "__main__":

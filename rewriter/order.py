@@ -188,6 +188,8 @@ def _apply(
 
 def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
     """Leave out what was said of Loops that a later decision took away."""
+    if all(decision.verdict is not Verdict.KEPT for decision in decisions):
+        return list(decisions)
     left = set(node_paths(model).values())
     final: list[Decision] = []
     for i, decision in enumerate(decisions):

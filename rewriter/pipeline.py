@@ -18,6 +18,7 @@ from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check
+from rewriter.model_files.garbage import seldom_collected
 from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import count_operators, model_facts
@@ -78,6 +79,7 @@ def rewrite(
     **options: Unpack[RewriteOptions],
 ) -> Result[SameKind]: ...
 @takes_options
+@seldom_collected()
 def rewrite(
     model: Any,
     *,
@@ -124,6 +126,7 @@ def rewrite(
 
 
 @takes_options
+@seldom_collected()
 def explain(model: AnyModel, **options: Unpack[RewriteOptions]) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
     return _run(model, Options(**options)).report

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.errors import RewriteError
 from passes.graph.builder import BATCHED_KEY
-from passes.graph.graphs import default_opset, is_default_domain, node_paths
+from passes.graph.graphs import default_opset, is_default_domain, node_paths, walk_nodes
 from passes.sequence_operators import SEQUENCE_OPERATORS
 from passes.tensors.io import Refusal
 from rewriter.reporting.obstacles import LOOPS, Obstacles
@@ -196,9 +197,11 @@ def _nodes(
     ruled_out = list(_ruled_out(model, row, required))
     if not ruled_out:
         return []
+    paths = node_paths(model)
     explained: list[Unreached] = []
     others: list[Unreached] = []
-    for node, path, op_type, reason in ruled_out:
+    for node, op_type, reason in ruled_out:
+        path = paths[node]
         why, remedy = obstacles.explain(node, path, op_type)
         told_why = f"{reason}; {why}" if why else reason
         entry = Unreached(path, node.op_type, told_why, remedy, cause=why)
@@ -208,9 +211,9 @@ def _nodes(
 
 def _ruled_out(
     model: ir.Model, row: Target, required: list[str]
-) -> Iterator[tuple[ir.Node, str, str, str]]:
-    """Yield each node that is ruled out: its path, its operator (ONNX's own only), who does."""
-    for node, path in node_paths(model).items():
+) -> Iterator[tuple[ir.Node, str, str]]:
+    """Yield each node that is ruled out: its operator (ONNX's own only), and who does it."""
+    for node in walk_nodes(chain(model.graph, *model.functions.values())):
         op_type = node.op_type if is_default_domain(node) else ""
         made = [value.name for value in node.outputs if _holds_sequence(value.type)]
         sequences = bool(made) or op_type in SEQUENCE_OPERATORS
@@ -222,7 +225,7 @@ def _ruled_out(
             reason = f"its output {made[0]!r} is a sequence, which {refuser} rules out"
         else:
             reason = f"{refuser} rules out {op_type}"
-        yield node, path, op_type, reason
+        yield node, op_type, reason
 
 
 def _holds_sequence(value_type: ir.TypeProtocol | None) -> bool:

@@ -164,6 +164,11 @@ def test_the_rooms_of_rewriter_need_each_other_one_way():
     assert len(list((ROOT / "rewriter").glob("[!_]*"))) <= 25
 
 
+def test_schemas_are_read_in_one_place():
+    reading = [file for file in FILES if "get_schema(" in file.read_text()]
+    assert reading == [ROOT / "passes/graph/opsets.py"]
+
+
 def test_a_name_stands_for_one_class():
     found = collections.Counter(
         node.name

@@ -11,14 +11,13 @@ import onnx_ir as ir
 from passes.batching.opening import open_functions
 from passes.batching.operators import Operators
 from passes.device.exact_forms import EXACT, Needs
-from passes.device.optional_forms import OPTIONAL
 from passes.device.shape_parts import SHAPE_PARTS, may_be_part, part_of_shape
 from passes.device.split_forms import split_to_sequence
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, default_opset, is_operator
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
-from passes.runtimes.plain_forms import FORMS
+from passes.runtimes.plain_forms import FORMS, Form
 from passes.typing import Typing, type_values
 
 __all__ = ["WIDENED", "DeviceFormsPass", "HasKernel"]
@@ -121,9 +120,9 @@ class DeviceFormsPass(ir.passes.InPlacePass):
             return FORMS[_COLUMNS](node, typing, builder) if takes else None
         if node.op_type in SHAPE_PARTS:
             return part_of_shape(node, typing, Operators(builder, opset))
-        if node.op_type in OPTIONAL:
+        if node.op_type in _OPTIONAL:
             has_kernel = self._has_kernel(node, None)
-            return None if has_kernel else OPTIONAL[node.op_type](node, typing, builder)
+            return None if has_kernel else _OPTIONAL[node.op_type](node, typing, builder)
         moved = WIDENED.get(node.op_type, _Moved((0,)))
         given = _dtype(node.inputs[moved.inputs[0]], typing)
         if given is None or self._has_kernel(node, given):
@@ -146,13 +145,40 @@ class DeviceFormsPass(ir.passes.InPlacePass):
         return all(self._has_kernel(ir.Node("", op, []), dtype or given) for op, dtype in needs)
 
 
+def _has_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    known, held = _held_by(node, typing)
+    return [builder.flag(held is not None)] if known else None
+
+
+def _get_element(node: ir.Node, typing: Typing, builder: Builder) -> list[ir.Value] | None:
+    """The value that is held; the error of an empty one stays."""
+    held = _held_by(node, typing)[1]
+    return None if held is None else [held]
+
+
+def _held_by(node: ir.Node, typing: Typing) -> tuple[bool, ir.Value | None]:
+    """Return whether it is known what an optional value holds, and what."""
+    value = node.inputs[0] if node.inputs else None
+    if value is None:
+        return True, None
+    made = value.producer()
+    if is_operator(made, "Optional"):
+        return True, made.inputs[0] if made.inputs else None
+    is_plain = isinstance(typing[value].type, ir.TensorType | ir.SequenceType)
+    return is_plain, value if is_plain else None
+
+
+_OPTIONAL: dict[str, Form] = {
+    "OptionalGetElement": _get_element,
+    "OptionalHasElement": _has_element,
+}
 _PRODUCT = "ReduceProd"
 _COLUMNS = ("ai.onnx.ml", "ArrayFeatureExtractor")
 _SPLIT = "SplitToSequence"
 _SPLIT_NEEDS: Needs = (("Split", None), ("SequenceConstruct", None))
 # The first opset in which the sizes of Split, and the axes of Squeeze, are inputs.
 _PARTS_GIVEN = 13
-_KNOWN = frozenset({*WIDENED, *EXACT, *OPTIONAL, _PRODUCT, _SPLIT})
+_KNOWN = frozenset({*WIDENED, *EXACT, *_OPTIONAL, _PRODUCT, _SPLIT})
 
 
 def _is_known(node: ir.Node) -> bool:

@@ -33,6 +33,12 @@ class LoopCopy:
     yielded: Sequence[ir.Value]
     reader: ir.Node
 
+    def take(self) -> dict[ir.Value | None, ir.Value]:
+        """Return for each value that is read by now what the copy yields; its reader is spent."""
+        copied = dict(zip(self.reader.inputs, self.yielded, strict=True))
+        drop_uses([self.reader])
+        return copied
+
 
 @dataclasses.dataclass(frozen=True)
 class FewIterations:
@@ -78,6 +84,11 @@ class FewIterations:
             before: What stood in the graph before its maps were fused.
             typings: Both typings; they gain what is read in the place of the values.
         """
+        self._write(plan, before, typings)
+        drop_uses(node for node in self.nodes if node.graph is None)
+
+    def _write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
+        """Place what is recorded, but what the shape of the region does not allow."""
         graph, written = plan.site.graph, set(plan.site.originals[0].written)
         region = [node for node in graph if node in written or node not in before]
         copies = list(self.copies)
@@ -86,14 +97,12 @@ class FewIterations:
         if self.early:
             region = self._write_early(region, copies.pop(), typings)
         if not self.few:
-            drop_uses(self.asked)
             return
         needed = needed_nodes([*region, *self.asked], [self.enough])
         rest = [node for node in region if node not in needed]
         graph.insert_after(region[-1], self.asked)
         if self._branch(rest, self.asked[-1], self.enough, copies.pop(), typings) is None:
             graph.remove(self.asked)
-            drop_uses(self.asked)
             return
         plan.decision.few = self.few
         known = few_note(plan.few, is_copied=plan.is_copied)
@@ -121,8 +130,7 @@ class FewIterations:
         graph.insert_after(region[-1], builder.nodes)
         node = self._branch(rest, asked[-1], flag, copy, typings)
         if node is None:
-            graph.remove(builder.nodes)
-            drop_uses(builder.nodes)
+            graph.remove(builder.nodes, safe=True)
             return list(region)
         return [*asked, node]
 
@@ -136,7 +144,7 @@ class FewIterations:
         """
         bounded = _bounded_by(self.limits, region)
         if bounded is None:
-            drop_uses([*copy.nodes, copy.reader])
+            copy.take()
             return list(region)
         condition = bounded.inputs[0]
         assert condition is not None
@@ -159,11 +167,9 @@ class FewIterations:
         graph = region[-1].graph
         assert graph is not None
         inside = set(walk_nodes(region))
-        copied = dict(zip(copy.reader.inputs, copy.yielded, strict=True))
-        drop_uses([copy.reader])
+        copied = copy.take()
         yielded = [v for node in region for v in node.outputs if _is_read_outside(v, inside)]
         if not yielded or not set(yielded) <= set(copied):
-            drop_uses(copy.nodes)
             return None
         outputs = [_in_place_of(value, inside) for value in yielded]
         typings.copy(dict(zip(yielded, outputs, strict=True)))

@@ -17,7 +17,7 @@ from passes.loops.plan import LoopPlan
 from passes.site import GuardCheck, MapSite, Rest
 from passes.typing import Typing, ValueType
 
-__all__ = ["joined_decision", "kept_form", "plan_decision"]
+__all__ = ["joined_decision", "kept_form", "plan_decision", "why_unguarded"]
 
 
 def plan_decision(
@@ -115,6 +115,18 @@ def joined_decision(decisions: Sequence[Decision], rest: Rest | None) -> Decisio
         reasons=[rest.reason, *joined.reasons],
         notes=[*joined.notes, *([_ROUNDS] if rest.rounds else [])],
         in_loops=left,
+    )
+
+
+def why_unguarded(site: MapSite) -> Reason | None:
+    """Return why a map becomes a loop without a guard, if its body has grown."""
+    if not site.has_grown:
+        return None
+    return Reason(
+        Code.COST,
+        detail=f"the maps in its body have become {site.behind_guards} nodes behind guards, and "
+        "each branch of a guard around them would hold these again",
+        advice="promise equal shapes with --uniform, which spares the guards",
     )
 
 

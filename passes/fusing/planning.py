@@ -22,7 +22,6 @@ from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan, few_note
 from passes.fusing.guard_choice import choose_guarded_by_cost, choose_guards
 from passes.fusing.guarded_walks import Behind, walk_behind_guards
-from passes.fusing.harmless import make_harmless
 from passes.fusing.partly_fused import (
     OPEN_RESULT,
     ask_sizes,
@@ -30,11 +29,11 @@ from passes.fusing.partly_fused import (
     least_in_loops,
     plan_unfused,
 )
-from passes.fusing.plan_decision import plan_decision
+from passes.fusing.plan_decision import plan_decision, why_unguarded
+from passes.fusing.speculatable import make_speculatable
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import reads_of
 from passes.loops.copied_loop import copied_loop
-from passes.loops.growth import why_unguarded
 from passes.loops.plan import LoopPlan, plan_loop
 from passes.maps.sequence_source import (
     CONTRADICTED,
@@ -219,7 +218,7 @@ def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
     if (not failing and not is_open) or _has_a_sample(fused, facts):
         return False
     may_mend = "If" in facts.options.lacks and not is_open
-    return not (may_mend and make_harmless(fused, failing, typing))
+    return not (may_mend and make_speculatable(fused, failing, typing))
 
 
 def _has_a_sample(fused: FusedBody, facts: FusionFacts) -> bool:

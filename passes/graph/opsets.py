@@ -14,16 +14,21 @@ from passes.graph.zero_sizes import LEAST_OPSET, to_older_form
 __all__ = ["CARRIES_SEQUENCES", "find_misfit", "schema_of", "to_opset_form"]
 
 
-def schema_of(op_type: str, version: int, domain: str = "") -> onnx.defs.OpSchema | None:
+def schema_of(
+    op_type: str, version: int | None = None, domain: str = ""
+) -> onnx.defs.OpSchema | None:
     """Return the schema of an operator, None if there is none.
 
     Args:
         op_type: The operator.
-        version: Version of its domain.
+        version: Version of its domain; None for the newest.
         domain: The domain; ``ai.onnx`` is another name of ONNX's own.
     """
+    own = "" if domain == "ai.onnx" else domain
     try:
-        return onnx.defs.get_schema(op_type, version, "" if domain == "ai.onnx" else domain)
+        if version is None:
+            return onnx.defs.get_schema(op_type, own)
+        return onnx.defs.get_schema(op_type, version, own)
     except onnx.defs.SchemaError:
         return None
 

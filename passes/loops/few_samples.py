@@ -10,7 +10,6 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form, OutputPlan
-from passes.loops.growth import has_grown
 from passes.loops.plan import LoopPlan, write_results
 from passes.loops.write_if import no_samples, write_if
 from passes.maps.element_source import ElementSource
@@ -121,7 +120,7 @@ def write_by_count(
         The value of each result.
     """
     has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
-    if not has_blocks or not plan.by_count or has_grown(site):
+    if not has_blocks or not plan.by_count or site.has_grown:
         return write_results(builder, site, typings, plan, count)
     known = site.elements[0][1].number(typings.proven)
     if known is not None and known > FEW_FOR_BLOCKS:

@@ -61,9 +61,9 @@ def write_loop(
         What each of these outputs has become.
     """
     shared = _shared_symbols(body, typings)
-    is_harmless = not shared and _asks_for_no_shape(body, plans)
+    asks_nothing = not shared and _asks_for_no_shape(body, plans)
     elements = [
-        (inner, source if is_harmless else _hidden(builder, source, typings, shared))
+        (inner, source if asks_nothing else _hidden(builder, source, typings, shared))
         for inner, source in body.elements
     ]
     sources = [

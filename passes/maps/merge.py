@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -40,30 +41,47 @@ def merge_sequence_maps(
     pairs: list[tuple[ir.Node, ir.Node]] = []
     stands_for: dict[ir.Node, ir.Node] = {}
     while found := list(_merge_each(model, keeps_views)):
-        for first, second, merged in found:
-            given = stands_for.get(second, second)
-            pairs.append((stands_for.get(first, first), given))
-            stands_for[merged] = given
+        for members, merged in found:
+            *others, last = (stands_for.get(one, one) for one in members)
+            pairs += [(one, last) for one in others]
+            stands_for[merged] = last
     for graph in {node.graph for node in stands_for if node.graph is not None}:
         graph.sort()
     return pairs
 
 
-def _merge_each(model: ir.Model, keeps_views: bool) -> Iterator[tuple[ir.Node, ir.Node, ir.Node]]:
-    """Merge each SequenceMap with one that reads it: both, and the new one.
+_MOST_AT_ONCE = 16
+"""Each more is asked for what all those before yield."""
 
-    New maps wait for the next time: in a chain their bodies are then copied less often.
+
+def _merge_each(model: ir.Model, keeps_views: bool) -> Iterator[tuple[list[ir.Node], ir.Node]]:
+    """Merge each SequenceMap with some that read it, one after the other: these, and the new one.
+
+    New maps wait for the next time: in a long chain bodies are then copied less often.
     """
     for _, first in find_sequence_maps(model):
         if first.graph is None or not _may_merge(first):
             continue
-        if keeps_views and read_view(first.outputs[0]):
-            continue
-        readers = filter(_may_merge, MergedMaps.of(_as_sequences(first)).readers())
-        pairs = ((second, _merge(first, second)) for second in readers)
-        found = next(((second, new) for second, new in pairs if new is not None), None)
-        if found is not None:
-            yield (first, *found)
+        members, merged = [first], MergedMaps.of(_as_sequences(first))
+        while len(members) < _MOST_AT_ONCE and not (keeps_views and _is_view(members[-1])):
+            following = _with_reader(merged)
+            if following is None:
+                break
+            merged = following
+            members.append(merged.sites[-1].node)
+        if len(members) > 1:
+            yield members, _write(members, merged)
+
+
+def _is_view(node: ir.Node) -> bool:
+    return read_view(node.outputs[0]) is not None
+
+
+def _with_reader(merged: MergedMaps) -> MergedMaps | None:
+    """Return maps with one that reads them, None where there is none that can be merged."""
+    readers = map(_as_sequences, filter(_may_merge, merged.readers()))
+    found = (merged.merged_with(reader, ()) for reader in readers)
+    return next((more for more in found if more is not None), None)
 
 
 def _may_merge(node: ir.Node) -> bool:
@@ -88,31 +106,27 @@ def _as_sequences(node: ir.Node) -> MapSite:
     return MapSite(node, graph, node.name or "", [*elements], [], body, results)
 
 
-def _merge(first: ir.Node, second: ir.Node) -> ir.Node | None:
-    """Put one SequenceMap that yields the outputs of both into the place of the second."""
-    graph = second.graph
-    assert graph is not None
-    merged = MergedMaps.of(_as_sequences(first)).merged_with(_as_sequences(second), ())
-    if merged is None:
-        return None
-    site = merged.site()
+def _write(members: Sequence[ir.Node], merged: MergedMaps) -> ir.Node:
+    """Put one SequenceMap that yields the outputs of some into the place of the last of them."""
+    last, site = members[-1], merged.site()
+    assert last.graph is not None
     read = dict(site.elements)
     new = ir.Node(
-        second.domain,
+        last.domain,
         "SequenceMap",
         [read[inner].as_sequence for inner in site.body.inputs],
         [ir.AttrGraph("body", site.body)],
         num_outputs=len(site.results),
-        name=second.name,
-        doc_string=second.doc_string,
-        metadata_props={**first.metadata_props, **second.metadata_props},
+        name=last.name,
+        doc_string=last.doc_string,
+        metadata_props=dict(ChainMap(*(dict(one.metadata_props) for one in members[::-1]))),
     )
-    new.meta.update(second.meta)
-    graph.insert_before(second, new)
+    new.meta.update(last.meta)
+    last.graph.insert_before(last, new)
     for result, value in zip(site.results, new.outputs, strict=True):
         old, name = result.value, result.value.name
         value.type, value.shape = old.type, old.shape
         old.replace_all_uses_with(value, replace_graph_outputs=True)
         old.name, value.name = None, name
-    remove_dead([second, first])
+    remove_dead(members[::-1])
     return new

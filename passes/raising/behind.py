@@ -11,7 +11,7 @@ from passes.decisions import Code
 from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
 from passes.graph.made import skip_identities
-from passes.reading.body import LoopReading
+from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.site import MapSite
 from passes.typing import Typing, Typings

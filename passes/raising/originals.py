@@ -15,7 +15,7 @@ from passes.graph.graphs import reads_of, subgraphs, walk_nodes
 from passes.graph.splice import remove_dead
 from passes.maps.operator import DOMAIN, is_map
 from passes.raising.behind import describe_patterns
-from passes.reading.body import LoopReading
+from passes.reading.loop_reading import LoopReading
 from passes.site import Alternative, MapSite, Original, Rest
 
 __all__ = [

@@ -30,9 +30,10 @@ from passes.raising.readings import Reading, other_readings
 from passes.raising.sequence_maps import raise_sequence_map
 from passes.raising.split import write_parts
 from passes.raising.written import Written
-from passes.reading.body import BodyWriter, LoopReading
+from passes.reading.body import BodyWriter
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import is_given
+from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage

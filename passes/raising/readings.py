@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import walk_nodes
 from passes.maps.operator import DOMAIN
-from passes.reading.body import LoopReading
+from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.site import GuardCheck, MapSite
 

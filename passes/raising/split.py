@@ -9,8 +9,8 @@ from passes.graph.graphs import is_used
 from passes.raising.loop_parts import LoopParts, find_rounding
 from passes.raising.rest import write_rest
 from passes.raising.written import Written, own_initializers
-from passes.reading.body import LoopReading
 from passes.reading.facts import LoopFacts
+from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import read_part, type_rows
 from passes.reading.stages import Stage

@@ -15,7 +15,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.maps.sites import write_map
 from passes.raising.behind import write_behind
 from passes.raising.results import type_results
-from passes.reading.body import LoopReading
+from passes.reading.loop_reading import LoopReading
 from passes.site import MapSite
 from passes.typing import Typings
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import onnx_ir as ir
 
@@ -18,9 +17,9 @@ from passes.maps.index_source import IndexSource
 from passes.maps.tensor_source import TensorSource
 from passes.reading.counters import final_values, write_counter
 from passes.reading.cuts import Cut, find_cuts
-from passes.reading.dialects import name_dialect
 from passes.reading.even import Even, write_equally_long, write_even
 from passes.reading.facts import Kind, LoopFacts
+from passes.reading.loop_reading import LoopReading, name_dialect
 from passes.reading.needs import Needs
 from passes.reading.nodes import (
     constant_of,
@@ -32,49 +31,17 @@ from passes.reading.nodes import (
 )
 from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.sources import Element, Reads, Window, positions
-from passes.reading.stages import CarriedResult, Stage
+from passes.reading.stages import Stage
 from passes.reading.trips import Trips
 from passes.site import Condition, GuardCheck, MapSite
 from passes.typing.value_types import Typings, ValueType
 
-__all__ = ["BodyWriter", "LoopReading"]
+__all__ = ["BodyWriter"]
 
 _INT64 = ir.DataType.INT64
 
 _NEWEST = 1 << 20
 """An opset at which no operator has lost its rule."""
-
-
-@dataclasses.dataclass(frozen=True)
-class LoopReading:
-    """A Loop or Scan as a map, and what a map does not say of it.
-
-    Attributes:
-        site: The map.
-        finals: Each value that it yields beside the results, and what records that value outside
-            of it.
-        dialect: How it spells a map.
-        assumptions: What reading it relied on without proof.
-        behind: What operators behind the map compute.
-        trips: The number of iterations.
-        shaped: Carried values that must keep their shape.
-        earlier: The maps that compute rows which this one reads, in order; their tensors have no
-            producer yet.
-    """
-
-    site: MapSite
-    finals: Mapping[ir.Value, Callable[[Builder], ir.Value]]
-    dialect: str
-    assumptions: Sequence[str]
-    behind: Sequence[CarriedResult]
-    trips: Trips
-    shaped: frozenset[ir.Value] = frozenset()
-    earlier: Sequence[LoopReading] = ()
-
-    @property
-    def maps(self) -> list[LoopReading]:
-        """All maps in the order in which they run, this one last."""
-        return [*self.earlier, self]
 
 
 class BodyWriter:

@@ -13,10 +13,11 @@ from passes.carried.find import with_patterns
 from passes.carried.in_branch import failing_apart
 from passes.decisions import Code
 from passes.graph.graphs import default_opset, is_default_domain, walk_nodes
-from passes.reading.body import BodyWriter, LoopReading
+from passes.reading.body import BodyWriter
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import LoopFacts, find_facts
 from passes.reading.iterations import read_iteration
+from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError, SpeculationError
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips

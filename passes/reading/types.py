@@ -25,8 +25,8 @@ from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.inference import (
     correct_nodes,
     counted_values,
-    holds_any,
     infer,
+    operators_in,
     read_graph,
     show_constants,
     stand_in,
@@ -166,7 +166,8 @@ def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget)
     """
     whole = _as_model(body, typing, model, forget)
     _read(typing, body, infer(whole).graph)
-    while holds_any(body, COMPUTED) and show_computed(body, whole.graph, typing):
+    computes = not operators_in(body).isdisjoint(COMPUTED)
+    while computes and show_computed(body, whole.graph, typing):
         _read(typing, body, infer(whole).graph)
 
 
@@ -259,5 +260,5 @@ def _read(typing: Typing, body: ir.Graph, proto: onnx.GraphProto) -> None:
         forget_element_symbols(typing, body, [d.dim_param for e in elements for d in e.shape.dim])
     for value, known in before.items():
         typing.set(value, known)
-    if typing.names_axes and holds_any(body, BY_SHAPES):
+    if typing.names_axes and not operators_in(body).isdisjoint(BY_SHAPES):
         name_determined(typing, body)

@@ -180,10 +180,10 @@ def _axes(node: ir.Node, rank: int | None) -> list[int] | None:
 def divides_nothing(node: ir.Node, types: Types) -> bool:
     """Whether integers are divided by numbers with a 0 perhaps, and there may be no integers."""
     data, divisor = operands(node)
+    if _has_no_zero(divisor) or _is_as_large(divisor, data):
+        return False
     dims = types.dims(data)
     if types.dtype(data) not in _INTEGERS or not types.may_be_empty(data):
-        return False
-    if _has_no_zero(divisor) or _is_as_large(divisor, data):
         return False
     return dims is None or dims != types.dims(divisor)
 

@@ -9,7 +9,13 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.folding import Folder
-from passes.graph.graphs import all_graphs, default_opset, graphs_inside, is_operator
+from passes.graph.graphs import (
+    all_graphs,
+    constant_value,
+    default_opset,
+    graphs_inside,
+    is_operator,
+)
 from passes.tensors.io import TensorIo
 from passes.typing import Typing, type_values
 
@@ -75,7 +81,8 @@ class Types:
 
     def known(self, value: ir.Value) -> np.ndarray | None:
         """Return the integers or booleans that a value is in every run, None if not known."""
-        return self._folder.value(value)
+        constant = constant_value(value)
+        return self._folder.value(value) if constant is None else constant
 
     @functools.cached_property
     def _folder(self) -> Folder:

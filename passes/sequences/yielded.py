@@ -16,7 +16,7 @@ from passes.sequences.parts import Element, Parts, Piece, Sliced
 from passes.sequences.sliced_reads import SlicedReader
 from passes.typing.value_types import Typing
 
-__all__ = ["yield_tensors"]
+__all__ = ["is_read_for_tensors", "yield_tensors"]
 
 _BRANCHES = ("then_branch", "else_branch")
 
@@ -50,6 +50,16 @@ def yield_tensors(
     return False
 
 
+def is_read_for_tensors(value: ir.Value, main: ir.Graph) -> bool:
+    """Whether tensors in the place of a result of an If may serve its readers.
+
+    What the model yields stays a sequence; a graph around the If may yield tensors in turn.
+    """
+    node = value.producer()
+    is_inside = node is not None and node.graph is not main
+    return bool(value.uses()) or (is_inside and value.is_graph_output())
+
+
 def _rewrite_if(
     node: ir.Node, typing: Typing, known: KnownSequences, opset: int, main: ir.Graph
 ) -> bool:
@@ -57,7 +67,7 @@ def _rewrite_if(
         return False
     branches = [node.attributes[name].as_graph() for name in _BRANCHES]
     for k, value in enumerate(node.outputs):
-        if not value.uses() and (node.graph is main or not value.is_graph_output()):
+        if not is_read_for_tensors(value, main):
             continue
         held = _held_alike([known[branch.outputs[k]] for branch in branches])
         if held is None:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import onnx
 
-from passes.typing.protos import is_written
+from passes.typing.protos import is_written, types_of
 
 __all__ = ["keep_carried_shapes"]
 
@@ -134,7 +134,7 @@ def _states(
     graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Types, place: Place
 ) -> Iterator[tuple[Place, _LoopState]]:
     """Yield the tensors that Loops carry in a graph and in all graphs inside of it."""
-    types = outer.new_child(_types_of(inferred))
+    types = outer.new_child(types_of(inferred))
     for at, (node, typed) in enumerate(zip(graph.node, inferred.node, strict=True)):
         bodies = zip(node.attribute, typed.attribute, strict=True)
         for number, (attribute, typed_attribute) in enumerate(bodies):
@@ -144,7 +144,7 @@ def _states(
             yield from _states(body, typed_body, types, (*place, at, number))
             if not is_written(node, {"Loop"}):
                 continue
-            inside = types.new_child(_types_of(typed_body))
+            inside = types.new_child(types_of(typed_body))
             for i, name in enumerate(node.input[2 : len(body.input)]):
                 first = types.get(name)
                 if first is None or not first.HasField("tensor_type"):
@@ -161,11 +161,6 @@ def _states(
                         _dims(inside.get(body.output[i + 1].name)),
                     ),
                 )
-
-
-def _types_of(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
-    values = (*graph.value_info, *graph.input, *graph.output)
-    return {value.name: value.type for value in values if value.type.WhichOneof("value")}
 
 
 def _dims(type_: onnx.TypeProto | None) -> Dims | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -10,7 +11,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, only_number, operand, shaped
-from passes.typing.protos import is_written
+from passes.typing.protos import graphs_of, is_written, types_of
 
 __all__ = ["axes_of_cut", "counted_axis", "hide_first_elements", "is_whole", "pass_whole"]
 
@@ -28,17 +29,16 @@ def hide_first_elements(proto: onnx.ModelProto, inferred: onnx.ModelProto) -> bo
     Returns:
         Whether there was such a sequence, so that inference has to be done again.
     """
-    return _hide(proto.graph, inferred.graph, {})
+    return _hide(proto.graph, inferred.graph, ChainMap())
 
 
 def _hide(
-    graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Mapping[str, onnx.TypeProto]
+    graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: ChainMap[str, onnx.TypeProto]
 ) -> bool:
-    own = (*inferred.value_info, *inferred.input, *inferred.output)
-    types = {**outer, **{value.name: value.type for value in own}}
+    types = outer.new_child(types_of(inferred))
     found = False
     for node, typed in zip(graph.node, inferred.node, strict=True):
-        for inner, typed_inner in zip(_graphs(node), _graphs(typed), strict=True):
+        for inner, typed_inner in zip(graphs_of(node), graphs_of(typed), strict=True):
             found |= _hide(inner, typed_inner, types)
         if not is_written(node, {"Loop"}):
             continue
@@ -52,12 +52,6 @@ def _hide(
             node.input[position] = hidden.name
             found = True
     return found
-
-
-def _graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
 
 
 def _has_element_shape(type_: onnx.TypeProto) -> bool:

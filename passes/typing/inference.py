@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -28,20 +28,20 @@ from passes.typing.corrections import (
     is_whole,
     pass_whole,
 )
-from passes.typing.protos import is_written
+from passes.typing.protos import all_dims, is_written, types_of, value_type
 from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
     stand_in_cut,
     stand_in_typed,
 )
-from passes.typing.value_types import UNKNOWN, Typing, ValueType
+from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
     "correct_nodes",
     "counted_values",
-    "holds_any",
     "infer",
+    "operators_in",
     "proto_without_data",
     "read_graph",
     "show_constants",
@@ -133,9 +133,9 @@ def _leave_out_scales(node: ir.Node, proto: onnx.NodeProto) -> None:
         proto.input[2] = ""
 
 
-def holds_any(graph: ir.Graph, op_types: Collection[str]) -> bool:
-    """Whether a graph holds a node of one of some operators, at any depth."""
-    return any(node.op_type in op_types for node in walk_nodes(graph))
+def operators_in(graph: ir.Graph) -> frozenset[str]:
+    """Return the operators of a graph, at any depth."""
+    return frozenset(node.op_type for node in walk_nodes(graph))
 
 
 def counted_values(graph: ir.Graph) -> list[ir.Value]:
@@ -210,7 +210,7 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
     the model decides how much time and memory it takes.
     """
     types = onnx.shape_inference.infer_shapes(proto)
-    if any(_is_too_long(dims) for dims in _all_dims(types.graph)):
+    if any(_is_too_long(dims) for dims in all_dims(types.graph)):
         return types
     return onnx.shape_inference.infer_shapes(proto, data_prop=True)
 
@@ -218,72 +218,6 @@ def _inferred(proto: onnx.ModelProto) -> onnx.ModelProto:
 def _is_too_long(dims: Sequence[int]) -> bool:
     longest = LONGEST_VECTOR if len(dims) == 1 else LARGEST_TRACKED_DIM
     return any(dim > longest for dim in dims)
-
-
-def _all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
-    """Yield the dimensions of every tensor, and of the elements of every sequence."""
-    for tensor in graph.initializer:
-        yield list(tensor.dims)
-    for info in (*graph.input, *graph.output, *graph.value_info):
-        held = info.type
-        while kind := held.WhichOneof("value"):
-            if kind == "tensor_type":
-                yield [dim.dim_value for dim in held.tensor_type.shape.dim]
-                break
-            if kind not in ("sequence_type", "optional_type"):
-                break
-            held = getattr(held, kind).elem_type
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _all_dims(attribute.g)
-
-
-def _value_type(proto: onnx.TypeProto, known: dict[bytes, ValueType]) -> ValueType:
-    """Return what a type says; ``known`` holds the types that were read before."""
-    key = proto.SerializeToString()
-    found = known.get(key)
-    if found is None:
-        found = known[key] = _read_type(proto)
-    # Each value has a type of its own, which may be written later.
-    if isinstance(found.type, ir.TensorType):
-        return ValueType(ir.TensorType(found.type.dtype), found.dims)
-    return _read_type(proto)
-
-
-def _read_type(proto: onnx.TypeProto) -> ValueType:
-    if not _has_element_type(proto):
-        return UNKNOWN  # inference failed in the body of the map that yields the value
-    if proto.HasField("tensor_type"):
-        return ValueType(ir.TensorType(ir.DataType(proto.tensor_type.elem_type)), _dims(proto))
-    return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
-
-
-def _has_element_type(proto: onnx.TypeProto) -> bool:
-    match proto.WhichOneof("value"):
-        case None:
-            return False
-        case "tensor_type":
-            return proto.tensor_type.elem_type != onnx.TensorProto.UNDEFINED
-        case "sequence_type":
-            return _has_element_type(proto.sequence_type.elem_type)
-        case "optional_type":
-            return _has_element_type(proto.optional_type.elem_type)
-    return False  # a map, which the IR has no type for
-
-
-def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
-    match proto.WhichOneof("value"):
-        case "tensor_type" if proto.tensor_type.HasField("shape"):
-            return tuple(
-                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-                for dim in proto.tensor_type.shape.dim
-            )
-        case "sequence_type":
-            return _dims(proto.sequence_type.elem_type)
-        case "optional_type":
-            return _dims(proto.optional_type.elem_type)
-    return None
 
 
 def _corrected(node: ir.Node, known: ValueType) -> ValueType:
@@ -301,11 +235,7 @@ def _corrected(node: ir.Node, known: ValueType) -> ValueType:
 
 def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
     """Enter the types of a graph; ``proto`` is the same graph after inference."""
-    types = {
-        value.name: value.type
-        for value in (*proto.value_info, *proto.input, *proto.output)
-        if value.type.WhichOneof("value")
-    }
+    types = types_of(proto)
     read: dict[bytes, ValueType] = {}
     for value in graph.initializers.values():
         tensor = value.const_value
@@ -314,11 +244,11 @@ def read_graph(typing: Typing, graph: ir.Graph, proto: onnx.GraphProto) -> None:
             typing.set(value, ValueType(ir.TensorType(tensor.dtype), dims))
     for value in graph.inputs:
         if value.name in types:
-            typing.set(value, _value_type(types[value.name], read))
+            typing.set(value, value_type(types[value.name], read))
     for node, node_proto in zip(graph, proto.node, strict=True):
-        for value, name in zip(node.outputs, node_proto.output, strict=False):
-            if name in types:
-                known = _value_type(types[name], read)
+        for value in node.outputs:
+            if value.name in types:
+                known = value_type(types[value.name], read)
                 typing.set(value, _corrected(node, known))
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             read_graph(typing, inner, inner_proto)

@@ -7,6 +7,8 @@ from typing import Any
 
 import onnx
 
+from passes.graph.opsets import schema_of
+
 __all__ = ["register_operator"]
 
 
@@ -49,5 +51,6 @@ def register_operator(
 
 
 def _types_of(op_type: str) -> list[str]:
-    schema = onnx.defs.get_schema(op_type)
+    schema = schema_of(op_type)
+    assert schema is not None
     return [t for constraint in schema.type_constraints for t in constraint.allowed_type_strs]

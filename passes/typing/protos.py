@@ -1,14 +1,100 @@
-"""Nodes of the messages that ONNX's inference takes."""
+"""Nodes and types of the messages that ONNX's inference takes and gives."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import onnx
+import onnx_ir as ir
 
-__all__ = ["is_written"]
+from passes.typing.value_types import UNKNOWN, ValueType
+
+__all__ = ["all_dims", "graphs_of", "is_written", "types_of", "value_type"]
 
 
 def is_written(node: onnx.NodeProto, op_types: Collection[str]) -> bool:
     """Whether a node is one of some operators of ONNX's own."""
     return node.op_type in op_types and node.domain in ("", "ai.onnx")
+
+
+def graphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Return the graphs that a node owns, but those of lists of graphs."""
+    return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
+def types_of(graph: onnx.GraphProto) -> dict[str, onnx.TypeProto]:
+    """Return the types that a graph states, by the names of its values."""
+    values = (*graph.value_info, *graph.input, *graph.output)
+    return {value.name: value.type for value in values if value.type.WhichOneof("value")}
+
+
+def all_dims(graph: onnx.GraphProto) -> Iterator[list[int]]:
+    """Yield the dimensions of every kind of tensor, and of the elements of sequences, once.
+
+    Most values of a large model have one of few types.
+    """
+    for tensor in graph.initializer:
+        yield list(tensor.dims)
+    kinds = {
+        info.type.SerializeToString(): info.type
+        for infos in (graph.input, graph.output, graph.value_info)
+        for info in infos
+    }
+    for held in kinds.values():
+        while kind := held.WhichOneof("value"):
+            if kind == "tensor_type":
+                yield [dim.dim_value for dim in held.tensor_type.shape.dim]
+                break
+            if kind not in ("sequence_type", "optional_type"):
+                break
+            held = getattr(held, kind).elem_type
+    for node in graph.node:
+        for inner in graphs_of(node):
+            yield from all_dims(inner)
+
+
+def value_type(proto: onnx.TypeProto, known: dict[bytes, ValueType]) -> ValueType:
+    """Return what a type says; ``known`` holds the types that were read before."""
+    key = proto.SerializeToString()
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _read_type(proto)
+    # Each value has a type of its own, which may be written later.
+    if isinstance(found.type, ir.TensorType):
+        return ValueType(ir.TensorType(found.type.dtype), found.dims)
+    return _read_type(proto)
+
+
+def _read_type(proto: onnx.TypeProto) -> ValueType:
+    if not _has_element_type(proto):
+        return UNKNOWN  # inference failed in the body of the map that yields the value
+    if proto.HasField("tensor_type"):
+        return ValueType(ir.TensorType(ir.DataType(proto.tensor_type.elem_type)), _dims(proto))
+    return ValueType(ir.serde.deserialize_type_proto_for_type(proto), _dims(proto))
+
+
+def _has_element_type(proto: onnx.TypeProto) -> bool:
+    match proto.WhichOneof("value"):
+        case None:
+            return False
+        case "tensor_type":
+            return proto.tensor_type.elem_type != onnx.TensorProto.UNDEFINED
+        case "sequence_type":
+            return _has_element_type(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _has_element_type(proto.optional_type.elem_type)
+    return False  # a map, which the IR has no type for
+
+
+def _dims(proto: onnx.TypeProto) -> tuple[int | str | None, ...] | None:
+    match proto.WhichOneof("value"):
+        case "tensor_type" if proto.tensor_type.HasField("shape"):
+            return tuple(
+                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+                for dim in proto.tensor_type.shape.dim
+            )
+        case "sequence_type":
+            return _dims(proto.sequence_type.elem_type)
+        case "optional_type":
+            return _dims(proto.optional_type.elem_type)
+    return None

@@ -29,8 +29,8 @@ from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
     correct_nodes,
-    holds_any,
     infer,
+    operators_in,
     proto_without_data,
     read_graph,
     show_constants,
@@ -91,22 +91,27 @@ def _type_named(
         stand_in(nodes)
     if proven:
         erase(proto, ranks=ranks, numbers=numbers)
-    show_views(model.graph, proto.graph)
+    present = operators_in(model.graph)
+    maps = "SequenceMap" in present
+    if maps:
+        show_views(model.graph, proto.graph)
     if promises is not None:
         enter_promises(proto.graph, promises)
     show_constants(model.graph, proto.graph, {})
     correct_nodes(model.graph, proto.graph)
     inferred = infer(proto)
-    if proven and name_elements(proto.graph, inferred.graph):
+    if proven and maps and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)
     typing = _read_inferred(model, proto, inferred, proven=proven)
-    while holds_any(model.graph, COMPUTED) and show_computed(model.graph, proto.graph, typing):
+    computes = not present.isdisjoint(COMPUTED)
+    while computes and show_computed(model.graph, proto.graph, typing):
         inferred = infer(proto)
         typing = _read_inferred(model, proto, inferred, proven=proven)
-    _join_symbols(typing, model.graph)
+    if maps:
+        _join_symbols(typing, model.graph)
     if proven:
         forget_element_symbols(typing, model.graph)
-        if holds_any(model.graph, BY_SHAPES):
+        if not present.isdisjoint(BY_SHAPES):
             name_determined(typing, model.graph)
     if model.functions:
         read_functions(typing, model, proto, inferred)

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 
+from passes.graph.opsets import schema_of
 from rewriter.backends.providers import missing, plain
 from rewriter.backends.session import BackendError
 
@@ -77,10 +78,9 @@ def _functions(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
     """Return the nodes whose operator ONNX defines by others, by their first result."""
     found = {}
     for node in all_nodes_of(graph):
-        if not node.domain and onnx.defs.has(node.op_type) and node.output:
-            schema: Any = onnx.defs.get_schema(node.op_type)
-            if schema.has_function or schema.has_context_dependent_function:
-                found[node.output[0]] = node
+        schema: Any = schema_of(node.op_type) if not node.domain and node.output else None
+        if schema and (schema.has_function or schema.has_context_dependent_function):
+            found[node.output[0]] = node
     return found
 
 

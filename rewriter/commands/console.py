@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from rewriter.commands.progress import Progress
-from rewriter.commands.tables import aligned, fitted
 from rewriter.commands.terminal import coloured, has_colour, wrapped
-from rewriter.reporting.printable import json_text, printable
+from rewriter.reporting.printable import columns, json_text, printable
 
-__all__ = ["Console"]
+__all__ = ["Console", "aligned", "fitted"]
 
 
 class Console:
@@ -177,3 +176,26 @@ def _silence() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return the rows of a table as lines, the cells of a column below each other."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(columns, column)) for column in zip(*shown, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell + " " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in shown
+    )
+
+
+def fitted(rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return the lines of a table; where one is too wide, first cells stand above the others."""
+    lines = aligned(rows)
+    if max(map(columns, lines.split("\n"))) <= width:
+        return lines
+    others = aligned([row[1:] for row in rows]).split("\n")
+    return "\n".join(
+        f"{printable(row[0])}\n  {rest}" for row, rest in zip(rows, others, strict=True)
+    )

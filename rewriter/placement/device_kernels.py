@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import onnx
 import onnx_ir as ir
 
 from passes.device.device_forms import HasKernel
 from passes.device.host_numbers import ReadsOnHost
 from passes.graph.graphs import default_opset
+from passes.graph.opsets import schema_of
 from rewriter.placement.kernel_table import load_table
 
 __all__ = ["keeps_numbers", "kernels_of", "reads_on_host"]
@@ -30,8 +30,8 @@ def kernels_of(name: str, model: ir.Model) -> HasKernel:
         opset = default_opset(model)
 
         def takes(one: ir.Node) -> bool:
-            version = onnx.defs.get_schema(one.op_type, opset).since_version
-            return table.takes(one, version, dtype)
+            schema = schema_of(one.op_type, opset)
+            return schema is not None and table.takes(one, schema.since_version, dtype)
 
         return takes(node) and (dtype is None or takes(casts))
 
@@ -53,9 +53,8 @@ def reads_on_host(name: str, model: ir.Model) -> ReadsOnHost:
     table = load_table(name)
 
     def reads(node: ir.Node, position: int) -> bool:
-        try:
-            schema = onnx.defs.get_schema(node.op_type, default_opset(model), node.domain)
-        except onnx.defs.SchemaError:
+        schema = schema_of(node.op_type, default_opset(model), node.domain)
+        if schema is None:
             return False
         rows = table.kernels.get((node.domain, node.op_type), ())
         served = [row for row in rows if row.serves(schema.since_version)]

@@ -8,8 +8,9 @@ import functools
 import importlib.resources
 from collections.abc import Mapping, Sequence
 
-import onnx
 import onnx_ir as ir
+
+from passes.graph.opsets import schema_of
 
 __all__ = ["MAIN", "TABLES", "Kernel", "KernelTable", "load_table", "type_name"]
 
@@ -122,9 +123,9 @@ def _types_by_constraint(node: ir.Node, version: int | None) -> dict[str, str]:
     Where several values have one constraint, onnxruntime looks at the first.
     """
     types: dict[str, str] = {}
-    if version is None:
+    schema = None if version is None else schema_of(node.op_type, version, node.domain)
+    if schema is None:
         return types
-    schema = onnx.defs.get_schema(node.op_type, version, node.domain)
     for parameters, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
         for position, value in enumerate(values):
             if value is None or not parameters or not (name := type_name(value.type)):

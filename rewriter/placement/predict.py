@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import onnx
 import onnx_ir as ir
 
 from passes.graph.graphs import local_name, subgraphs
+from passes.graph.opsets import schema_of
 from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, KernelTable
@@ -145,11 +145,8 @@ def _kernel(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Kerne
 def _version(node: ir.Node, imports: dict[str, int]) -> int | None:
     """Return the version of a node's operator; None where there is no schema."""
     opset = imports.get(node.domain, imports.get("ai.onnx", 1) if not node.domain else 1)
-    try:
-        schema = onnx.defs.get_schema(node.op_type, opset, node.domain)
-    except onnx.defs.SchemaError:
-        return None
-    return schema.since_version
+    schema = schema_of(node.op_type, opset, node.domain)
+    return None if schema is None else schema.since_version
 
 
 # What cuDNN's recurrent layers compute; for two directions the list comes twice.

@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 
 import rewriter
+from passes import site
 from passes.graph.graphs import walk_nodes
-from passes.loops import growth
 
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
 
@@ -32,7 +32,7 @@ def nested_maps(depth: int) -> onnx.ModelProto:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two guards inside of each other are too many: the tests take a second instead of ten."""
-    monkeypatch.setattr(growth, "MOST_GUARDED", 30)
+    monkeypatch.setattr(site, "MOST_GUARDED", 30)
 
 
 @pytest.mark.parametrize("strategy", ["auto", "fuse"])

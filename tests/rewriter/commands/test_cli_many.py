@@ -18,9 +18,9 @@ import pytest
 from passes.decisions import Code
 from passes.errors import RewriteError
 from rewriter.commands import doctor, terminal
+from rewriter.commands.console import aligned, fitted
 from rewriter.commands.many import find_models
 from rewriter.commands.shadowing import warn_of_shadows
-from rewriter.commands.tables import aligned, fitted
 from tests.rewriter.cli_models import PLAIN, RAGGED, ROWS, last_line, op_types, seqmap, write
 
 pytestmark = pytest.mark.long

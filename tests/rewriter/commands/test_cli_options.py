@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from rewriter import backends, cli, pipeline
 from rewriter.backends import BackendError
+from rewriter.options import Options
 from rewriter.proof import validation
 from rewriter.proof.budget import Budget
 from tests.rewriter.cli_models import HEADER, last_line, seqmap, write
@@ -79,18 +81,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, *words: st
     return stopped.value
 
 
-DEFAULTS: dict[str, Any] = {
-    "strategy": "auto",
-    "target": "onnxruntime",
-    "uniform": (),
-    "input_shapes": None,
-    "trust_types": False,
-    "tensor_io": False,
-    "padded": (),
-    "exact": False,
-    "require": (),
-    "opset": None,
-}
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
 REWRITE = {
     "": {},
     "--strategy expand": {"strategy": "expand"},

@@ -17,14 +17,14 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["make_harmless"]
+__all__ = ["make_speculatable"]
 
 _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
+def make_speculatable(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) -> bool:
     """Let nodes that read a row, or count, do it without samples too, so that nothing fails.
 
     What a Gather yields has the shape that it would have had, so that nothing behind it can tell.
@@ -36,7 +36,7 @@ def make_harmless(fused: FusedBody, nodes: Sequence[ir.Node], typing: Typing) ->
         typing: The proven typing.
 
     Returns:
-        Whether all of the nodes can be made harmless; otherwise none of them is changed.
+        Whether all of the nodes can be made speculatable; otherwise none of them is changed.
     """
     new = [_recorded(fused, node) for node in nodes]
     holds = [_hold_of(node, typing) for node in nodes]

@@ -113,6 +113,12 @@ def test_what_stands_at_a_place_is_added_to(name: str, opset: int) -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+def test_rows_of_a_known_shape_are_written_without_arithmetic_on_sizes() -> None:
+    found = read(model(loop(*CELLS["sum_of_rows"]), 18))
+    assert not {"Div", "Less", "ReduceProd", "Size"} & found.operators.keys()
+    assert found.operators["Reshape"] == found.operators["ScatterElements"] == 1
+
+
 @pytest.mark.parametrize("operator", ["Max", "Min"])
 def test_the_extreme_of_what_stands_at_a_place(operator: str) -> None:
     """A NaN stays, whichever of the two it is, and at no other place."""

@@ -77,7 +77,7 @@ class Places:
     def join(
         self, tensor: ir.Value, updates: ir.Value, reduction: str, dtype: ir.DataType | None
     ) -> ir.Value:
-        """Record what a ScatterND with a reduction computes.
+        """Record what Add, Mul, Max or Min computes of what stands at each place, and the rows.
 
         Args:
             tensor: What is joined to.
@@ -87,9 +87,10 @@ class Places:
         """
         if reduction in ("max", "min") and dtype in FLOATS:
             return self._join_extremes(tensor, updates, reduction)
-        return self._scatter(tensor, updates, reduction)
+        return self.scatter(tensor, updates, reduction)
 
-    def _scatter(self, tensor: ir.Value, updates: ir.Value, reduction: str) -> ir.Value:
+    def scatter(self, tensor: ir.Value, updates: ir.Value, reduction: str) -> ir.Value:
+        """Record what a ScatterND with a reduction computes; see `join`."""
         builder, rows = self.builder, tensor
         if self.flat is not None:
             rows = builder.op("Reshape", [tensor, self.flat], {"allowzero": 1})
@@ -112,8 +113,8 @@ class Places:
             spoilt = builder.op("IsNaN", [value])
             marks.append(builder.op("Cast", [spoilt], {"to": int(ir.DataType.INT32)}))
             clean.append(builder.op("Where", [spoilt, worst, value]))
-        joined = self._scatter(clean[0], clean[1], reduction)
-        found = self._scatter(marks[0], marks[1], "max")
+        joined = self.scatter(clean[0], clean[1], reduction)
+        found = self.scatter(marks[0], marks[1], "max")
         spoilt = builder.op("Greater", [found, builder.constant(np.zeros((), np.int32))])
         nan = builder.op("CastLike", [builder.constant(np.array(np.nan, np.float32)), tensor])
         return builder.op("Where", [spoilt, nan, joined])

@@ -96,6 +96,8 @@ class Write(Pattern):
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
         places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
+        if self.node.attributes.get_string("reduction", "none") == self.reduction:
+            return places.scatter(tensor, updates, self.reduction)
         return places.join(tensor, updates, self.reduction, typing.dtype(initial))
 
     def check_shape(self, joined: Joined) -> None:

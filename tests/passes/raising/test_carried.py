@@ -903,6 +903,22 @@ MISSES = {
         "recurrence",
         "Slice",
     ),
+    "buffer_that_gains_as_many_as_are_true": _miss(
+        ROWS,
+        """v = Compress <axis = 0> (start, pe)  q = Concat <axis = 0> (s, v)
+            s2 = Slice (q, one1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_that_gains_what_is_cut_along_another_axis": _miss(
+        ROWS,
+        """w2 = Compress <axis = 0> (start, pe)  v = Slice (w2, zero1, far, one1)
+            q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
     "buffer_cut_along_another_axis": _miss(
         ROWS,
         f"{APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far, one1)",

@@ -644,6 +644,12 @@ def test_a_loop_in_a_branch_has_a_condition(given: str, condition: str, is_met: 
     np.testing.assert_array_equal(run(ir.to_proto(model), feeds), run(parse(text), feeds))
 
 
+def test_an_operator_of_another_domain_that_is_called_alike() -> None:
+    model = ir.from_onnx_text("""<ir_version: 10, opset_import: ["": 22, "odd": 1]>
+    g (int64[2] a, int64[2] b) => (int64[2] y) { y = odd.Max (a, b) }""")
+    assert not SidestepDefectsPass()(model).modified
+
+
 def test_an_old_opset() -> None:
     text = "g (float[B, M, N] x, float[N] y) => (float[B, M] r) { r = MatMul(x, y) }"
     model = ir.from_proto(parse(text, opset=11))

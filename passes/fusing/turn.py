@@ -126,7 +126,8 @@ class Turn:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)
-            kept = kept or kept_for_copies(plans, facts)
+            if kept is None:
+                kept = kept_for_copies(plans, facts)
             given = self._given(plans, facts) if kept is None else None
             before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
@@ -163,7 +164,7 @@ class Turn:
             if isinstance(found, Decision):
                 return found
             copied = kept_for_copies([found], self._facts) if site.originals else None
-            return copied or self._apply(found, draft)
+            return self._apply(found, draft) if copied is None else copied
 
     def _fuse_chain(self, node: ir.Node) -> bool:
         """Fuse a Map together with those that read what it appends, if that is possible."""

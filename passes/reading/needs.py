@@ -90,10 +90,10 @@ class Needs:
                 raise why_carried(state, None, self._declared)
             if state.element is not None:
                 for result in results_of(0, state.carried.result, graph):
-                    one = Collected(state.element, result.value, result.axis)
-                    is_tensor = result.kind == "stacked"
-                    if is_tensor and self._enter_carried(one, outputs, results, joined):
-                        continue
+                    if result.kind == "stacked":
+                        one = Collected(state.element, result.value, result.axis)
+                        if self._enter_carried(one, outputs, results, joined):
+                            continue
                     at = outputs.setdefault(state.element, len(outputs))
                     results.append(dataclasses.replace(result, output=at))
         for state in self.facts.states if is_first else ():

@@ -219,6 +219,14 @@ FORMS = {
         {"x": [[1, 2]], "y": [1, 0]},
         [[9, 9], [1, 2]],
     ),
+    "amounts of a Pad that are known": (
+        """g (int64[A, B] x) => (int64[C, D] r) {
+            k = Constant <value_ints = [-1]> () z = Constant <value_int = 9> ()
+            y = Constant <value_ints = [1, 2]> () t = Transpose <perm = [1, 0]> (x)
+            u = Pad(t, y, z, k) r = Transpose <perm = [1, 0]> (u) }""",
+        {"x": [[1, 2]]},
+        [[9, 9], [1, 2], [9, 9], [9, 9]],
+    ),
     "an axis that is squeezed from a Reshape": (
         """g (int64[1] x, int64[1, 1, 1] y) => (int64[1, 1] r) {
             k = Constant <value_ints = [1, 1]> () z = Constant <value_ints = [1]> ()

@@ -142,12 +142,15 @@ def as_rows(
     at = builder.op("Where", [is_negative, builder.op("Add", [indices, lead]), indices])
     is_low = builder.op("Less", [at, zero])
     is_high = builder.op("GreaterOrEqual", [at, lead])
+    is_outside = builder.op("Or", [is_low, is_high])
+    if named == 1:
+        return builder.op("Where", [is_outside, lead, at]), lead
     strides = [builder.ints(1)]
     for axis in range(named - 1, -1, -1):
         dim = builder.op("Slice", [lead, builder.ints(axis), builder.ints(axis + 1)])
         strides.insert(0, builder.op("Mul", [strides[0], dim]))
     size, *strides = strides
-    at = builder.op("Where", [builder.op("Or", [is_low, is_high]), size, at])
+    at = builder.op("Where", [is_outside, size, at])
     steps = builder.op("Concat", strides, {"axis": 0})
     rows = builder.op("ReduceSum", [builder.op("Mul", [at, steps]), builder.ints(-1)])
     return rows, size

@@ -125,7 +125,11 @@ def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:
     for one, other in either_order(made_by(value, "Add")):
         if skip_identities(one) is carried.inner:
             return facts.evaluator.integer(other)
-    return None
+    less = made_by(value, "Sub")
+    if less is None or skip_identities(operand(less, 0)) is not carried.inner:
+        return None
+    step = facts.evaluator.integer(operand(less, 1))
+    return None if step is None else -step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -913,8 +913,8 @@ MISSES = {
     ),
     "buffer_that_gains_what_is_cut_along_another_axis": _miss(
         ROWS,
-        """w2 = Compress <axis = 0> (start, pe)  v = Slice (w2, zero1, far, one1)
-            q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far)""",
+        """four1 = Constant <value = int64[1] {4}> ()  v = Slice (start, zero1, four1, one1)
+            q = Concat <axis = 0> (s, v)  s2 = Slice (q, four1, far)""",
         "start",
         "recurrence",
         "Slice",

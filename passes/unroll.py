@@ -20,7 +20,7 @@ from passes.graph.graphs import (
 from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
-from passes.loops.unrolled import copy_iterations
+from passes.loops.unrolled import copy_iterations, is_marked_for_copies
 from passes.maps.prepare import prepare
 from passes.maps.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
 from passes.maps.sequence_source import MAKERS, cut_tensor, maker
@@ -45,8 +45,8 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
        samples and takes them apart.
     4. A body that draws random numbers stays: a copy with a seed would repeat the draw.
     5. For a target without them, Loops and Scans are unrolled instead, recurrences too, and into
-       more nodes. Those that a rewrite wrote itself stay. Functions of the model that hold such a
-       Loop are inlined.
+       more nodes; for others those that fusing marked. Those that a rewrite wrote itself stay.
+       Functions of the model that hold such a Loop are inlined.
 
     Attributes:
         decisions: What was done with each map and Loop that is gone, in the order of the work.
@@ -57,6 +57,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         *,
         is_fused: bool = False,
         loops: Collection[str] = (),
+        marked: bool = False,
         promises: Promises | None = None,
     ) -> None:
         """Set up the pass.
@@ -65,12 +66,14 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
             is_fused: What could be fused has been: all that is left would become loops.
             loops: Operators that the target does not have: of these Loops and Scans are unrolled,
                 and no SequenceMap.
+            marked: Of these only those that fusing found to be fastest as copies.
             promises: What the caller promises of the shapes that tell how often a Loop runs.
         """
         super().__init__()
         self.only_for = (("Loop", "Scan") if loops else ("SequenceMap",),)
         self._is_fused = is_fused
         self._loops = loops
+        self._marked = marked
         self._promises = promises
         self.decisions: list[Decision] = []
 
@@ -126,6 +129,8 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         return [node for graph in graphs for node in graph if self._is_wanted(node)]
 
     def _is_wanted(self, node: ir.Node) -> bool:
+        if self._marked and not is_marked_for_copies(node):
+            return False
         return is_given(node) and not ceiling_of(node) and node.op_type in self._loops
 
     def _unroll_innermost(self, model: ir.Model) -> list[ir.Node] | None:

@@ -267,6 +267,13 @@ def _plain_in_loops() -> ExpandSequenceMapPass:
     return ExpandSequenceMapPass("plain", reason=Reason(Code.COST, detail=detail), in_loops=True)
 
 
+def _unrolled_loops(lacks: Collection[str], promises: Promises) -> UnrollSequenceMapPass:
+    """Return the pass for the Loops that a target lacks, or else for those that were marked."""
+    if lacks:
+        return UnrollSequenceMapPass(loops=lacks, promises=promises)
+    return UnrollSequenceMapPass(loops=("Loop", "Scan"), marked=True, promises=promises)
+
+
 def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePass]:
     if options.strategy == "expand":
         reason = Reason(Code.STRATEGY)
@@ -280,7 +287,7 @@ def _for_maps(options: Options, promises: Promises) -> list[ir.passes.InPlacePas
         FoldBranchesPass(),
         EliminateSequencesPass(in_bodies=True),
         FuseSequenceMapPass(fusing, loops=True),
-        *([UnrollSequenceMapPass(loops=lacks, promises=promises)] if lacks else []),
+        _unrolled_loops(lacks, promises),
         SimplifyBodiesPass(keeps_views=fusing.takes_flat),
         UnrollSequenceMapPass(),
         *(

@@ -27,7 +27,7 @@ from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.slice_bounds import Bounds, bounds_of
+from passes.reading.slice_bounds import Bounds, bounds_of, slice_of
 from passes.typing.value_types import Typing
 
 __all__ = ["RollingBuffer", "find_buffer"]
@@ -195,11 +195,11 @@ def _places(
     size = dims[axis] if dims is not None and len(dims) == rank else None
     if isinstance(size, int):
         return size, []
-    node = made_by(part, "Slice", body=facts.iteration.body)
-    bounds = None if node is None else bounds_of(node, facts.evaluator)
-    if node is None or bounds is None or bounds.axis % rank != axis:
+    cut = slice_of(part, facts.evaluator, facts.iteration.body)
+    if cut is None or cut[1].axis % rank != axis:
         return None, []
-    whole = facts.evaluator.dimension(operand(node, 0), axis)
+    bounds = cut[1]
+    whole = facts.evaluator.dimension(cut[0], axis)
     length = (bounds.end - bounds.start).number
     if whole is None or length is None or not is_nonnegative(bounds.start):
         return None, []

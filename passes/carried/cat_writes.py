@@ -15,12 +15,12 @@ from passes.carried.appends import fitting_rows, unsqueezed
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
 from passes.decisions import Code
 from passes.graph.builder import Builder
-from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.slice_bounds import Bounds, bounds_of
+from passes.reading.slice_bounds import Bounds, slice_of
 from passes.reading.written_numbers import is_writable, write_number
 
 __all__ = ["CatWrite", "find_cat_write"]
@@ -113,13 +113,13 @@ def _cut(
     found: Bounds | None = None
     value = skip_identities(value)
     while value is not carried.inner:
-        node = made_by(value, "Slice", body=facts.scope)
-        bounds = None if node is None else bounds_of(node, facts.evaluator)
-        if node is None or bounds is None:
+        cut = slice_of(value, facts.evaluator, facts.scope)
+        if cut is None:
             return None
+        whole, bounds = cut
         if not bounds.is_whole:
             if found is not None or bounds.axis % rank != axis:
                 return None
             found = bounds
-        value = skip_identities(operand(node, 0))
+        value = skip_identities(whole)
     return found

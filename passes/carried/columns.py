@@ -24,7 +24,7 @@ from passes.graph.made import (
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Least, Linear, is_nonnegative
-from passes.reading.slice_bounds import bounds_of
+from passes.reading.slice_bounds import slice_of
 
 __all__ = ["Column", "find_columns", "is_last_axis"]
 
@@ -164,11 +164,10 @@ def _span(
     value: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
 ) -> tuple[Linear | None, int | None]:
     """Return where a Slice of the numbers from 0 begins, and how many there are at most."""
-    node = made_by(value, "Slice", body=body)
-    bounds = None if node is None else bounds_of(node, evaluator)
-    if node is None or bounds is None or not _counts(node.inputs[0], body):
+    cut = slice_of(value, evaluator, body)
+    if cut is None or not _counts(cut[0], body):
         return None, None
-    start, end = bounds.start, bounds.end
+    start, end = cut[1].start, cut[1].end
     if not (is_nonnegative(start) and is_nonnegative(end)):
         return None, None
     return start, _most(end, start)

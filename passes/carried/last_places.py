@@ -76,6 +76,8 @@ class LastWrite(Write):
     def _flat(self, joined: Joined, named: int, tensor: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Record the places of all iterations, ``[m, named]``, and the rows, ``[m, ..]``."""
         builder, (places, rows) = joined.builder, joined.values
+        if len(joined.types[0].dims or ()) + (self.terms[0].kind == "stacked") == 2:
+            return places, rows
         shape = builder.op("Shape", [places])
         many = builder.op("Slice", [shape, builder.ints(0), builder.ints(-1)])
         count = builder.op("ReduceProd", [many], {"keepdims": 1})

@@ -16,7 +16,7 @@ from passes.carried.pattern import FLOATS, added
 from passes.graph.made import axes_of, made_by, operand, operands, skip_identities, through
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.slice_bounds import bounds_of
+from passes.reading.slice_bounds import bounds_of, slice_of
 from passes.typing.corrections import counted_axis
 
 __all__ = ["ReadBack", "find_elements_back", "find_read_back"]
@@ -153,10 +153,9 @@ def _is_range(
     evaluator: Evaluator,
 ) -> bool:
     """Whether places are the numbers of the rows that a Slice of a tensor reads."""
-    cut = made_by(places, "Slice", body=body)
-    bounds = None if cut is None else bounds_of(cut, evaluator)
-    if cut is None or bounds is None or bounds != bounds_of(read, evaluator) or bounds.axis != 0:
+    cut = slice_of(places, evaluator, body)
+    if cut is None or cut[1] != bounds_of(read, evaluator) or cut[1].axis != 0:
         return False
-    numbers = made_by(operand(cut, 0), "Range", body=body)
+    numbers = made_by(cut[0], "Range", body=body)
     counted = None if numbers is None else counted_axis(numbers)
     return counted is not None and (skip_identities(counted[0]), counted[1]) == (inner, 0)

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from passes.carried.last_places import LastWrite, find_last_write
 from passes.carried.pattern import Joined, Pattern, Term
 from passes.carried.selections import find_selection
-from passes.graph.made import either_order, made_by, operand, skip_identities, through
+from passes.graph.made import either_order, made_by, operand, shaped, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -60,17 +60,16 @@ def ring_of(value: ir.Value, facts: LoopFacts) -> Ring | None:
 def _size(value: ir.Value, facts: LoopFacts) -> Linear | None:
     """Return a number, which may be a dimension of a carried tensor that is written to."""
     number = facts.evaluator.number(value)
-    node = None if number is not None else made_by(value, "Gather")
-    shape = None if node is None else made_by(node.inputs[0], "Shape")
-    if node is None or shape is None or shape.attributes:
-        return number
-    axis, tensor = facts.evaluator.integer(node.inputs[1]), skip_identities(operand(shape, 0))
+    node = made_by(value, "Gather")
+    tensor = None if node is None else shaped(node.inputs[0])
     state = next((one for one in facts.iteration.states if one.inner is tensor), None)
-    scatter = None if state is None else made_by(state.next, "ScatterND", "ScatterElements")
-    if state is None or scatter is None or axis is None:
+    if number is not None or node is None or state is None:
+        return number
+    axis = facts.evaluator.integer(node.inputs[1])
+    scatter = made_by(state.next, "ScatterND", "ScatterElements")
+    if scatter is None or axis is None or skip_identities(operand(scatter, 0)) is not tensor:
         return None
-    keeps = skip_identities(operand(scatter, 0)) is tensor
-    return facts.evaluator.dimension(state.initial, axis) if keeps else None
+    return facts.evaluator.dimension(state.initial, axis)
 
 
 def _cycle_of(carried: Carried, facts: LoopFacts) -> Ring | None:
@@ -125,7 +124,11 @@ def _step(value: ir.Value, carried: Carried, facts: LoopFacts) -> int | None:
     for one, other in either_order(made_by(value, "Add")):
         if skip_identities(one) is carried.inner:
             return facts.evaluator.integer(other)
-    return None
+    less = made_by(value, "Sub")
+    if less is None or skip_identities(operand(less, 0)) is not carried.inner:
+        return None
+    step = facts.evaluator.integer(operand(less, 1))
+    return None if step is None else -step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -73,7 +73,7 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
     wide = [column for column in columns if not column.is_point]
     if len(wide) > 1:
         return SliceWrite(indices, updates, "stacked", (), index, width)
-    rest = _Rest(inner, len(columns), rank)
+    rest = _Rest(inner, len(columns), rank, evaluator)
     if wide:
         places, nodes = _rows(columns, wide[0])
         rows, more = _rows_of(updates, wide[0], rest, body, evaluator)
@@ -92,11 +92,11 @@ def find_slice_write(scatter: ir.Node, carried: Carried, facts: LoopFacts) -> Sl
         value = formed(updates, body)
     else:
         value = _unshaped(updates, body)
-    made = rest.cell(value, broadcasts=reduction != "none")
+    value, made = rest.cell(value, broadcasts=reduction != "none")
     kind: Literal["stacked"] = "stacked"
     points = tuple(column.root for column in columns)
     how = (kind, (*nodes, *made), index, width, reduction, len(columns), points)
-    return SliceWrite(places, made[-1].outputs[0], *how)
+    return SliceWrite(places, value, *how)
 
 
 def _own_place(columns: Sequence[Column]) -> tuple[Linear | None, int]:
@@ -115,26 +115,38 @@ class _Rest:
     inner: ir.Value
     named: int
     rank: int
+    evaluator: Evaluator
 
     def shape(self) -> list[ir.Node]:
         """Return nodes, the last of which computes their dimensions."""
+        known = self._known()
+        if known is not None:
+            return [_numbers(*known)]
         largest = int(np.iinfo(np.int64).max)
         bounds = [_numbers(self.named), _numbers(largest)]
         whole = added("Shape", [self.inner])
         inputs = [whole.outputs[0], *(node.outputs[0] for node in bounds)]
         return [*bounds, whole, added("Slice", inputs)]
 
-    def cell(self, value: ir.Value, *, broadcasts: bool) -> list[ir.Node]:
-        """Return nodes, the last of which computes what is written to one place."""
-        if self.rank == self.named:
-            empty = added("Constant", [], {"value": ir.tensor(np.array([], np.int64))})
-            return [empty, added("Reshape", [value, empty.outputs[0]])]
+    def cell(self, value: ir.Value, *, broadcasts: bool) -> tuple[ir.Value, list[ir.Node]]:
+        """Return what is written to one place, and the nodes that compute it."""
+        known = self._known()
+        if known is not None and self.evaluator.dims(value) == known:
+            return value, []
         nodes = self.shape()
         dims = nodes[-1].outputs[0]
-        if broadcasts:
+        if broadcasts and self.rank > self.named:
             nodes.append(added("Expand", [value, dims]))
             value = nodes[-1].outputs[0]
-        return [*nodes, added("Reshape", [value, dims], {"allowzero": 1})]
+        nodes.append(added("Reshape", [value, dims], {"allowzero": 1}))
+        return nodes[-1].outputs[0], nodes
+
+    def _known(self) -> tuple[int, ...] | None:
+        """Return their dimensions, None if one of them is not known."""
+        dims = self.evaluator.dims(self.inner)
+        rest = () if dims is None else dims[self.named :]
+        known = tuple(dim for dim in rest if isinstance(dim, int))
+        return known if len(known) == self.rank - self.named else None
 
 
 def _numbers(*values: int) -> ir.Node:
@@ -149,6 +161,8 @@ def point_of(columns: Sequence[Column]) -> tuple[ir.Value, list[ir.Node]]:
     """
     axis = _numbers(0)
     parts = [added("Unsqueeze", [column.root, axis.outputs[0]]) for column in columns]
+    if len(parts) == 1:
+        return parts[0].outputs[0], [axis, *parts]
     place = added("Concat", [part.outputs[0] for part in parts], {"axis": 0})
     return place.outputs[0], [axis, *parts, place]
 

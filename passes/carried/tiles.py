@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from passes.carried.joined_places import join_at_places, join_extremes
+from passes.carried.joined_places import Places
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
-from passes.carried.pattern import FLOATS, Joined, Pattern, Term
+from passes.carried.pattern import Joined, Pattern, Term
 from passes.carried.tile_places import (
     Plane,
     Side,
@@ -96,11 +96,10 @@ class TileWrite(Pattern):
             last = last_ones(builder, places, size)
             chosen = [builder.op("Gather", [v, last], {"axis": 0}) for v in (column, rows)]
             return plane.back(builder.op("ScatterND", [plane.rows, *chosen]))
-        is_extreme = self.reduction in ("max", "min")
-        dtype = joined.typing.dtype(self.carried.initial)
-        join = join_extremes if is_extreme and dtype in FLOATS else join_at_places
         rank = 1 + self.rank - len(self.sides)
-        return plane.back(join(builder, plane.rows, rank, column, 1, rows, self.reduction))
+        at = Places.of(builder, plane.rows, rank, column, 1, is_list=True)
+        dtype = joined.typing.dtype(self.carried.initial)
+        return plane.back(at.join(plane.rows, rows, self.reduction, dtype))
 
     def _apart(self, joined: Joined) -> ir.Value:
         """Record one scatter of tiles of which no two meet.

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from passes.carried.coordinate_ranges import Reach, own_coordinate, own_span
 from passes.carried.counted_places import names_new_places
-from passes.carried.joined_places import join_at_places, join_extremes
+from passes.carried.joined_places import Places
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
 from passes.carried.read_back import find_elements_back, find_read_back
 from passes.carried.shared_coordinates import shared_coordinate
@@ -94,9 +94,11 @@ class Write(Pattern):
         if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
-        is_extreme = self.reduction in ("max", "min")
-        join = join_extremes if is_extreme and typing.dtype(initial) in FLOATS else join_at_places
-        return join(joined.builder, tensor, rank, indices, named, updates, self.reduction)
+        is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
+        places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
+        if self.node.attributes.get_string("reduction", "none") == self.reduction:
+            return places.scatter(tensor, updates, self.reduction)
+        return places.join(tensor, updates, self.reduction, typing.dtype(initial))
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""

@@ -56,8 +56,10 @@ class HostNumbersPass(ir.passes.InPlacePass):
         modified = False
         for node in list(graph):
             for position, value in enumerate(node.inputs):
-                maker = None if value is None else value.producer()
-                if maker is None or maker.graph is not graph or value is None:
+                if value is None:
+                    continue
+                maker = value.producer()
+                if maker is None or maker.graph is not graph:
                     continue
                 if not computes_integers(maker, facts) or not self._reads_on_host(node, position):
                     continue

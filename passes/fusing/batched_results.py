@@ -89,7 +89,7 @@ def _becomes_flat(result: MapResult, x: Batched, options: WalkOptions) -> bool:
     """Whether packed samples that differ along another axis than the first leave as flat ones."""
     if result.kind != "sequence" or not _ends_as_tensor(options) or not x.is_packed:
         return False
-    if x.type.dims is None or x.dtype is None or options.opset < LEAST_OPSET:
+    if x.dtype is None or options.opset < LEAST_OPSET:
         return False
     return x.beside is not None or x.axis % x.rank > 0
 

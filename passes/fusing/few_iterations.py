@@ -8,7 +8,7 @@ Where very many operators take the place of a Loop, few iterations run by copies
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -18,7 +18,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.loop_beside import FewIterations, LoopCopy
 from passes.graph.builder import Builder
 from passes.graph.drafts import note
-from passes.graph.graphs import is_used, subgraphs, walk_nodes
+from passes.graph.graphs import is_used, walk_nodes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
 from passes.loops.iteration_chain import IterationChain
@@ -57,7 +57,7 @@ def few_iterations(plans: Sequence[FusionPlan], facts: FusionFacts) -> FewIterat
     is_known = site.elements[0][1].number(facts.typings.proven) is not None
     if facts.options.for_device or (is_known and not limits):
         return None
-    if all(site.graph is not graph for graph in _outside_of_bodies(facts.model.graph)):
+    if not facts.runs_once(site.graph):
         return None
     behind = [node for node in original.written if not is_map(node)]
     asks = limits or any(node.op_type == "If" for node in behind)
@@ -144,14 +144,6 @@ def _copy(site: MapSite, facts: FusionFacts) -> LoopCopy | None:
     reader = ir.node("Identity", list(read))
     note(reader)
     return LoopCopy(copies, list(read.values()), reader)
-
-
-def _outside_of_bodies(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """Yield a graph, and those in branches: what runs once for each run of the model."""
-    yield graph
-    for node in graph:
-        for _, inner in subgraphs(node) if node.op_type == "If" else ():
-            yield from _outside_of_bodies(inner)
 
 
 def _is_batched_whole(plan: FusionPlan) -> bool:

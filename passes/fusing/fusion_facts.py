@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import onnx_ir as ir
 
 from passes.flat_views import read_view
 from passes.fuse_options import FuseOptions
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import PATH_KEY, default_opset, name_of, node_paths, paths_below
+from passes.graph.graphs import (
+    PATH_KEY,
+    default_opset,
+    name_of,
+    node_paths,
+    paths_below,
+    subgraphs,
+)
 from passes.reading.types import checked_types, is_possible
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways
@@ -78,6 +85,10 @@ class FusionFacts:
         found = self.sequences_of_open_shape(site, is_promised=False)
         return [one for one in found if not (self.options.takes_flat and read_view(one))]
 
+    def runs_once(self, graph: ir.Graph) -> bool:
+        """Whether a graph runs once for each run of the model at most, and in no body."""
+        return any(one is graph for one in _outside_of_bodies(self.model.graph))
+
     def regardless_of_cost(self) -> FusionFacts:
         """Return the same for a map that is fused wherever it can be."""
         other = copy.copy(self)
@@ -102,6 +113,14 @@ class FusionFacts:
     def is_possible(self, site: MapSite, relied: Relied) -> bool:
         """Whether something is supposed of the elements that the body of a map takes."""
         return is_possible(site, self.typings, self.model, relied)
+
+
+def _outside_of_bodies(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """Yield a graph, and those in branches: what runs once for each run of the model."""
+    yield graph
+    for node in graph:
+        for _, inner in subgraphs(node) if node.op_type == "If" else ():
+            yield from _outside_of_bodies(inner)
 
 
 def _given(node: ir.Node, path: str) -> str:

@@ -18,6 +18,7 @@ from passes.fusing.few_iterations import few_iterations
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.guarded_plan import plan_guarded
+from passes.fusing.known_count import kept_for_copies
 from passes.fusing.loop_beside import FewIterations
 from passes.fusing.plan_decision import joined_decision
 from passes.fusing.planning import plan_fusion
@@ -125,6 +126,8 @@ class Turn:
                     kept = found if isinstance(found, Decision) else found.loop.decision
                     break
                 plans.append(found)
+            if kept is None:
+                kept = kept_for_copies(plans, facts)
             given = self._given(plans, facts) if kept is None else None
             before = set(node.graph or ())
             for plan in plans[::-1] if kept is None else ():
@@ -158,7 +161,10 @@ class Turn:
         plan = plan_guarded if ceiling is Ceiling.GUARDED else plan_fusion
         with drafting() as draft:
             found = plan(site, self._facts)
-            return found if isinstance(found, Decision) else self._apply(found, draft)
+            if isinstance(found, Decision):
+                return found
+            copied = kept_for_copies([found], self._facts) if site.originals else None
+            return self._apply(found, draft) if copied is None else copied
 
     def _fuse_chain(self, node: ir.Node) -> bool:
         """Fuse a Map together with those that read what it appends, if that is possible."""

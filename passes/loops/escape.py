@@ -123,14 +123,20 @@ def concatenated(builder: Builder, value: ir.Value, axis: int, rank: int) -> ir.
         axis: The axis of a sample; negative counts from its back.
         rank: Rank of a sample, at least 1.
     """
+    if rank == 1:
+        return builder.op("Reshape", [value, builder.ints(-1)])
     axis %= rank
     moved = stacked(builder, value, axis, rank)
     shape = builder.op("Shape", [moved])
-    before = builder.op("Slice", [shape, builder.ints(0), builder.ints(axis)])
-    merged = builder.op("Slice", [shape, builder.ints(axis), builder.ints(axis + 2)])
-    after = builder.op("Slice", [shape, builder.ints(axis + 2), builder.ints(rank + 1)])
-    size = builder.op("ReduceProd", [merged], {"keepdims": 1})
-    target = builder.op("Concat", [before, size, after], {"axis": 0})
+    bounds = [(0, axis), (axis, axis + 2), (axis + 2, rank + 1)]
+    parts = [
+        builder.op("Slice", [shape, builder.ints(start), builder.ints(end)])
+        for start, end in bounds
+        if start < end
+    ]
+    merged = int(axis > 0)
+    parts[merged] = builder.op("ReduceProd", [parts[merged]], {"keepdims": 1})
+    target = builder.op("Concat", parts, {"axis": 0})
     return builder.op("Reshape", [moved, target], {"allowzero": 1})
 
 

@@ -24,6 +24,8 @@ __all__ = [
     "MOST_NODES",
     "copy_iterations",
     "handed_to",
+    "is_marked_for_copies",
+    "mark_for_copies",
     "stacked_rows",
     "value_now",
 ]
@@ -31,6 +33,20 @@ __all__ = [
 MOST_NODES = 2048
 """A Loop or Scan becomes so many nodes at most. Beyond that the model is too large to look at, and
 to load."""
+
+
+_KEY = "seqmap.copies"
+"""Note on a node, which no file holds: copies of its body are faster than it is."""
+
+
+def mark_for_copies(node: ir.Node) -> None:
+    """Note that copies of its body shall take the place of a Loop or Scan."""
+    node.meta[_KEY] = True
+
+
+def is_marked_for_copies(node: ir.Node) -> bool:
+    """Whether copies of its body shall take the place of a node."""
+    return _KEY in node.meta
 
 
 def copy_iterations(node: ir.Node, path: str, typing: Typing, model: ir.Model) -> Copies | None:

@@ -98,6 +98,7 @@ def _take_out(
     """Put new nodes into the place of a map; return what is gone, each with what was before it."""
     node, graph = sites[-1].node, sites[-1].graph
     behind = dict.fromkeys(r.value.producer() for site in sites for r in site.results)
+    behind |= dict.fromkeys(old.producer() for old, _ in values)
     behind.pop(node, None)
     gone = [node, *(one for one in behind if one is not None)]
     previous: dict[ir.Node, ir.Node | None] = {}

@@ -141,7 +141,5 @@ def _are_constants(bounds: Iterable[ir.Value | None], reads: Reads) -> bool:
 
 def _is_one_integer(value: ir.Value | None, reads: Reads) -> bool:
     evaluator = reads.evaluator
-    is_one = evaluator.dims(value) == (1,) or (
-        evaluator.rank(value) == 1 and evaluator.number(value) is not None
-    )
+    is_one = evaluator.dims(value) == (1,) or evaluator.number(value) is not None
     return is_one and evaluator.dtype(value) in INTEGERS

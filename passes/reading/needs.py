@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import onnx_ir as ir
 
 from passes.carried.pattern import ASK_SHAPE, Pattern, Term
@@ -73,12 +75,9 @@ class Needs:
         for one in (*rows, *self.facts.iteration.collected):
             if not yields(one.result):
                 continue
-            state, is_after = self._carried_by(one)
-            if state is not None and self._is_here(state):
-                assert state.pattern is not None
-                terms = self._terms(state.pattern, outputs, results, joined)
-                self.behind.append(CarriedResult(one.result, state.pattern, terms, is_after))
-            elif state is None and not is_first:
+            if self._enter_carried(one, outputs, results, joined):
+                continue
+            if not is_first and self._carried_by(one) is None:
                 at = outputs.setdefault(one.inner, len(outputs))
                 results.append(MapResult(at, "stacked", one.result, one.axis, one.is_reversed))
         for state in self.facts.states:
@@ -90,8 +89,13 @@ class Needs:
             elif state.kind is Kind.OTHER:
                 raise why_carried(state, None, self._declared)
             if state.element is not None:
-                at = outputs.setdefault(state.element, len(outputs))
-                results.extend(results_of(at, state.carried.result, graph))
+                for result in results_of(0, state.carried.result, graph):
+                    if result.kind == "stacked":
+                        one = Collected(state.element, result.value, result.axis)
+                        if self._enter_carried(one, outputs, results, joined):
+                            continue
+                    at = outputs.setdefault(state.element, len(outputs))
+                    results.append(dataclasses.replace(result, output=at))
         for state in self.facts.states if is_first else ():
             if self._is_here(state) and state.pattern is not None:
                 before = ir.Value(name=f"{state.carried.inner.name}.before")
@@ -114,11 +118,28 @@ class Needs:
         node = value.producer()
         return node is not None and value in self.facts.inside and self.read(node) is None
 
-    def _carried_by(self, one: Collected) -> tuple[State | None, bool]:
-        """Return the state whose values a stacked output is, and whether at the ends."""
+    def _enter_carried(
+        self,
+        one: Collected,
+        outputs: dict[ir.Value, int],
+        results: list[MapResult],
+        joined: dict[Term, ir.Value],
+    ) -> bool:
+        """Enter a result that stacks a carried value, if it is computed behind this map."""
+        found = self._carried_by(one)
+        if found is None or not self._is_here(found[0]):
+            return False
+        pattern = found[0].pattern
+        assert pattern is not None
+        terms = self._terms(pattern, outputs, results, joined)
+        self.behind.append(CarriedResult(one.result, pattern, terms, found[1]))
+        return True
+
+    def _carried_by(self, one: Collected) -> tuple[State, bool] | None:
+        """Return the state whose values a stacked result holds, and whether those at the ends."""
         value = skip_identities(one.inner)
         if one.axis or one.is_reversed:
-            return None, False
+            return None
         for state in self.facts.states:
             pattern, carried = state.pattern, state.carried
             if pattern is None or value not in (carried.inner, skip_identities(carried.next)):
@@ -126,7 +147,7 @@ class Needs:
             is_after = value is not carried.inner
             if pattern.can_collect(is_after=is_after):
                 return state, is_after
-        return None, False
+        return None
 
     def _terms(
         self,

@@ -6,10 +6,12 @@ import dataclasses
 
 import onnx_ir as ir
 
+from passes.graph.made import made_by, operand
+from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import Linear
 
-__all__ = ["Bounds", "axis_cut_in_steps_of_1", "bounds_of"]
+__all__ = ["Bounds", "axis_cut_in_steps_of_1", "bounds_of", "slice_of"]
 
 _END = 2**31 - 1
 """Exporters end a Slice that goes to the end here, or farther."""
@@ -53,6 +55,23 @@ def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
     if start is None or end is None or axis is None:
         return None
     return Bounds(start, end, axis)
+
+
+def slice_of(
+    value: ir.Value | None, evaluator: Evaluator, body: ir.Graph | Scope
+) -> tuple[ir.Value, Bounds] | None:
+    """Return what a value is cut from by a Slice of `bounds_of`, and where; None for another.
+
+    Args:
+        value: The value.
+        evaluator: Knows numbers.
+        body: The graph that the Slice stands in.
+    """
+    node = made_by(value, "Slice", body=body)
+    if node is None:
+        return None
+    bounds = bounds_of(node, evaluator)
+    return None if bounds is None else (operand(node, 0), bounds)
 
 
 def axis_cut_in_steps_of_1(node: ir.Node, evaluator: Evaluator) -> int | None:

@@ -14,7 +14,7 @@ from passes.graph.graphs import (
     all_nodes,
     default_opset,
     graphs_inside,
-    is_operator,
+    is_default_domain,
     walk_nodes,
 )
 from passes.graph.names import make_names_unique
@@ -104,12 +104,12 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
 
     def _rows_of(self, node: ir.Node) -> list[Defect]:
         """Return the defects that a node may meet beside the operators of the model."""
-        rows = self._rows.get(node.op_type, ())
+        rows = self._rows.get(node.op_type, ()) if is_default_domain(node) else ()
         return [row for row in rows if row.needs is None or row.needs in self._present]
 
     def _known(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Return the nodes that may meet a defect."""
-        return [n for n in nodes if is_operator(n, self._rows) and self._rows_of(n)]
+        return [n for n in nodes if self._rows_of(n)]
 
 
 def _decided(model: ir.Model, others: Collection[ir.Node]) -> list[ir.Node]:

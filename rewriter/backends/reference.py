@@ -66,9 +66,10 @@ class _ReferenceSession:
         except MemoryError as error:
             raise OverBudgetError("the memory does not suffice") from error
         except Exception as error:
+            cause = error.__cause__ or error
             kind = "" if isinstance(error, RewriteError) else f"{type(error).__name__}: "
             raise BackendError(
                 f"the reference evaluator fails: {kind}{one_line(error)}",
-                is_limit=not isinstance(error, _BLAMES_INPUTS),
+                is_limit=not isinstance(cause, _BLAMES_INPUTS),
             ) from error
         return dict(zip(self._outputs, results, strict=True))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from onnx.external_data_helper import load_external_data_for_model, uses_externa
 from onnx.reference import ReferenceEvaluator as OnnxEvaluator
 from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeContextError
 
+from passes.errors import RewriteError
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
 from rewriter.evaluator.reference_maps import Map
 from rewriter.evaluator.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
@@ -66,7 +68,7 @@ class ReferenceEvaluator(OnnxEvaluator):
             new_ops: Operators that take the place of those known.
 
         Raises:
-            EvaluationError: If weights are missing, or a node can never run.
+            EvaluationError: If weights are missing, or a node can never run, whatever is wrong.
             ModelError: If the file cannot be read.
             NotImplementedError: If an operator is not known.
         """
@@ -76,7 +78,10 @@ class ReferenceEvaluator(OnnxEvaluator):
             source, opsets, functions = typed_graph(proto), _opsets(proto), proto.functions
             self._weights = [*proto.graph.initializer, *proto.graph.sparse_initializer]
         self._functions = {(f.domain, f.name, f.overload): f for f in functions or ()}
-        super().__init__(source, opsets, None, verbose, [*(new_ops or ()), *_added, *_OPERATORS])
+        with _errors_named():
+            super().__init__(
+                source, opsets, None, verbose, [*(new_ops or ()), *_added, *_OPERATORS]
+            )
         self.proto_ = proto
 
     def retrieve_external_data(self, initializer: onnx.TensorProto) -> np.ndarray:
@@ -111,7 +116,8 @@ class ReferenceEvaluator(OnnxEvaluator):
             name: np.asarray(value) if np.isscalar(value) else value
             for name, value in feed_inputs.items()
         }
-        return super().run(output_names, feeds, *args, **kwargs)
+        with _errors_named():
+            return super().run(output_names, feeds, *args, **kwargs)
 
     def _init(self) -> None:
         # From here the functions reach the evaluators of the bodies.
@@ -142,6 +148,18 @@ class ReferenceEvaluator(OnnxEvaluator):
             if input_types is not None:
                 raise
             return functools.partial(OpFunctionContextDependant, parent=self)
+
+
+@contextlib.contextmanager
+def _errors_named() -> Iterator[None]:
+    """Raise an error of the evaluator for whatever onnx's own stumbles over."""
+    try:
+        yield
+    except (RewriteError, NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise EvaluationError(f"{type(error).__name__}: {reason}") from error
 
 
 class _Call(Operator):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_scatter_elements import scatter_elements
 
 from passes.errors import RewriteError
 from rewriter.evaluator.run_watch import current_watch
@@ -178,6 +179,29 @@ class GatherElements(Operator):
         return (np.take_along_axis(data[tuple(held)], indices.astype(np.int64), axis),)
 
 
+class ScatterElements(Operator):
+    """Elements written by position; onnx's own loses a NaN that the largest or least meets."""
+
+    _EXTREMES: ClassVar[Mapping[str, np.ufunc]] = {"max": np.maximum, "min": np.minimum}
+
+    def _run(
+        self,
+        data: np.ndarray,
+        indices: np.ndarray,
+        updates: np.ndarray,
+        axis: int = 0,
+        reduction: str = "none",
+    ) -> tuple[Value, ...]:
+        if reduction not in self._EXTREMES:
+            made = scatter_elements(data, indices, updates, axis, reduction)  # type: ignore[no-untyped-call]
+            return (made,)
+        found = data.copy()
+        places: list[np.ndarray] = [*np.indices(indices.shape)]
+        places[axis] = indices
+        self._EXTREMES[reduction].at(found, tuple(places), updates)
+        return (found,)
+
+
 class ReduceMean(Operator):
     """The mean; of no numbers, for which the specification has none, it is 0 as in onnxruntime."""
 
@@ -276,4 +300,5 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     GatherElements,
     If,
     ReduceMean,
+    ScatterElements,
 )

@@ -58,8 +58,8 @@ def _row(
         value = ctx.unsqueeze(x.value, [1])
         type_ = dataclasses.replace(x.type, dims=(1, *x.dims[1:]))
         return Batched(Layout.STACKED, value, type_)
-    apart = x.rank <= of_samples.get(position, -1) or (x.rank > 0 and x.dims[0] == 1)
-    if position not in of_samples or not apart:
+    most = of_samples.get(position)
+    if most is None or (x.rank > most and x.dims[0] != 1):
         detail = f"operand {position} meets the axis that differs in length"
         raise Decline(Code.RAGGED, detail)
     if x.is_shared:

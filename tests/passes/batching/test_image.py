@@ -15,6 +15,7 @@ from tests.passes.batching.harness import (
     prove,
     shared,
 )
+from tests.passes.loops import model, read
 
 
 def floats(*numbers: float) -> np.ndarray:
@@ -225,3 +226,22 @@ def test_a_first_axis_that_is_resized_after_all_is_an_error() -> None:
     case = scaled("linear", NCHW, shared(floats(2, 1, 2, 2)))
     with pytest.raises(Exception, match="Resize"):
         prove(case, 3)
+
+
+@pytest.mark.parametrize("inputs", ['x, "", "", z', 'x, "", s'], ids=["sizes", "scales"])
+def test_channels_that_stay_as_they_are_stand_in_front_of_two_axes(inputs: str) -> None:
+    found = read(
+        model(
+            f"""g (float[B,3,4,4] x0) => (float[B,3,8,8] y) {{
+            t = Constant <value = bool {{1}}> ()  zero = Constant <value = int64 {{0}}> ()
+            shape = Shape (x0)  n = Gather (shape, zero)
+            y = Loop (n, t) <body = b (int64 i, bool c) => (bool d, float[3,8,8] o) {{
+                z = Constant <value = int64[3] {{3, 8, 8}}> ()
+                s = Constant <value = float[3] {{1.0, 2.0, 2.0}}> ()
+                d = Identity (c)  x = Gather (x0, i)
+                o = Resize <mode = "linear"> ({inputs}) }}> }}""",
+            18,
+        )
+    )
+    assert found.operators["Resize"] == 1
+    assert not {"Loop", "Reshape", "Squeeze", "Unsqueeze"} & found.operators.keys()

@@ -223,6 +223,15 @@ NEAR: dict[str, tuple[RaggedCase, str, tuple[str, ...]]] = {
         "SoftmaxCrossEntropyLoss ragged",
         WITHOUT,
     ),
+    "loss, the same one target for all": (
+        of(
+            "y = SoftmaxCrossEntropyLoss(x, t)",
+            x=samples(*(np.ones((1, 4), np.float32) for _ in range(3))),
+            t=constant(np.array([1], np.int64)),
+        ),
+        "SoftmaxCrossEntropyLoss ragged",
+        (),
+    ),
     "what becomes of one shape, none, ReduceMax short": (
         of(
             "y = If(c) <then_branch = t () => (float[] a) { a = ReduceSum<keepdims=0>(x, s) }, else_branch = e () => (float[] b) { b = ReduceMax<keepdims=0>(q) }>",

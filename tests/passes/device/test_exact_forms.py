@@ -233,3 +233,9 @@ def prove_form(signature: str, body: str, feeds: list) -> None:
 def test_what_has_no_exact_form_stays(target: str, opset: int, signature: str, body: str) -> None:
     model = ir.from_proto(parse(signature, body, opset))
     assert not DeviceFormsPass(kernels_of(find_target(target).kernels, model))(model).modified
+
+
+def test_whether_an_optional_that_is_left_out_holds_something_is_known() -> None:
+    model = ir.from_proto(parse("(int64[N] x) => (bool y)", "y = OptionalHasElement ()", 18))
+    assert DeviceFormsPass(kernels_of(find_target("cuda").kernels, model))(model).modified
+    assert [node.op_type for node in model.graph] == ["Constant"]

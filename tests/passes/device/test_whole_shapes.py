@@ -60,6 +60,13 @@ READ = {
     + ints("one", 1)
     + "a = Gather (d, z) b = Gather (d, o) p = Mul (a, b) "
     + "s = Concat <axis = 0> (p, one) y = Reshape (table, s)",
+    "rows as pairs, by slices": "d = Shape (table) "
+    + ints("z", 0)
+    + ints("one", 1)
+    + ints("two", 2)
+    + "a0 = Slice (d, z, one) a1 = Squeeze (a0, z) a = Unsqueeze (a1, z) b = Slice (d, one, two) "
+    + "both = Concat <axis = 0> (b, a) c = Slice (both, one, two) p = Mul (b, c) "
+    + "s = Concat <axis = 0> (p, one) y = Reshape (table, s)",
     "how many": IDS + "z = Constant <value_int = 0> () c = Gather (n, z) y = Cast <to = 1> (c)",
     "how many, from the end": IDS
     + "z = Constant <value_int = -1> () c = Gather (n, z) y = Cast <to = 1> (c)",

@@ -15,13 +15,16 @@ from passes.typing import type_values
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K] open,
-   int64 number, float[] w)
+   int64 number, int64 other, float[] w)
   => (seq(float[4]) rows, seq(float[4]) more, seq(float[2,4]) even, seq(float[P,4]) uneven,
       seq(float[P,4]) sizes, seq(float[P,4]) unknown, seq(float[2]) alike, seq(float[Q]) differ,
       seq(float[2]) given, seq(float[P,4]) whole,
       seq(float[2,4]) pairs, seq(float[P,4]) open_size, seq(float[P,4]) open_rows,
+      seq(float[P,4]) again, seq(float[P,4]) other_size, seq(float[P,4]) as_many,
+      seq(float[P,4]) in_fours,
       seq(float[]) anything, seq(float[6,4]) beyond) {
   two = Constant <value = int64 {2}> ()
+  two_too = Constant <value = int64 {2}> ()
   four = Constant <value = int64 {4}> ()
   parts = Constant <value = int64[3] {1, 2, 3}> ()
   six = Constant <value = int64 {6}> ()
@@ -31,7 +34,11 @@ g (float[6,4] x, float[N,4] y, seq(float[2]) s, float[2] a, float[3] b, int64[K]
   beyond = SplitToSequence <axis = 0> (x, nine)
   pairs = SplitToSequence <axis = 0> (x, twos)
   open_size = SplitToSequence <axis = 0> (x, number)
+  again = SplitToSequence <axis = 0> (x, number)
+  other_size = SplitToSequence <axis = 0> (x, other)
   open_rows = SplitToSequence <axis = 0> (y, two)
+  as_many = SplitToSequence <axis = 0> (y, two_too)
+  in_fours = SplitToSequence <axis = 0> (y, four)
   anything = SplitToSequence <axis = 0> (w, two)
   rows = SplitToSequence <axis = 0, keepdims = 0> (x)
   more = SplitToSequence <axis = 0, keepdims = 0> (y)
@@ -59,6 +66,10 @@ CASES = {
     "beyond": ("slice", 1, False, False, (None, 4)),
     "pairs": ("slice", 3, True, False, (None, 4)),
     "open_size": ("slice", None, False, False, (None, 4)),
+    "again": ("slice", None, False, False, (None, 4)),
+    "other_size": ("slice", None, False, False, (None, 4)),
+    "as_many": ("slice", None, False, False, (None, 4)),
+    "in_fours": ("slice", None, False, False, (None, 4)),
     "open_rows": ("slice", None, False, False, (None, 4)),
     "anything": ("slice", None, False, False, None),
 }
@@ -93,6 +104,8 @@ def test_lengths_are_equal_where_the_keys_are() -> None:
         ("alike", "uneven"),
         ("alike", "differ"),
         ("differ", "uneven"),
+        ("again", "open_size"),
+        ("as_many", "open_rows"),
     }
 
 

@@ -903,6 +903,22 @@ MISSES = {
         "recurrence",
         "Slice",
     ),
+    "buffer_that_gains_as_many_as_are_true": _miss(
+        ROWS,
+        """v = Compress <axis = 0> (start, pe)  q = Concat <axis = 0> (s, v)
+            s2 = Slice (q, one1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_that_gains_what_is_cut_along_another_axis": _miss(
+        ROWS,
+        """four1 = Constant <value = int64[1] {4}> ()  v = Slice (start, zero1, four1, one1)
+            q = Concat <axis = 0> (s, v)  s2 = Slice (q, four1, far)""",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
     "buffer_cut_along_another_axis": _miss(
         ROWS,
         f"{APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, one1, far, one1)",

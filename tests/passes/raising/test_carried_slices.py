@@ -113,6 +113,23 @@ def test_what_stands_at_a_place_is_added_to(name: str, opset: int) -> None:
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
 
 
+def test_rows_of_a_known_shape_are_written_without_arithmetic_on_sizes() -> None:
+    found = read(model(loop(*CELLS["sum_of_rows"]), 18))
+    assert not {"Div", "Less", "ReduceProd", "Size"} & found.operators.keys()
+    assert found.operators["Reshape"] == found.operators["ScatterElements"] == 1
+
+
+def spoilt(length: int) -> Mapping[str, np.ndarray]:
+    """Make inputs with numbers that are none, and infinities."""
+    rng, feed = np.random.default_rng(length), feeds(length, 1)
+    odd = [0, 0, 0, np.nan, np.inf, -np.inf]
+    marks = {name: rng.choice(odd, feed[name].shape) for name in ("x", "start")}
+    return {**feed, **{n: (feed[n] + m).astype(np.float32) for n, m in marks.items()}}
+
+
+SPOILT = [spoilt(length) for length in LENGTHS]
+
+
 @pytest.mark.parametrize("operator", ["Max", "Min"])
 def test_the_extreme_of_what_stands_at_a_place(operator: str) -> None:
     """A NaN stays, whichever of the two it is, and at no other place."""
@@ -125,16 +142,18 @@ def test_the_extreme_of_what_stands_at_a_place(operator: str) -> None:
     before = model(loop(body, "float[R,3]", "Gather <axis = 1> (start, zero)"), 18)
     found = read(before)
     assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
-    plain = [feeds(n, 1) for n in LENGTHS]
-    rng = np.random.default_rng(4)
-    spoilt = []
-    for feed in plain:
-        marks = {
-            name: rng.choice([0, 0, 0, np.nan, np.inf, -np.inf], feed[name].shape)
-            for name in ("x", "start")
-        }
-        spoilt.append(feed | {n: (feed[n] + m).astype(np.float32) for n, m in marks.items()})
-    assert same(before, found.model, *plain, *spoilt) == 2 * len(LENGTHS)
+    assert same(before, found.model, *map(feeds, LENGTHS), *SPOILT) == 2 * len(LENGTHS)
+
+
+@pytest.mark.parametrize("reduction", ["max", "min"])
+def test_the_extreme_that_the_model_s_own_scatter_finds(reduction: str) -> None:
+    """What becomes of a NaN is what the runtime's scatter makes of it, one row after the other."""
+    body = f"""ji = Gather <axis = 0> (j, i)  q = Gather <axis = 0> (x, i)
+            j1 = Unsqueeze (ji, zero1)  s2 = ScatterND <reduction = "{reduction}"> (s, j1, q)"""
+    before = model(loop(body, "float[R,3]", "Gather <axis = 1> (start, zero)"), 18)
+    found = read(before)
+    assert found.loops == found.operators["IsNaN"] == 0
+    assert same(before, found.model, *map(feeds, LENGTHS), *SPOILT) == 2 * len(LENGTHS)
 
 
 COUNTED = "Gather <axis = 2> (start, zero)"

@@ -250,17 +250,17 @@ def test_copies_of_the_body_run_few_iterations_of_what_very_many_operators_repla
     assert same(before, found.model, *fed) == len(fed)
 
 
-LAST_WRITES = """g (int64[N] at, float[N,4] x, float[R,4] table) => (float[R,4] r) {
+LAST_WRITES = """g (int64[N,2] at, float[N,4] x, float[R,3,4] table) => (float[R,3,4] r) {
     zero = Constant <value = int64 {0}> ()
-    pair = Constant <value = int64[2] {1, 1}> ()
-    shape = Shape (at)
+    pair = Constant <value = int64[3] {1, 1, 2}> ()
+    shape = Shape (x)
     n = Gather <axis = 0> (shape, zero)
-    r = Loop (n, , table) <body = step (int64 i, bool cond, float[R,4] s)
-        => (bool go, float[R,4] s2) {
+    r = Loop (n, , table) <body = step (int64 i, bool cond, float[R,3,4] s)
+        => (bool go, float[R,3,4] s2) {
         k = Gather <axis = 0> (at, i)
         place = Reshape (k, pair)
         e = Gather <axis = 0> (x, i)
-        row = Unsqueeze <axes = [0]> (e)
+        row = Unsqueeze <axes = [0, 1]> (e)
         s2 = ScatterND (s, place, row)
         go = Identity (cond)
     }>
@@ -274,10 +274,10 @@ def test_what_asks_for_few_iterations_has_the_form_of_an_old_opset() -> None:
     assert found.loops == 0
     onnx.checker.check_model(found.model, full_check=True)
     rng = np.random.default_rng(0)
-    table = rng.standard_normal((3, 4)).astype(np.float32)
+    table = rng.standard_normal((3, 3, 4)).astype(np.float32)
     many = [
         {
-            "at": rng.integers(0, 3, n),
+            "at": rng.integers(0, 3, (n, 2)),
             "x": rng.standard_normal((n, 4)).astype(np.float32),
             "table": table,
         }

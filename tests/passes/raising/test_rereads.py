@@ -79,6 +79,14 @@ READS = {
             "spot",
         ),
     ),
+    "a_ring_that_names_the_first_size_of_all": (
+        RING,
+        write(
+            """h0 = Shape <start = 0> (s)  m = Gather <axis = 0> (h0, zero)  spot = Mod (i, m)
+            old = ReduceMax <keepdims = 0, axes = [0]> (s)  new = Neg (e)""",
+            "spot",
+        ),
+    ),
 }
 BEGIN = {STATE: "w", RING: "start"}
 COLLECTED = {"past", "old"}
@@ -166,6 +174,14 @@ def test_near_misses_stay_in_a_loop(name: str, dialect: str) -> None:
     assert found.loops == 1
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
     same(before, rewrite(before).model, *map(feeds, LENGTHS))
+
+
+def test_all_of_a_ring_whose_places_have_signs_is_read_in_a_loop() -> None:
+    text = graph("a_ring_that_asks_how_large_it_is", "counted")
+    before = model(text.replace("Mod (i, m)", "Mod <fmod = 1> (i, m)"))
+    found = read(before)
+    assert found.loops == 1
+    assert same(before, found.model, *map(feeds, LENGTHS)) == len(LENGTHS)
 
 
 SHIFTED = """{more}  a = Unsqueeze (i, zero1)  o = Unsqueeze (k1, zero1)

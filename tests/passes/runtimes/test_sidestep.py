@@ -219,6 +219,14 @@ FORMS = {
         {"x": [[1, 2]], "y": [1, 0]},
         [[9, 9], [1, 2]],
     ),
+    "amounts of a Pad that are known": (
+        """g (int64[A, B] x) => (int64[C, D] r) {
+            k = Constant <value_ints = [-1]> () z = Constant <value_int = 9> ()
+            y = Constant <value_ints = [1, 2]> () t = Transpose <perm = [1, 0]> (x)
+            u = Pad(t, y, z, k) r = Transpose <perm = [1, 0]> (u) }""",
+        {"x": [[1, 2]]},
+        [[9, 9], [1, 2], [9, 9], [9, 9]],
+    ),
     "an axis that is squeezed from a Reshape": (
         """g (int64[1] x, int64[1, 1, 1] y) => (int64[1, 1] r) {
             k = Constant <value_ints = [1, 1]> () z = Constant <value_ints = [1]> ()
@@ -642,6 +650,12 @@ def test_a_loop_in_a_branch_has_a_condition(given: str, condition: str, is_met: 
     check(model)
     feeds = {"x": np.float32([1, 2]), "m": np.array(3), "p": np.array(True)}
     np.testing.assert_array_equal(run(ir.to_proto(model), feeds), run(parse(text), feeds))
+
+
+def test_an_operator_of_another_domain_that_is_called_alike() -> None:
+    model = ir.from_onnx_text("""<ir_version: 10, opset_import: ["": 22, "odd": 1]>
+    g (int64[2] a, int64[2] b) => (int64[2] y) { y = odd.Max (a, b) }""")
+    assert not SidestepDefectsPass()(model).modified
 
 
 def test_an_old_opset() -> None:

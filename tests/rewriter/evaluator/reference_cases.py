@@ -30,6 +30,13 @@ CASES = {
         {"s": [], "t": A},
         [[], []],
     ),
+    "scatter-of-no-numbers": Case(
+        """g (float[K] d, int64[N] i, float[N] u) => (float[K] r) {
+            r = ScatterElements <reduction = "max"> (d, i, u) }""",
+        {"d": f32(np.nan, 1, 1), "i": i64([0, 1, 2]), "u": f32(2, np.nan, 3)},
+        [f32(np.nan, np.nan, 3)],
+        "it takes the number, whichever comes last",
+    ),
     "map-captures": Case(
         """g (seq(float[N]) s, float[1] k) => (seq(float[N]) r) {
             c = Neg(k)

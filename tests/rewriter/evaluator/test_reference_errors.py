@@ -258,3 +258,31 @@ def test_scan_of_opset_8_is_refused():
     model = parse(SCAN.format(attributes=""), opset=8)
     with pytest.raises(EvaluationError, match="Scan 'y': the form of opset 8 is not known"):
         ReferenceEvaluator(model)
+
+
+DAMAGES = {
+    "an input that nothing computes": ("r = Neg (gone)", "RuntimeError: Unable to find input"),
+    "an output that nothing computes": ("q = Neg (x)", "RuntimeError: Unable to find output"),
+    "a domain of no version": ("r = odd.Neg (x)", "RuntimeError: Domain 'odd'"),
+    "too few inputs": ("r = Add (x)", "TypeError: "),
+    "an attribute of a wrong type": ("r = Concat <axis = 0.5> (x, x)", "TypeError: "),
+    "shapes that do not fit": ("t = Unsqueeze (x, x) r = Neg (t)", "TypeError: "),
+}
+
+
+@pytest.mark.parametrize(("body", "message"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_model_is_an_error_in_one_line(body: str, message: str) -> None:
+    with pytest.raises(EvaluationError) as caught:
+        ReferenceEvaluator(parse(f"g (float[2] x) => (float[] r) {{ {body} }}")).run(
+            None, {"x": A}
+        )
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_weights_of_no_type_are_an_error_in_one_line() -> None:
+    model = parse("g (float[2] x) => (float[2] r) <float[2] w = {1, 2}> { r = Add (x, w) }")
+    model.graph.initializer[0].data_type = 0
+    with pytest.raises(EvaluationError, match="UNDEFINED"):
+        ReferenceEvaluator(model)

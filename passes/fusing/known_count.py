@@ -1,0 +1,77 @@
+"""Decides that a Loop of a known few iterations runs by copies of its body.
+
+What is batched for samples of different length takes very many operators: for two or three bags of
+rows they take several times as long as the Loop. Copies of the body need no Loop either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from passes.decisions import Code, Decision, Reason, Verdict
+from passes.fusing.cost import (
+    Cost,
+    cost_of_body,
+    cost_of_given,
+    cost_of_nodes,
+    cost_of_stages,
+)
+from passes.fusing.fused_body import FusedBody
+from passes.fusing.fusion_facts import FusionFacts
+from passes.fusing.fusion_plan import FusionPlan
+from passes.fusing.measured_costs import LOOP, MARGIN
+from passes.graph.graphs import walk_nodes
+from passes.loops.unrolled import mark_for_copies
+from passes.maps.operator import is_map
+from passes.site import Original
+
+__all__ = ["kept_for_copies"]
+
+_MOST_NODES = 400
+"""So many nodes all copies of a body may be; where they were more, what is batched pays."""
+
+
+def kept_for_copies(plans: Sequence[FusionPlan], facts: FusionFacts) -> Decision | None:
+    """Mark a Loop of a known few iterations that is slower batched; return why it stays.
+
+    Args:
+        plans: What the maps become that the Loop was raised to.
+        facts: What holds for all maps.
+
+    Returns:
+        Why it is not batched; None where it is.
+    """
+    site, options = plans[0].site, facts.options
+    count = site.elements[0][1].number(facts.typings.proven)
+    if not count or not options.auto or options.lacks or options.for_device:
+        return None
+    if len(site.originals) != 1 or not facts.runs_once(site.graph):
+        return None
+    (original,) = site.originals
+    if original.rest or count * _nodes(original) > _MOST_NODES:
+        return None
+    given = cost_of_given(original.node)
+    if MARGIN * _batched(original, plans, facts).of(count) <= LOOP + given.of(count):
+        return None
+    mark_for_copies(original.node)
+    reason = Reason(Code.COST, detail=f"batching pays for more than {count} iterations")
+    return Decision(original.path, original.node.op_type, Verdict.KEPT, "as it is", [reason])
+
+
+def _nodes(original: Original) -> int:
+    return sum(node.op_type != "Constant" for node in walk_nodes([original.node]))
+
+
+def _batched(original: Original, plans: Sequence[FusionPlan], facts: FusionFacts) -> Cost:
+    """Return what is batched costs in the dearest of its forms, with what stands behind it."""
+    behind = cost_of_stages(node for node in original.written if not is_map(node))
+    forms = [[cost_of_body(f, facts.typings) for f in plan.fused.values()] for plan in plans]
+    dearest = [max(costs, key=lambda cost: cost.fixed) for costs in forms]
+    asked = sum(_asked(form) for plan in plans for form in plan.fused.values())
+    return Cost(behind + asked + sum(c.fixed for c in dearest), sum(c.each for c in dearest))
+
+
+def _asked(form: FusedBody) -> float:
+    """Return what it costs to ask whether a form is right."""
+    condition = form.site.condition
+    return 0.0 if condition is None else cost_of_nodes(condition.builder.nodes)

@@ -126,7 +126,13 @@ def rewrite(
 @takes_options
 def explain(model: AnyModel, **options: Unpack[RewriteOptions]) -> Report:
     """Return the report that `rewrite` would give; an unreached target does not raise."""
-    return _run(model, Options(**options)).report
+    return explained(model, **options).report
+
+
+def explained(model: AnyModel, **options: Unpack[RewriteOptions]) -> Result[ir.Model]:
+    """Return the report of `explain`, and the new model that it tells about."""
+    result = _run(model, Options(**options))
+    return Result(result.model.model, result.report)
 
 
 def _run(

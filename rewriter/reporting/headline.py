@@ -43,7 +43,13 @@ def _is(record: Record) -> str:
     loading = record["loading"]
     if loading is None:
         return f"rewritten: {_became(record)}"
-    return f"now {'loads, ' * (loading['outcome'] == 'loaded')}{_became(record)}"
+    return f"now {'loads, ' * _loads_only_now(record)}{_became(record)}"
+
+
+def _loads_only_now(record: Record) -> bool:
+    given, loading = record["given"]["loading"], record["loading"]
+    loaded_before = given is not None and given["outcome"] == "loaded"
+    return loading["outcome"] == "loaded" and not loaded_before
 
 
 def _became(record: Record) -> str:

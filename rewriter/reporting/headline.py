@@ -53,10 +53,11 @@ def _loads_only_now(record: Record) -> bool:
 
 
 def _became(record: Record) -> str:
-    """Return what the maps became; where no loop is left, what is left of sequences."""
+    """Return what the maps became; what is left where all maps were kept, or no loop is left."""
     left = told_counts(record["operators"]["after"])
     maps = record["maps"]
-    if not record["operators"]["after"]["loops"] or not maps:
+    is_kept = all(one["verdict"] == "kept" for one in maps)
+    if not record["operators"]["after"]["loops"] or is_kept:
         return left
     counts = collections.Counter(map(_form, maps))
     told = next(iter(counts))

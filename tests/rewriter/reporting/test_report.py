@@ -252,6 +252,10 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
             },
             "rewritten: 2 batched, 1 kept as given; not",
         ),
+        (
+            {"after": OperatorCounts({"Loop": 1}), "decisions": [made(Verdict.KEPT)]},
+            "rewritten: 1 loop, no sequence; not",
+        ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
         ({"verification": PROOF}, "; verified on 7 of 8 inputs"),
         ({"verification": {**PROOF, "repairs": [{}]}}, "on 7 of 8 inputs, 1 map repaired"),

@@ -31,7 +31,7 @@ from rewriter.model_files import files, models, protos, weights
 from rewriter.proof.blaming import Ceilings
 from rewriter.proof.budget import Budget
 from rewriter.proof.check_record import Check
-from rewriter.proof.proving import repaired, with_proof
+from rewriter.proof.proving import refuse_invalid, repaired, with_proof
 from rewriter.proof.trial import load_as_given, load_at_target
 from rewriter.reporting.report import Result
 from rewriter.serving import triton
@@ -132,8 +132,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
                 as_given = None if report.nothing_to_do else load_as_given(model, args.target)
             report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)
-        status = verifying.conclude(check, model, result.model, console, beside=args.output)
-        if status:
+        if _is_unchanged(model, result, check):
+            refuse_invalid(model)
+            console.say("the model is unchanged, so that nothing has to be verified")
+        elif status := verifying.conclude(check, model, result.model, console, beside=args.output):
             return status
         if not report.reached:
             raise TargetError(report)
@@ -146,6 +148,13 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     place = "standard output" if args.output == output_place.STDOUT else args.output
     console.say(f"written to {place}")
     return 0
+
+
+def _is_unchanged(model: ir.Model, result: Result[Any], check: Check) -> bool:
+    """Whether nothing could be verified, and nothing has to: the model is as it was read."""
+    if check.ok or check.mismatch is not None or not result.report.nothing_to_do:
+        return False
+    return bool(protos.to_proto(model) == protos.to_proto(result.model))
 
 
 def _save(model: ir.Model, args: argparse.Namespace) -> None:

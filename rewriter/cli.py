@@ -112,7 +112,7 @@ class _Parser(argparse.ArgumentParser):
 def _with_command(words: Sequence[str]) -> Sequence[str]:
     """Return the words with ``optimize`` in front where they begin with a model."""
     first = next((word for word in words if not word.startswith("-") or word == "-"), "")
-    is_model = first == "-" or Path(first).suffix in MODEL_SUFFIXES
+    is_model = first == "-" or Path(first).suffix in MODEL_SUFFIXES or Path(first).is_file()
     return ["optimize", *words] if is_model and not COMMANDS.keys() & set(words) else words
 
 

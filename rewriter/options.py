@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import (
     Any,
@@ -199,7 +200,10 @@ class Options:
 
 
 def takes_options(function: F) -> F:
-    """Show the options and their defaults in the signature of a function that takes them."""
+    """Show the options in the signature of a function that takes them, and in its docstring.
+
+    There they take the place of the argument ``options``.
+    """
     shown = inspect.signature(function)
     own = [one for one in shown.parameters.values() if one.kind is not one.VAR_KEYWORD]
     types = get_type_hints(RewriteOptions)
@@ -224,7 +228,14 @@ def takes_options(function: F) -> F:
         return function(*given, **named)
 
     checked.__signature__ = signature  # type: ignore[attr-defined]
+    checked.__doc__ = _with_options(function.__doc__ or "")
     return cast(F, checked)
+
+
+def _with_options(text: str) -> str:
+    """Return a docstring with the options, one by one, in the place of ``options``."""
+    told = (RewriteOptions.__doc__ or "").partition("Attributes:\n")[2].rstrip()
+    return re.sub(r" {8}options: .*(\n {12}.*)*", lambda _: told, text)
 
 
 def _hint(error: str, named: Mapping[str, Any], known: Iterable[str]) -> str:

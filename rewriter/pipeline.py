@@ -56,7 +56,25 @@ def optimize(
 ) -> SameKind: ...
 @takes_options
 def optimize(model: Any, *, verify: bool = False, **options: Unpack[RewriteOptions]) -> Any:
-    """Return a model without SequenceMap that computes the same; see `rewrite`."""
+    """Return a model without SequenceMap that computes the same.
+
+    Args:
+        model: A path, an ``onnx.ModelProto``, an ``onnx_ir.Model``, an
+            ``onnx_graphsurgeon.Graph``, an ``ONNXProgram`` of ``torch.onnx.export`` or a function
+            of onnxscript. It is never changed.
+        verify: Compare the new model with ``model`` on drawn inputs, see `rewriter.validate`.
+        options: The options of a rewrite.
+
+    Returns:
+        The new model, of the kind that was handed in; an ``onnx.ModelProto`` for a path. `rewrite`
+        gives the report too.
+
+    Raises:
+        TargetError: The target or a requirement is not reached; it holds the report.
+        VerificationError: The models differ and that cannot be repaired, or nothing could be
+            verified; it holds the report and the comparison.
+        RewriteError: An option is not known, or the model cannot be rewritten.
+    """
     return rewrite(model, verify=verify, **options).model
 
 
@@ -99,9 +117,7 @@ def rewrite(
         ceilings: The furthest form that a map may take, by its path in ``model``.
         verify: Compare the new model with ``model`` on drawn inputs, see `rewriter.validate`. A
             map that is written wrongly takes a safer form; the report says which and why.
-        options: ``strategy``, ``target``, ``uniform``, ``input_shapes``, ``trust_types``,
-            ``tensor_io``, ``exact``, ``require`` and ``opset``; see
-            `rewriter.options.RewriteOptions`.
+        options: The options of a rewrite.
 
     Raises:
         TargetError: The target or a requirement is not reached; it holds the report.
@@ -128,8 +144,22 @@ def rewrite(
 @takes_options
 @seldom_collected()
 def explain(model: AnyModel, **options: Unpack[RewriteOptions]) -> Report:
-    """Return the report that `rewrite` would give; an unreached target does not raise."""
-    return _run(model, Options(**options)).report
+    """Return the report that `rewrite` would give; an unreached target does not raise.
+
+    Args:
+        model: What `rewrite` takes; it is never changed.
+        options: The options of a rewrite.
+
+    Raises:
+        RewriteError: An option is not known, or the model cannot be rewritten.
+    """
+    return explained(model, **options).report
+
+
+def explained(model: AnyModel, **options: Unpack[RewriteOptions]) -> Result[ir.Model]:
+    """Return the report of `explain`, and the new model that it tells about."""
+    result = _run(model, Options(**options))
+    return Result(result.model.model, result.report)
 
 
 def _run(

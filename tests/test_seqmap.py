@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import passes
 import rewriter
 import rewriter.cli
 import seqmap
+from rewriter.options import RewriteOptions
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ["numpy", "onnx", "onnx_ir", "onnxruntime", "sympy"]
@@ -71,3 +73,11 @@ def test_nothing_heavy_is_loaded_before_it_is_needed(code: str) -> None:
 def test_the_help_names_every_command() -> None:
     printed = python("-m", "seqmap", "--help")
     assert all(f"    {name} " in printed for name in rewriter.cli.COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["optimize", "rewrite", "explain"])
+def test_the_docstring_tells_every_option(name: str) -> None:
+    told = inspect.getdoc(getattr(seqmap, name)) or ""
+    assert "model: " in told
+    for option in RewriteOptions.__annotations__:
+        assert f"    {option}: " in told

@@ -37,9 +37,21 @@ def tensor_value(
 
 def _tensor(array: np.ndarray) -> ir.TensorProtocol:
     if array.dtype != object:
-        return ir.tensor(array)
+        return ir.Tensor(array)
     strings = [s.encode() if isinstance(s, str) else s for s in array.ravel().tolist()]
     return ir.StringTensor(strings, shape=ir.Shape(array.shape))
+
+
+def _attribute(name: str, value: Any) -> ir.Attr:
+    # The common kinds are told apart here: `convert_attribute` takes much longer for a tensor or
+    # a list, for which it asks whether the value follows a protocol.
+    if isinstance(value, ir.Attr):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, int) for one in value):
+        return ir.Attr(name, AttributeType.INTS, value)
+    if isinstance(value, ir.Tensor | ir.StringTensor):
+        return ir.Attr(name, AttributeType.TENSOR, value)
+    return ir.convenience.convert_attribute(name, value)
 
 
 def needed_nodes(nodes: Iterable[ir.Node], outputs: Iterable[ir.Value]) -> set[ir.Node]:
@@ -93,14 +105,7 @@ class Builder:
             domain: The domain of the operator.
         """
         given = {k: v for k, v in (attributes or {}).items() if v is not None}
-        made = [
-            v
-            if isinstance(v, ir.Attr)
-            else ir.Attr(k, AttributeType.INTS, ())
-            if isinstance(v, list | tuple) and not v
-            else ir.convenience.convert_attribute(k, v)
-            for k, v in given.items()
-        ]
+        made = [_attribute(name, value) for name, value in given.items()]
         base = self.origin.rsplit("/", 1)[-1]
         node = ir.Node(
             domain,

@@ -63,14 +63,14 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         self._present = {node.op_type for node in all_nodes(model)}
         others = nodes_by_others(model, self._authored)
         beside = self._beside(model, set(others))
-        pending = self._known([*others, *_decided(model, set(others)), *beside])
+        types = Types(model)
+        pending = self._known([*others, *_decided(model, set(others), types), *beside])
         modified = bool(pending) and make_names_unique(model)
         opset, in_loops = default_opset(model), _graphs_in_loops(model)
         # A form may meet another defect, but none meets its own again.
         for _ in DEFECTS:
             if not pending:
                 break
-            types = Types(model)
             made: list[ir.Node] = []
             # Readers first, so that what a node reads is still what was typed.
             for node in reversed(pending):
@@ -84,7 +84,8 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
             made = [node for node in made if node.graph is not None]
             # A new node may make a constant of a condition, or be taken together with old ones.
             beside = self._beside(model, set(made)) if made else {}
-            decided = _decided(model, set(made)) if made else []
+            types = Types(model)
+            decided = _decided(model, set(made), types) if made else []
             pending = self._known([*made, *decided, *beside])
         if modified:
             make_names_unique(model)
@@ -112,10 +113,10 @@ class SidestepDefectsPass(ir.passes.InPlacePass):
         return [n for n in nodes if self._rows_of(n)]
 
 
-def _decided(model: ir.Model, others: Collection[ir.Node]) -> list[ir.Node]:
+def _decided(model: ir.Model, others: Collection[ir.Node], types: Types) -> list[ir.Node]:
     """Return the Ifs whose condition is a constant because of some others."""
     ifs = [node for node in all_nodes(model) if node.op_type == "If"]
-    return list(newly_decided(ifs, others, Types(model))) if ifs else []
+    return list(newly_decided(ifs, others, types)) if ifs else []
 
 
 def _is_left(node: ir.Node) -> bool:

@@ -58,7 +58,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(text)
         return 0
     with console.progress("deciding"):
-        report = pipeline.explain(model, **options.rewrite_options(args))
+        result = pipeline.explained(model, **options.rewrite_options(args))
+    report = reports.measured(result, args.models[0], args, console)
     if not args.tries:
         report = dataclasses.replace(report, trials=None)
     reports.deliver_report(report, args, console)

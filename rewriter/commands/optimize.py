@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import os
 import sys
-import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
-from passes.errors import RewriteError
 from passes.graph.names import make_names_unique
 from rewriter import pipeline
-from rewriter.commands import options, reports, scan, several, values, verifying
+from rewriter.commands import (
+    options,
+    output_place,
+    reports,
+    scan,
+    several,
+    values,
+    verifying,
+)
 from rewriter.commands.console import Console
 from rewriter.commands.output import output_group
 from rewriter.feeding.packed import declare_packed
@@ -27,7 +31,7 @@ from rewriter.model_files import files, models, protos, weights
 from rewriter.proof.blaming import Ceilings
 from rewriter.proof.budget import Budget
 from rewriter.proof.check_record import Check
-from rewriter.proof.proving import repaired, with_proof
+from rewriter.proof.proving import refuse_invalid, repaired, with_proof
 from rewriter.proof.trial import load_as_given, load_at_target
 from rewriter.reporting.report import Result
 from rewriter.serving import triton
@@ -36,7 +40,6 @@ from rewriter.targets import TargetError
 __all__ = ["USAGE", "add_options", "execute"]
 
 _USAGE_ERROR = 2
-_STDOUT = Path("-")
 
 USAGE = "IN OUT "
 
@@ -92,7 +95,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     if several.are_meant(args):
         return several.execute(args, console)
     (args.input,) = args.models
-    wrong = _wrong_usage(args)
+    wrong = output_place.wrong_usage(args)
     if wrong:
         console.error(wrong)
         return _USAGE_ERROR
@@ -101,13 +104,13 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         files.require_folder(args.report)
     if not args.dry_run:
         options.refuse_overwriting(args.output, reads=[args.inputs])
-        _check_place(args.output, is_folder=args.tensor_io == "triton")
+        output_place.check_place(args.output, is_folder=args.tensor_io == "triton")
     with console.progress("reading"):
         model = options.read_model(args.input)
     if args.packed:
         declare_packed(model, dict(args.packed))
     if not args.dry_run:
-        _check_weights(model, args)
+        output_place.check_weights(model, args)
     if not args.no_verify:
         weights.require(model)
     try:
@@ -116,12 +119,12 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     except TargetError as error:
         reports.deliver_report(error.report, args, console)
         raise
-    report = result.report
+    report = reports.measured(result, args.input, args, console)
     if args.no_verify:
         reports.deliver_report(report, args, console)
     else:
         result, check = _proven(model, result, args, console)
-        report = result.report
+        report = reports.measured(result, args.input, args, console)
         if check.ok:
             with console.progress("loading"):
                 whole = "on-device" in args.require
@@ -129,8 +132,10 @@ def execute(args: argparse.Namespace, console: Console) -> int:
                 as_given = None if report.nothing_to_do else load_as_given(model, args.target)
             report = dataclasses.replace(report, given_loading=as_given).with_loading(loading)
         reports.deliver_report(report, args, console)
-        status = verifying.conclude(check, model, result.model, console, beside=args.output)
-        if status:
+        if _is_unchanged(model, result, check):
+            refuse_invalid(model)
+            console.say("the model is unchanged, so that nothing has to be verified")
+        elif status := verifying.conclude(check, model, result.model, console, beside=args.output):
             return status
         if not report.reached:
             raise TargetError(report)
@@ -140,40 +145,23 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     with console.progress("writing"):
         _save(result.model, args)
     console.record["output"] = str(args.output)
-    place = "standard output" if args.output == _STDOUT else args.output
+    place = "standard output" if args.output == output_place.STDOUT else args.output
     console.say(f"written to {place}")
     return 0
 
 
-def _wrong_usage(args: argparse.Namespace) -> str:
-    """Return what is wrong with the options together; empty where nothing is."""
-    kept = ("inputs", "atol", "rtol", "verify_budget", "no_repair")
-    unused = [name.replace("_", "-") for name in kept if getattr(args, name) not in (None, False)]
-    if args.no_verify and unused:
-        return f"--{unused[0]} is for the verification, which --no-verify leaves out: drop one"
-    if args.tensor_io == "triton":
-        return _wrong_folder(args)
-    if args.output == _STDOUT:
-        is_shown = sys.stdout.isatty() and not args.dry_run
-        return "OUT is -, which is the terminal here: send it to a file or a pipe" * is_shown
-    known = {".onnx", ".onnxtxt", ".pb", args.input.suffix}
-    is_device = args.output.exists() and not args.output.is_file()
-    if args.output.suffix not in known and not is_device:
-        return f"OUT is {str(args.output)!r}: name a file that ends in .onnx or .onnxtxt"
-    return ""
-
-
-def _wrong_folder(args: argparse.Namespace) -> str:
-    if args.output == _STDOUT or args.output.suffix:
-        return f"OUT is {str(args.output)!r}: name the folder of the model in Triton's repository"
-    return ""
+def _is_unchanged(model: ir.Model, result: Result[Any], check: Check) -> bool:
+    """Whether nothing could be verified, and nothing has to: the model is as it was read."""
+    if check.ok or check.mismatch is not None or not result.report.nothing_to_do:
+        return False
+    return bool(protos.to_proto(model) == protos.to_proto(result.model))
 
 
 def _save(model: ir.Model, args: argparse.Namespace) -> None:
     if args.tensor_io == "triton":
         triton.write_repository(model, args.output)
         return
-    if args.output != _STDOUT:
+    if args.output != output_place.STDOUT:
         models.save(model, args.output, copy_weights=args.copy_weights)
         return
     sys.stdout.buffer.write(files.encode(protos.to_proto(model), args.output))
@@ -220,37 +208,3 @@ def _after_each_pass(model: ir.Model, args: argparse.Namespace) -> Iterator[tupl
 
     pipeline.rewrite(model, **options.rewrite_options(args), on_pass=keep)
     yield from found
-
-
-def _check_weights(model: ir.Model, args: argparse.Namespace) -> None:
-    """Refuse a place where the model would not find its weights before any work is done."""
-    if not any(True for _ in weights.external_tensors(model)):
-        return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # writing warns again
-        weights.place(
-            protos.to_proto(model),
-            weights.folders(model),
-            (
-                args.output / "1" / "model.onnx" if args.tensor_io == "triton" else args.output
-            ).absolute(),
-            args.copy_weights,
-        )
-
-
-def _check_place(output: Path, *, is_folder: bool = False) -> None:
-    """Refuse a place that cannot be written before any work is done."""
-    folder = output.parent
-    if output == _STDOUT or (is_folder and output.is_dir()):
-        return
-    if output.is_dir():
-        raise RewriteError(f"cannot write {output}: it is a folder; name a file in it")
-    if output.exists() and not output.is_file():
-        raise RewriteError(f"cannot write {output}: it is not a regular file; name another")
-    files.refuse_link(output)
-    files.require_folder(output)
-    if not os.access(folder, os.W_OK):
-        raise RewriteError(
-            f"cannot write {output}: no permission in {folder}; choose another place"
-        )
-    files.require_place(output)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import shlex
 from pathlib import Path
 
-from rewriter.commands.console import Console
-from rewriter.model_files import files
-from rewriter.reporting.report import Report
+import onnx_ir as ir
 
-__all__ = ["add_report_option", "deliver_report", "write_report"]
+from rewriter.commands.console import Console
+from rewriter.model_files import files, protos
+from rewriter.reporting.report import Report, Result
+
+__all__ = ["add_report_option", "deliver_report", "measured", "write_report"]
 
 _SUFFIXES = (".json", ".md", ".html")
 
@@ -58,6 +61,30 @@ def write_report(report: Report, args: argparse.Namespace, console: Console) -> 
     else:
         text = report.to_json() if path.suffix == ".json" else report.to_markdown()
     files.write(text.encode(), path)
+
+
+def measured(
+    result: Result[ir.Model], path: Path, args: argparse.Namespace, console: Console
+) -> Report:
+    """Return a report with the sizes of both model files, where somebody reads them.
+
+    Weights in other files are left out.
+
+    Args:
+        result: The report, and the new model, which is not written yet.
+        path: The file of the model as given; standard input has no size.
+        args: The options.
+        console: Where the report goes.
+    """
+    report = result.report
+    if not (console.is_verbose or args.json or args.report):
+        return report
+    given, new = report.given, report.new
+    if path.is_file():
+        given = dataclasses.replace(given, file_bytes=path.stat().st_size)
+    count = len(files.encode(protos.to_proto(result.model), path))
+    new = dataclasses.replace(new, file_bytes=count)
+    return dataclasses.replace(report, given=given, new=new)
 
 
 def _title(args: argparse.Namespace) -> str:

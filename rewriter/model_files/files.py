@@ -14,6 +14,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from rewriter.errors import ModelError
+from rewriter.model_files.other_kinds import other_kind
 from rewriter.model_files.protos import one_line
 from rewriter.model_files.text import parse, to_text
 
@@ -200,6 +201,8 @@ def _part(path: Path) -> Path:
 
 
 def _decode(data: bytes, name: str) -> onnx.ModelProto:
+    if kind := other_kind(data):
+        raise ModelError(f"{name} is {kind}")
     try:
         proto = onnx.ModelProto.FromString(data)
     except DecodeError as error:

@@ -35,6 +35,8 @@ class ModelFacts:
         weight_bytes: The size of its initializers, wherever they lie.
         inputs: The type of every input, by name.
         outputs: The type of every output, by name.
+        file_bytes: The size of its file, without weights in other files; None for a model that
+            is in memory only.
     """
 
     name: str = ""
@@ -44,6 +46,7 @@ class ModelFacts:
     weight_bytes: int = 0
     inputs: dict[str, str] = dataclasses.field(default_factory=dict)
     outputs: dict[str, str] = dataclasses.field(default_factory=dict)
+    file_bytes: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain values, fit for JSON."""

@@ -43,14 +43,21 @@ def _is(record: Record) -> str:
     loading = record["loading"]
     if loading is None:
         return f"rewritten: {_became(record)}"
-    return f"now {'loads, ' * (loading['outcome'] == 'loaded')}{_became(record)}"
+    return f"now {'loads, ' * _loads_only_now(record)}{_became(record)}"
+
+
+def _loads_only_now(record: Record) -> bool:
+    given, loading = record["given"]["loading"], record["loading"]
+    loaded_before = given is not None and given["outcome"] == "loaded"
+    return loading["outcome"] == "loaded" and not loaded_before
 
 
 def _became(record: Record) -> str:
-    """Return what the maps became; where no loop is left, what is left of sequences."""
+    """Return what the maps became; what is left where all maps were kept, or no loop is left."""
     left = told_counts(record["operators"]["after"])
     maps = record["maps"]
-    if not record["operators"]["after"]["loops"] or not maps:
+    is_kept = all(one["verdict"] == "kept" for one in maps)
+    if not record["operators"]["after"]["loops"] or is_kept:
         return left
     counts = collections.Counter(map(_form, maps))
     told = next(iter(counts))

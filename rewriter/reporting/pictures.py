@@ -11,9 +11,17 @@ import onnx_ir as ir
 
 from passes.decisions import Decision
 from passes.graph.builder import ORIGIN_KEY
-from passes.graph.graphs import captured_values, node_paths, subgraphs, walk_nodes
-from passes.sequence_operators import SEQUENCE_OPERATORS
-from rewriter.model_files.model_facts import type_text
+from passes.graph.graphs import node_paths, subgraphs, walk_nodes
+from rewriter.model_files.model_facts import LOOP_OPERATORS
+from rewriter.reporting.picture_nodes import (
+    around,
+    ends_of,
+    first_of,
+    kind_of,
+    told_node,
+    told_value,
+    values_read,
+)
 from rewriter.reporting.printable import printable
 
 __all__ = ["DrawnLater", "Picture", "Region", "pictures", "regions_given"]
@@ -22,9 +30,6 @@ _MOST_MAPS = 50
 """Maps that are drawn for one model."""
 _MOST_NODES = 60
 """Nodes that are drawn in one pane."""
-_MOST_BESIDE = 6
-"""Nodes that are drawn before a map, and as many behind it."""
-_LOOPS = frozenset({"Loop", "Scan", "SequenceMap"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +101,7 @@ class DrawnLater(Sequence[Picture]):
 def regions_given(model: ir.Model) -> dict[str, Region]:
     """Return what stands around each map and loop of a model, by its path."""
     paths = node_paths(model)
-    found = [node for node in paths if node.op_type in _LOOPS and not node.domain]
+    found = [node for node in paths if node.op_type in LOOP_OPERATORS and not node.domain]
     count = len(paths)
     return {paths[node]: _Drawing(count).region([node]) for node in found[:_MOST_MAPS]}
 
@@ -139,10 +144,10 @@ class _Drawing:
 
     def region(self, core: Sequence[ir.Node]) -> Region:
         """Return nodes of one or more graphs and some of what stands one step around them."""
-        before, behind = _around(core)
-        near = [*_some(before), *_some(behind)]
+        before, behind = around(core)
+        near = [*first_of(before), *first_of(behind)]
         nodes, edges = self._level([*near, *core], near=set(near), inputs=set(core))
-        ends = _ends([*before, *behind, *core])
+        ends = ends_of([*before, *behind, *core])
         return Region(nodes, edges, self._count - self._drawn, ends)
 
     def between(self, graph: ir.Graph, ends: Collection[str]) -> Region:
@@ -150,7 +155,7 @@ class _Drawing:
         inner = [
             node
             for node in graph
-            if any(value.name in ends for value in [*_read(node), *node.outputs])
+            if any(value.name in ends for value in [*values_read(node), *node.outputs])
         ]
         nodes, edges = self._level(inner, near=set(inner), inputs=set(inner))
         return Region(nodes, edges, self._count - self._drawn)
@@ -184,18 +189,18 @@ class _Drawing:
             number = self._ids.get(node)
             if number is None:
                 continue
-            for value in _read(node):
+            for value in values_read(node):
                 source = self._source(value)
                 if source is not None and source in inside and source != number:
-                    edges.setdefault((source, number), _title(value))
+                    edges.setdefault((source, number), told_value(value))
         return drawn, [(one, two, title) for (one, two), title in edges.items()]
 
     def _node(self, node: ir.Node, is_near: bool) -> dict[str, Any]:
         record = {
             "id": self._ids[node],
             "label": printable(node.op_type),
-            "kind": _kind(node),
-            "title": _told(node),
+            "kind": kind_of(node),
+            "title": told_node(node),
             "around": is_near,
         }
         graphs = [] if is_near else subgraphs(node)
@@ -222,10 +227,10 @@ class _Drawing:
         nodes, edges = self._level(level, near=set())
         ids = {one["id"] for one in inputs}
         for node in graph:
-            for value in _read(node):
+            for value in values_read(node):
                 source = self._ids.get(value)
                 if source is not None and source in ids and node in self._ids:
-                    edges.append((source, self._ids[node], _title(value)))
+                    edges.append((source, self._ids[node], told_value(value)))
         return record | {"nodes": [*inputs, *nodes], "edges": list(dict.fromkeys(edges))}
 
     def _inputs(self, shown: Sequence[ir.Node]) -> list[dict[str, Any]]:
@@ -234,75 +239,17 @@ class _Drawing:
             value
             for node in shown
             if node in self._ids
-            for value in _read(node)
+            for value in values_read(node)
             if value.producer() is None and value.const_value is None and value.name
         )
         return [self._value(value) for value in values if value not in self._ids]
 
     def _value(self, value: ir.Value) -> dict[str, Any]:
         number = self._ids[value] = len(self._ids)
-        title = _title(value)
+        title = told_value(value)
         label = printable(value.name or "")
         return {"id": number, "label": label, "kind": "value", "title": title, "around": False}
 
     def _source(self, value: ir.Value) -> int | None:
         producer = value.producer()
         return self._ids.get(value if producer is None else producer)
-
-
-def _around(core: Sequence[ir.Node]) -> tuple[list[ir.Node], list[ir.Node]]:
-    """Return the nodes one step before some nodes, and one step behind, in the same graphs."""
-    graphs = {node.graph for node in core}
-    known = set(core)
-
-    def others(found: Iterable[ir.Node | None]) -> list[ir.Node]:
-        new = [node for node in found if node and node not in known and node.graph in graphs]
-        known.update(new)
-        return list(dict.fromkeys(new))
-
-    before = others(value.producer() for node in core for value in _read(node))
-    behind = others(user for node in core for one in node.outputs for user in one.consumers())
-    return before, behind
-
-
-def _some(nodes: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the first of some nodes; too many would leave no room for the map."""
-    return [node for node in nodes if node.op_type != "Constant"][:_MOST_BESIDE]
-
-
-def _ends(nodes: Sequence[ir.Node]) -> tuple[str, ...]:
-    """Return the names of what nodes read of others, and of what others read of them."""
-    inner = set(nodes)
-    read = [v for node in nodes for v in _read(node) if v.producer() not in inner]
-    made = [v for node in nodes for v in node.outputs]
-    made = [v for v in made if v.is_graph_output() or not inner.issuperset(v.consumers())]
-    return tuple(dict.fromkeys(v.name for v in [*read, *made] if v.name))
-
-
-def _read(node: ir.Node) -> list[ir.Value]:
-    """Return what a node reads, values that its subgraphs capture included."""
-    captured = [value for _, graph in subgraphs(node) for value in captured_values(graph)]
-    return [*(value for value in node.inputs if value is not None), *captured]
-
-
-def _kind(node: ir.Node) -> str:
-    if node.domain not in ("", "ai.onnx"):
-        return "plain"
-    if node.op_type in _LOOPS:
-        return "loop"
-    if node.op_type == "If":
-        return "branch"
-    return "sequence" if node.op_type in SEQUENCE_OPERATORS else "plain"
-
-
-def _told(node: ir.Node) -> str:
-    """Return what a node is: operator, name, results, and what it stands for."""
-    name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-    lines = [f"{name} {node.name or ''}".strip(), *(_title(one) for one in node.outputs)]
-    origin = node.metadata_props.get(ORIGIN_KEY)
-    lines += [f"stands for {origin}"] if origin else []
-    return "\n".join(map(printable, lines))
-
-
-def _title(value: ir.Value) -> str:
-    return printable(f"{value.name or '(unnamed)'}: {type_text(value.type, value.shape)}")

@@ -12,8 +12,10 @@ from typing import Any
 from passes.decisions import Code
 from rewriter.model_files.model_facts import bytes_text
 from rewriter.reporting.bench_record import Bench
+from rewriter.reporting.blocks import Block
 from rewriter.reporting.code_pages import page_text
 from rewriter.reporting.headline import told_counts
+from rewriter.reporting.html_cards import card, legend
 from rewriter.reporting.html_sections import (
     environment_section,
     html_table,
@@ -24,8 +26,7 @@ from rewriter.reporting.html_sections import (
 )
 from rewriter.reporting.pictures import Picture
 from rewriter.reporting.printable import printable
-from rewriter.reporting.remedies import told
-from rewriter.reporting.render import Block, codes_of, later_blocks
+from rewriter.reporting.render import codes_of, later_blocks
 from rewriter.reporting.render_proof import feed_rows, proof_lines
 
 __all__ = ["to_html"]
@@ -35,8 +36,6 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
 _CODES = {code.value: code for code in Code}
-_FOLDED = 6
-"""Reasons of one map that are shown unfolded."""
 
 
 def to_html(
@@ -66,8 +65,8 @@ def to_html(
     parts = [
         _head(name, record, version, command, date),
         _tiles(record, bench),
-        section("maps", (_card(one, by_path, record) for one in record["maps"])),
-        _legend() if pictures else "",
+        section("maps", (card(one, by_path, record) for one in record["maps"])),
+        legend() if pictures else "",
         *(_block(block) for block in later_blocks(record)),
         shapes_section(record),
         _verification(record["verification"]),
@@ -100,6 +99,13 @@ def _part(name: str) -> str:
     return (importlib.resources.files("rewriter") / "reporting" / "page" / name).read_text("utf-8")
 
 
+def _size_words(record: Record) -> list[str]:
+    given, new = (record[side].get("file_bytes") for side in ("given", "new"))
+    sizes = [bytes_text(size) for size in (given, new) if size is not None]
+    weights = f"weights {bytes_text(record['given']['weight_bytes'])}"
+    return [f"file {' → '.join(sizes)}", weights] if sizes else [weights]
+
+
 def _head(name: str, record: Record, version: str, command: str, date: str) -> str:
     given = record["given"]
     facts = [
@@ -107,7 +113,7 @@ def _head(name: str, record: Record, version: str, command: str, date: str) -> s
         given["producer"],
         f"opset {given['opset']}",
         f"IR version {given['ir_version']}",
-        f"weights {bytes_text(given['weight_bytes'])}",
+        *_size_words(record),
         f"target {record['target']}",
         f"strategy {record['strategy']}",
         f"seqmap {version}" if version else "",
@@ -149,68 +155,6 @@ def _runtime(record: Record) -> str:
     sides = (record["given"]["loading"], record["loading"])
     words = [one["outcome"] for one in sides if one]
     return " → ".join(words) or "not asked"
-
-
-def _card(entry: Record, by_path: Mapping[str, int], record: Record) -> str:
-    form = f" {safe(entry['form'])}" if entry["form"] else ""
-    lines = [_reason(one, tried=record["remedies_tried"]) for one in entry["reasons"]]
-    shown, folded = lines[:_FOLDED], lines[_FOLDED:]
-    if folded:
-        count = f"{len(folded)} more reasons"
-        shown.append(f"<details><summary>{count}</summary>{''.join(folded)}</details>")
-    notes = [f"<p>{safe(note)}</p>" for note in entry["notes"]]
-    remedies = [_remedy(one) for one in entry["remedies"]]
-    number = by_path.get(entry["path"])
-    picture = "" if number is None else _panes(number, entry["path"])
-    return (
-        f'<details open class="card {entry["verdict"]}"><summary>{safe(entry["path"])} '
-        f'({safe(entry["op_type"])}) <span class="verdict">{entry["verdict"]}</span>{form}'
-        f"</summary>\n{''.join([*shown, *notes, *remedies, picture])}\n</details>"
-    )
-
-
-def _reason(reason: Record, *, tried: bool) -> str:
-    node = f"{safe(reason['node'])} ({safe(reason['op_type'])}): " if reason["node"] else ""
-    after = told(reason["remedy"], tried=tried)
-    dependents = reason["dependents"]
-    inner = "".join(f"<li>{safe(one)}</li>" for one in dependents)
-    is_one = len(dependents) == 1
-    nodes = "1 node that depends on it" if is_one else f"{len(dependents)} nodes that depend on it"
-    if dependents:
-        inner = f"<details><summary>{nodes}</summary><ul>{inner}</ul></details>"
-    more = f"; {safe(after)}" if after else ""
-    code = reason["code"]
-    what = f'<a href="#code-{code}"><code>{code}</code></a>: {safe(reason["detail"])}'
-    return f"<p>{node}{what}{more}</p>{inner}"
-
-
-def _remedy(remedy: Record) -> str:
-    option = safe(remedy["option"])
-    return (
-        f'<div class="remedy"><span>remedy: <code>{safe(remedy["text"])}</code> '
-        f"(tried: {safe(remedy['effect'])})</span>"
-        f'<button type="button" data-copy="{option}" aria-label="copy {option}">copy</button>'
-        "</div>"
-    )
-
-
-def _panes(number: int, path: str) -> str:
-    figures = [
-        f'<figure><figcaption>{side}</figcaption><div class="pane" tabindex="0" role="group" '
-        f'data-map="{number}" data-side="{side}" aria-label="{safe(path)} {side} the rewrite">'
-        "<noscript>the picture needs JavaScript</noscript></div></figure>"
-        for side in ("before", "after")
-    ]
-    return f'<div class="panes">{"".join(figures)}</div>'
-
-
-def _legend() -> str:
-    kinds = {"loop": "a loop or map", "sequence": "makes or reads a sequence", "branch": "an If"}
-    told_kinds = ", ".join(
-        f'<span class="key" style="background:var(--{kind})">{what}</span>'
-        for kind, what in kinds.items()
-    )
-    return f'<p class="meta">{told_kinds}; pale: beside the map; dashed: what a node holds</p>'
 
 
 def _block(block: Block) -> str:

@@ -28,6 +28,9 @@ def model_rows(record: Record) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = [("model", "before", "after")]
     counts = record["operators"]
     rows.append(("nodes", *(str(counts[side]["total"]) for side in ("before", "after"))))
+    sizes = [side.get("file_bytes") for side in (before, after)]
+    if any(size is not None for size in sizes):
+        rows.append(("file", *("-" if size is None else bytes_text(size) for size in sizes)))
     rows.append(("weights", *(bytes_text(side["weight_bytes"]) for side in (before, after))))
     for title, key in {"opset": "opset", "IR version": "ir_version"}.items():
         rows.append((title, str(before[key]), str(after[key])))

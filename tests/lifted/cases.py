@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
@@ -13,6 +12,7 @@ import onnx
 import onnx.version_converter
 from onnx import TensorProto, helper, numpy_helper
 
+from tests.lifted.collected import collect
 from tests.lifted.operands import CONSTANT_OPERANDS, SHAPED_BY_VALUES
 
 __all__ = [
@@ -106,13 +106,8 @@ def share(name: str, parts: int) -> bool:
 @functools.cache
 def official_cases() -> Mapping[str, Official]:
     """Collect the official node tests that pass the filter of the lifted suite, by name."""
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the makers of the official data overflow on purpose
-        tests = sorted(collect_testcases(None), key=lambda test: test.name)
     found = {}
-    for test in tests:
+    for test in collect():
         if "_expanded" in test.name or not _liftable(test.model):
             continue
         model = _at_usable_opset(test.model)

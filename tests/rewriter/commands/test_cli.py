@@ -246,7 +246,7 @@ class TestBugs:
         def broken(*_: object, **__: object) -> None:
             raise KeyError("lost")
 
-        monkeypatch.setattr(pipeline, "explain", broken)
+        monkeypatch.setattr(pipeline, "explained", broken)
         assert seqmap("explain", rows) == 1
         shown = capsys.readouterr().err
         assert "Traceback" in shown
@@ -262,7 +262,7 @@ class TestBugs:
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(pipeline, "explain", interrupted)
+        monkeypatch.setattr(pipeline, "explained", interrupted)
         assert seqmap("explain", rows) == 130
         assert capsys.readouterr().err == "seqmap: error: interrupted\n"
 

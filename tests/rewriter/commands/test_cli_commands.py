@@ -84,6 +84,21 @@ class TestExplain:
 
 
 class TestValidate:
+    def test_the_sizes_of_both_files_are_told(
+        self, capsys: Capture, rows: Path, tmp_path: Path
+    ) -> None:
+        out, page = tmp_path / "out.onnx", tmp_path / "page.html"
+        words = ("--no-verify", "--json", "--report", page)
+        assert seqmap("optimize", rows, out, *words) == 0
+        told = f"file {rows.stat().st_size} B → {out.stat().st_size} B · "
+        assert told in page.read_text("utf-8")
+        report = json.loads(capsys.readouterr().out)["report"]
+        sizes = {one: report[one]["file_bytes"] for one in ("given", "new")}
+        assert sizes == {"given": rows.stat().st_size, "new": out.stat().st_size}
+        assert seqmap("explain", rows, "-v") == 0
+        row = next(x for x in capsys.readouterr().out.splitlines() if x.startswith("  file "))
+        assert row.split() == ["file", str(rows.stat().st_size), "B", str(out.stat().st_size), "B"]
+
     def test_equal(self, rows: Path, tmp_path: Path, capsys: Capture) -> None:
         out = tmp_path / "out.onnx"
         assert seqmap("optimize", rows, out, "--no-verify", "-q") == 0

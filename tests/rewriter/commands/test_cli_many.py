@@ -197,6 +197,12 @@ class TestStreams:
         assert seqmap(rows, tmp_path / "out.onnx", "--no-verify") == 0
         assert (tmp_path / "out.onnx").exists()
 
+    def test_so_does_a_file_that_is_none(self, tmp_path: Path, capsys: Capture) -> None:
+        saved = tmp_path / "model.pt"
+        saved.write_bytes(b"PK\x03\x04archive/data.pkl")
+        assert seqmap(saved, tmp_path / "out.onnx") == 1
+        assert f"{saved} is a zip archive, as PyTorch and Keras write" in capsys.readouterr().err
+
 
 class TestTerminal:
     LINES = "  m (SequenceMap)  fused: it is\npassed explain in 0.1 s\nkept is no verdict here (x)"

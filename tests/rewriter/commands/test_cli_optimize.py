@@ -53,6 +53,18 @@ class TestOptimize:
         assert seqmap("optimize", rows, rows, "--no-verify") == 0
         assert "SequenceMap" not in op_types(rows)
 
+    def test_a_model_that_is_unchanged_needs_no_proof(
+        self, tmp_path: Path, capsys: Capture
+    ) -> None:
+        source, out = write(tmp_path / "in.onnx", PLAIN), tmp_path / "out.onnx"
+        assert seqmap("optimize", source, out, "--verify-budget", "0s") == 0
+        assert "unchanged, so that nothing has to be verified" in capsys.readouterr().out
+        assert op_types(out) == {"Relu"}
+
+    def test_one_that_is_changed_needs_it(self, rows: Path, tmp_path: Path) -> None:
+        assert seqmap("optimize", rows, tmp_path / "out.onnx", "--verify-budget", "0s") == 3
+        assert not (tmp_path / "out.onnx").exists()
+
     def test_a_second_time_there_is_nothing_to_do(
         self, rows: Path, tmp_path: Path, capsys: Capture
     ) -> None:

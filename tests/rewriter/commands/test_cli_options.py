@@ -100,7 +100,7 @@ REWRITE = {
 @pytest.mark.parametrize("options", REWRITE, ids=lambda text: text or "defaults")
 @pytest.mark.parametrize(
     ("command", "function"),
-    [("optimize", "rewrite"), ("explain", "explain"), ("bench", "rewrite"), ("view", "explain")],
+    [("optimize", "rewrite"), ("explain", "explained"), ("bench", "rewrite"), ("view", "explain")],
 )
 def test_options_of_the_rewrite_reach_it(
     rows: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str, options: str

@@ -275,7 +275,11 @@ NESTED = onnx.parser.parse_model(EVERYTHING).SerializeToString()
     [
         ("a.onnx", None, "cannot read {}: no such file or directory"),
         ("a.onnx", b"", "{} is empty: export the model again"),
-        ("a.onnx", b"PK\x03\x04rest of an archive", "{} is not an ONNX model, or is cut short"),
+        (
+            "a.onnx",
+            b"PK\x03\x04rest",
+            "{} is a zip archive, as PyTorch and Keras write: export it to ONNX first",
+        ),
         ("a.onnx", b"hello world", "{} is not an ONNX model, or is cut short"),
         ("a.onnx", b"\x08\x0a", "{} is not an ONNX model, or is cut short"),
         ("a.onnx", NESTED[: len(NESTED) // 2], "{} is not an ONNX model, or is cut short"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 
 import numpy as np
 import onnx
@@ -12,8 +13,9 @@ import pytest
 from passes.errors import RewriteError
 from passes.promises import Promises
 from rewriter.backends import onnxruntime as runtime
+from rewriter.evaluator.run_watch import OverBudgetError
 from rewriter.pipeline import rewrite
-from rewriter.proof import unjudged
+from rewriter.proof import judging, unjudged
 from rewriter.proof.budget import Budget
 from rewriter.proof.judging import Judge
 from rewriter.proof.validation import find_broken_pass, validate, write_mismatch
@@ -575,6 +577,24 @@ class TestBudget:
         for one in (endless, custom):
             check = validate(one, one, {"x": np.ones(1, np.float32)}, budget=Budget(0.5))
             assert verdicts(check) == ["skipped"]
+
+    @pytest.mark.parametrize("expected", [["equal"], ["skipped", "equal"]])
+    def test_onnxruntime_judges_where_the_evaluator_takes_all_the_time(
+        self, monkeypatch, expected
+    ):
+        class Slow:
+            def run(self, _):
+                time.sleep(0.6)
+                raise OverBudgetError("its share of the time is over")
+
+        def opened(model, backend):
+            return Slow() if backend == "reference" else open_lists(model, backend)
+
+        open_lists = judging.open_lists
+        monkeypatch.setattr(judging, "open_lists", opened)
+        check = validate(RELU, RELU, cases=len(expected), budget=Budget(1.0))
+        assert verdicts(check) == expected
+        assert check.cases[-1].engine == "onnxruntime on the plain expansion"
 
     def test_each_feed_is_announced(self):
         told = []

@@ -216,6 +216,20 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
             "refused by rt 1; rewritten: no loop, 1 s",
         ),
         ({"given_loading": Loading("rt 1", "loaded")}, "holds 1 SequenceMap; rewritten: no loop"),
+        (
+            {
+                "given_loading": Loading("rt 1", "refused"),
+                "loading": Loading("rt 1", "loaded"),
+            },
+            "refused by rt 1; now loads, no loop, 1 sequence operator; not v",
+        ),
+        (
+            {
+                "given_loading": Loading("rt 1", "loaded"),
+                "loading": Loading("rt 1", "loaded"),
+            },
+            "holds 1 SequenceMap; now no loop, 1 sequence operator; not v",
+        ),
         ({"loading": Loading("rt 1", "loaded")}, "now loads, no loop, 1 sequence operator; not v"),
         ({"loading": Loading("x", "not loaded")}, "; now no loop, 1 sequence operator; not verif"),
         ({"after": OperatorCounts({"Scan": 1})}, "rewritten: batched, 1 loop, no sequence; not"),
@@ -237,6 +251,10 @@ PROOF = {"ok": True, "differs": False, "verified": 7, "cases": [{}] * 8, "repair
                 "decisions": [made(Verdict.FUSED), made(Verdict.KEPT), made(Verdict.FUSED)],
             },
             "rewritten: 2 batched, 1 kept as given; not",
+        ),
+        (
+            {"after": OperatorCounts({"Loop": 1}), "decisions": [made(Verdict.KEPT)]},
+            "rewritten: 1 loop, no sequence; not",
         ),
         ({"before": OperatorCounts({"SequenceAt": 2})}, "holds 2 sequence operators; rewritten"),
         ({"verification": PROOF}, "; verified on 7 of 8 inputs"),

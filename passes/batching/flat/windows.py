@@ -20,7 +20,7 @@ from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 from passes.typing.value_types import is_number
 
-__all__ = ["center_crop_pad", "pad"]
+__all__ = ["center_crop_pad", "pad", "padded_along"]
 
 _INT64 = ir.DataType.INT64
 
@@ -189,6 +189,13 @@ def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[i
     if axes is None:
         raise Decline(Code.NO_RULE, "nothing tells its axes before it runs")
     return [int(axis) % rank for axis in axes.reshape(-1)]
+
+
+def padded_along(
+    ctx: Context, flat: FlatSamples, at: int, begin: Formula, end: Formula
+) -> AxisTable:
+    """Return the places of samples that are padded by amounts of their own, reading nothing."""
+    return _padded(ctx, flat, at, begin, end, None, "constant", is_fixed=False)
 
 
 def _padded(

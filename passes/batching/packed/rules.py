@@ -94,7 +94,7 @@ register_packed("Split", cuts.split_rows, any_axis=True)
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
-register_packed("Gemm", operators.gemm_rows, since=7)
+register_packed("Gemm", operators.gemm_rows, since=7, any_axis=True)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows, two_axes=True)
 register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)

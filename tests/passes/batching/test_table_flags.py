@@ -53,7 +53,7 @@ def test_flags(flag: str, names: str) -> None:
 
 
 FIRST_AXIS_ALONE = """
-    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Einsum GRU GatherElements Gemm
+    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Einsum GRU GatherElements
     GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
     LSTM LinearAttention LpPool MatMulInteger MaxPool NegativeLogLikelihoodLoss NonZero
     QLinearConv QLinearMatMul RNN RotaryEmbedding Scan ScatterElements ScatterND

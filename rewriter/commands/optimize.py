@@ -138,7 +138,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"dry run: {args.output} is not written")
         return 0
     with console.progress("writing"):
-        _save(result.model, args)
+        _save(result.model, args, model)
     console.record["output"] = str(args.output)
     place = "standard output" if args.output == _STDOUT else args.output
     console.say(f"written to {place}")
@@ -169,9 +169,9 @@ def _wrong_folder(args: argparse.Namespace) -> str:
     return ""
 
 
-def _save(model: ir.Model, args: argparse.Namespace) -> None:
+def _save(model: ir.Model, args: argparse.Namespace, given: ir.Model) -> None:
     if args.tensor_io == "triton":
-        triton.write_repository(model, args.output)
+        triton.write_repository(model, args.output, given)
         return
     if args.output != _STDOUT:
         models.save(model, args.output, copy_weights=args.copy_weights)

@@ -87,6 +87,8 @@ FIXED = [
              high=9.0, tolerance=1e-6),
 ]  # fmt: skip
 LINES = [
+    FlatCase("wrapped around", "p = Constant <value_ints = [0, 1, 3, 0, 2, 0]> () "
+             'y = Pad <mode = "wrap"> (x, p)', "float[2,H,W]", "float[2,h,w]", most=6, opset=19),
     FlatCase("a signal, rounded up", "y = MaxPool <kernel_shape = [3], strides = [2], "
              "ceil_mode = 1> (x)", "float[1,2,W]", "float[1,2,w]"),
     FlatCase("a signal, evened", "n = Constant <value_floats = [1.0, -2.0, 0.5, 3.0, -1.0, 2.0]> "

@@ -95,11 +95,15 @@ PLACED = {
     "elements": 'y = ScatterElements<axis = 0, reduction = "add">(x, z, u)',
     "elements of one size": "y = ScatterElements<axis = 0>(m, z, u)",
     "rows": "k = Gather<axis = 1>(z, o) f = Unsqueeze(k, i) y = ScatterND(x, f, u)",
+    "boxes": "b = Unsqueeze(q, j) t = Transpose(u) s = Unsqueeze(t, j) "
+    "y = NonMaxSuppression(b, s, n)",
+    "regions": "c = Cast<to = 7>(e) f = Abs(u) r = Concat<axis = 1>(f, f) "
+    "y = RoiAlign<sampling_ratio = 2>(p, r, c)",
 }
 
 
 def placed(name: str, others: tuple[int, ...]) -> RaggedCase:
-    """Make a case that writes sums of two lists to places of a third one."""
+    """Make a case that reads products of two lists beside a third one."""
     operands: dict[str, Operand] = {
         "x": ragged(2, lengths=(3, 4, 3)),
         "m": mapped((3, 2)),
@@ -108,6 +112,11 @@ def placed(name: str, others: tuple[int, ...]) -> RaggedCase:
         "w": ragged(2, lengths=others, seed=3),
         "o": constant(np.array(0)),
         "i": constant(np.array([1])),
+        "j": constant(np.array([0])),
+        "n": constant(np.array([9])),
+        "q": ragged(4, lengths=(2, 0, 3), low=0, high=1, seed=5),
+        "e": ragged(lengths=(2, 0, 3), low=0, high=1.9, seed=6),
+        "p": mapped((2, 1, 5, 5)),
     }
     nodes = f"u = Mul(v, w) {PLACED[name]}"
     used = {k: v for k, v in operands.items() if f"{k}," in nodes or f"{k})" in nodes}

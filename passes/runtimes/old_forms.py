@@ -54,7 +54,8 @@ class OldFormsPass(ir.passes.InPlacePass):
 
 
 def _is_old(node: ir.Node) -> bool:
-    return is_default_domain(node) and node.op_type not in _new_operators()
+    has_form = (node.domain, node.op_type) in FORMS
+    return is_default_domain(node) and (has_form or node.op_type not in _new_operators())
 
 
 @functools.cache

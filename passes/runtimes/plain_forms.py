@@ -10,6 +10,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand, operands
+from passes.runtimes.affine_grid import affine_grid
 from passes.typing import Typing
 from passes.typing.value_types import is_number
 
@@ -220,6 +221,7 @@ def _input(node: ir.Node, position: int) -> ir.Value | None:
 
 
 FORMS: Mapping[tuple[str, str], Form] = {
+    ("", "AffineGrid"): affine_grid,
     ("", "Compress"): _compress,
     ("", "Constant"): _constant,
     ("", "Greater"): _greater,

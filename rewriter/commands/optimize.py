@@ -143,7 +143,7 @@ def execute(args: argparse.Namespace, console: Console) -> int:
         console.say(f"dry run: {args.output} is not written")
         return 0
     with console.progress("writing"):
-        _save(result.model, args)
+        _save(result.model, args, model)
     console.record["output"] = str(args.output)
     place = "standard output" if args.output == output_place.STDOUT else args.output
     console.say(f"written to {place}")
@@ -157,9 +157,9 @@ def _is_unchanged(model: ir.Model, result: Result[Any], check: Check) -> bool:
     return bool(protos.to_proto(model) == protos.to_proto(result.model))
 
 
-def _save(model: ir.Model, args: argparse.Namespace) -> None:
+def _save(model: ir.Model, args: argparse.Namespace, given: ir.Model) -> None:
     if args.tensor_io == "triton":
-        triton.write_repository(model, args.output)
+        triton.write_repository(model, args.output, given)
         return
     if args.output != output_place.STDOUT:
         models.save(model, args.output, copy_weights=args.copy_weights)

@@ -6,6 +6,7 @@ shape of each request's part beside it; what is stacked comes along the first ax
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from passes.graph.names import make_names_unique
 from passes.tensors.io import PassedSequence, TensorIo
 from rewriter.model_files import files, models, protos
 from rewriter.model_files.model_copies import share
+from rewriter.serving.apart import HeldSamples, SampleKind, held_outputs
 
 __all__ = ["BATCH", "for_triton", "write_repository"]
 
@@ -41,38 +43,43 @@ _TYPES = {
 }
 _MEND = {
     "input": "make it part of the samples, or a constant, where the model is made",
-    "output": "yield a sequence with an element for each sample, not what it is joined to, where "
-    "the model is made",
+    "output": "yield a sequence with an element for each sample where the model is made",
 }
 # What hands on the numbers that it reads, in their order.
 _SAME_NUMBERS = {"Cast", "Identity", "Reshape"}
 
 
-def write_repository(model: ir.Model, folder: Path) -> None:
+def write_repository(model: ir.Model, folder: Path, given: ir.Model) -> None:
     """Write ``config.pbtxt`` and ``1/model.onnx`` for a model that passes sequences as tensors.
 
     Args:
         model: A model that was rewritten with ``tensor_io``; it is not changed.
         folder: The folder of the model in the repository; its name is the model's.
+        given: The model that was rewritten; it is not changed.
 
     Raises:
         RewriteError: Triton cannot batch the model; the message says which input or output.
     """
-    copy, config = for_triton(model, folder.name)
+    copy, config = for_triton(model, folder.name, given)
     version = folder / "1"
     version.mkdir(parents=True, exist_ok=True)
     models.save(copy, version / "model.onnx")
     files.write(config.encode(), folder / "config.pbtxt")
 
 
-def for_triton(model: ir.Model, name: str) -> tuple[ir.Model, str]:
+def for_triton(model: ir.Model, name: str, given: ir.Model) -> tuple[ir.Model, str]:
     """Return a model that takes what Triton feeds, and the text of its config.
 
+    Args:
+        model: See `write_repository`.
+        name: The name of the model.
+        given: See `write_repository`.
+
     Raises:
-        RewriteError: Triton cannot batch it.
+        RewriteError: Triton cannot batch it, or it may mix the samples of a batch.
     """
-    passed = TensorIo.read(model)
     copy = protos.from_proto(protos.to_proto(share(model)))
+    passed = _with_rows(copy, TensorIo.read(model), given)
     _refuse(copy, passed)
     builder = Builder("triton")
     lines = [f'name: "{name}"', 'backend: "onnxruntime"', f"max_batch_size: {BATCH}"]
@@ -91,6 +98,38 @@ def for_triton(model: ir.Model, name: str) -> tuple[ir.Model, str]:
     copy.metadata_props.clear()
     make_names_unique(copy)
     return copy, "\n".join(lines) + "\n"
+
+
+def _with_rows(model: ir.Model, passed: TensorIo, given: ir.Model) -> TensorIo:
+    """Return what is passed, with the outputs that have a row for each sample.
+
+    What the model takes packed as it comes is the word of its author.
+
+    Raises:
+        RewriteError: An output may mix the samples of a batch.
+    """
+    if not any(isinstance(value.type, ir.SequenceType) for value in given.graph.inputs):
+        return passed
+    outputs = dict(passed.outputs)
+    shapes = {str(value.name): value.shape for value in model.graph.outputs}
+    for name, held in held_outputs(given).items():
+        _require_apart(name, held)
+        shape = shapes[name]
+        if name not in outputs and shape is not None:
+            dims = tuple(dim if isinstance(dim, int) else None for dim in shape.dims[1:])
+            outputs[name] = PassedSequence("stacked", dims)
+    return dataclasses.replace(passed, outputs=outputs)
+
+
+def _require_apart(name: str, held: HeldSamples) -> None:
+    """Refuse an output that is not proven to hold for each sample what follows from it alone."""
+    if held.kind in (SampleKind.ELEMENTS, SampleKind.ROWS):
+        return
+    why = held.reason or "it may be one for all samples"
+    raise RewriteError(
+        f"output {name!r} is not proven to keep samples apart, and Triton batches the requests "
+        f"of several clients: {why}; {_MEND['output']}"
+    )
 
 
 def _refuse(model: ir.Model, passed: TensorIo) -> None:

@@ -29,10 +29,10 @@ _ALL = int(np.iinfo(np.int64).max)
 
 def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """The places of the rows that hold something, then the coordinates within those rows."""
-    simple = read_simply(ctx, node, operands)
+    data = ctx.operand(operands, 0)
+    simple = None if _lies_across(data) else read_simply(ctx, node, operands)
     if simple is not None:
         return simple
-    data = ctx.operand(operands, 0)
     rows, flat = in_order(ctx, data)
     found = ctx.op("NonZero", [rows])
     at = ctx.op("Gather", [found, ctx.builder.scalar(0)], {"axis": 0})
@@ -47,6 +47,11 @@ def non_zero(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequen
         data.value, lambda: Lengths.of_rows(ctx.builder, samples, flat.grid.count)
     )
     return [ctx.packed(ctx.op("Concat", parts, {"axis": 0}), lengths, 1)]
+
+
+def _lies_across(data: Batched) -> bool:
+    """Whether samples differ along one axis, behind the first: its places do not come in order."""
+    return data.flat is not None and data.differs and bool(data.flat.ragged_axis)
 
 
 def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

@@ -51,6 +51,10 @@ class Formula:
     def __rtruediv__(self, other: float) -> Formula:
         return Formula(self._ops, self._of(other), self.dtype) / self
 
+    def __mod__(self, other: Formula | float) -> Formula:
+        """Return what is left of whole numbers, with the sign of the divisor."""
+        return self._op("Mod", other)
+
     def min(self, other: Formula | float) -> Formula:
         """Return the lesser of two numbers."""
         return self._op("Min", other)

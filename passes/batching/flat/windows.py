@@ -20,7 +20,7 @@ from passes.decisions import Code, Decline
 from passes.reading.integers import Linear
 from passes.typing.value_types import is_number
 
-__all__ = ["center_crop_pad", "pad"]
+__all__ = ["center_crop_pad", "pad", "padded_along"]
 
 _INT64 = ir.DataType.INT64
 
@@ -139,7 +139,7 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     mode = str(ctx.attribute(node, "mode", "constant"))
     if x.flat is None:
         raise Decline(Code.BATCHED_OPERAND, "its pads come from samples of several sizes")
-    if mode not in ("constant", "edge", "reflect"):
+    if mode not in ("constant", "edge", "reflect", "wrap"):
         raise Decline(Code.NO_RULE, f"{mode} padding has no form for samples of several sizes")
     fill = ctx.optional(operands, 2) if mode == "constant" else None
     if fill is not None and not fill.is_shared:
@@ -154,6 +154,8 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     known, sums = ctx.constant(pads), ctx.numbers.of(node.inputs[1])
     if not pads.has_an_axis:
         raise Decline(Code.RAGGED, "its pads differ along several axes")
+    if mode == "wrap" and (known is None or min(known, default=0) < 0):
+        raise Decline(Code.NO_RULE, "it may crop what it wraps around")
     tables = list(flat.tables)
     for position, axis in enumerate(axes):
         at, behind = flat.order[axis], position + len(axes)
@@ -191,6 +193,13 @@ def _padded_axes(ctx: Context, operands: Sequence[Operand], rank: int) -> list[i
     return [int(axis) % rank for axis in axes.reshape(-1)]
 
 
+def padded_along(
+    ctx: Context, flat: FlatSamples, at: int, begin: Formula, end: Formula
+) -> AxisTable:
+    """Return the places of samples that are padded by amounts of their own, reading nothing."""
+    return _padded(ctx, flat, at, begin, end, None, "constant", is_fixed=False)
+
+
 def _padded(
     ctx: Context,
     flat: FlatSamples,
@@ -213,6 +222,8 @@ def _padded(
         last = size.unsqueeze(1) - 1
         where = where.abs()
         where = where.min(last + last - where)
+    if mode == "wrap":
+        where = where % size.max(1).unsqueeze(1)
     is_constant = mode == "constant"
     made = picked(ctx, flat, at, where.value, count.value, is_fixed=is_fixed, may_miss=is_constant)
     if is_fixed:

@@ -8,10 +8,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, present
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.padding import padded, places_inside, width_of
-from passes.batching.packed.row_by_row import lengths_of, packed_data
+from passes.batching.packed.row_by_row import crosses, lengths_of, packed_data
 from passes.batching.selection import of_images
 from passes.decisions import Code, Decline
 
@@ -100,13 +101,16 @@ def suppression_of_rows(
     them where no threshold keeps them out is left out of the result.
 
     Raises:
-        Decline: Boxes and scores are not packed alike, or a sample has several images.
+        Decline: Boxes or scores are not packed, or a sample has several images.
     """
     boxes, scores = ctx.operand(operands, 0, "boxes"), ctx.operand(operands, 1, "scores")
     settings = [ctx.require_shared(x, "limits") for x in operands[2:]]
-    lengths = lengths_of(operands)
+    if not (boxes.is_packed and scores.is_packed):
+        raise crosses(node.op_type)
     if (boxes.axis, scores.axis) != (1, 2) or boxes.dims[0] != 1:
         raise Decline(Code.RAGGED, "it is not over the boxes of one image in each sample")
+    boxes, scores = present(equally_long(ctx, [boxes, scores]))
+    lengths = lengths_of([boxes, scores])
     ctx.note_padding(boxes, scores)
     width = width_of(ctx, lengths)
     _, inside = places_inside(ctx, lengths.value, width)

@@ -62,20 +62,24 @@ def cast_like_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> 
 
 
 def gemm_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """The rows of A by a shared B, or one of each sample; C is one row, or packed as A is."""
+    """The rows of A by a shared B, or one of each sample; C is one row, or packed as A is.
+
+    The rows are the columns of an A that is turned.
+    """
     a, c = ctx.operand(operands, 0, "A"), ctx.optional(operands, 2)
     lengths = lengths_of(operands)
-    if not a.is_packed or ctx.attribute(node, "transA", 0):
+    is_turned = bool(ctx.attribute(node, "transA", 0))
+    if not a.is_packed or a.axis != is_turned:
         raise crosses(node.op_type)
     b = ctx.operand(operands, 1, "B")
-    if b.is_stacked:
+    if b.is_stacked and not is_turned:
         return [gemm_by_own_matrix(ctx, node, a, b, c)]
     ctx.require_shared(b, "right side")
     if c is not None and not c.is_packed:
         ctx.require_shared(c, "C")
         if c.rank > 1 and c.dims[0] != 1:
             raise Decline(Code.RAGGED, "its C meets the axis that differs in length")
-    if c is not None and c.is_packed and c.rank != 2:
+    if c is not None and c.is_packed and (c.rank, c.axis) != (2, 0):
         raise Decline(Code.RAGGED, "its C has the axis that differs in length elsewhere")
     return same_rows(ctx, node, [None if x is None else x.value for x in operands], lengths)
 

@@ -10,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.layouts import Batched, Layout
+from passes.batching.layouts import Batched, Layout, present
 from passes.batching.lengths import Lengths
+from passes.batching.packed.checks import equally_long
 from passes.batching.packed.reshaping import flattened
 from passes.batching.packed.row_by_row import (
     crosses,
@@ -170,8 +171,7 @@ def scatter_nd_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) ->
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
     if data.is_shared:
         data = dataclasses.replace(data, value=ctx.expanded(data), layout=Layout.STACKED)
-    if positions.is_packed:
-        lengths_of([positions, updates])
+    positions, updates = _as_long(ctx, [positions, updates])
     table, where = _full_positions(ctx, data, positions)
     values = updates.value if updates.is_packed else ctx.expanded(updates)
     (new,) = ctx.same(node, [table, where, values])
@@ -195,13 +195,19 @@ def element_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
         return same_rows(ctx, node, [x.value for x in given], lengths_of(operands))
     if along_rows:
         raise crosses(node.op_type)
+    given = [data, *_as_long(ctx, given[1:])]
+    positions = given[1]
     if not data.is_packed:
         return _elements_of_one_size(ctx, node, data, given)
-    lengths_of(given[1:])
     table, where = _looked_up(ctx, data, positions, positions.value)
     lengths = positions.lengths if len(given) == 2 else data.lengths
     assert lengths is not None
     return same_rows(ctx, node, [table, where, *(x.value for x in given[2:])], lengths)
+
+
+def _as_long(ctx: Context, given: Sequence[Batched]) -> list[Batched]:
+    """Return places and what is written there: they are equally long, or it is an error."""
+    return present(equally_long(ctx, given))
 
 
 def _elements_of_one_size(

@@ -25,6 +25,7 @@ from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
 from passes.batching.packed.products import beside_lengths
+from passes.batching.packed.regions import roi_align_rows
 from passes.batching.packed.row_by_row import (
     along_other_axis,
     broadcasting_rows,
@@ -94,7 +95,7 @@ register_packed("Split", cuts.split_rows, any_axis=True)
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)
 register_packed("MatMulInteger QLinearMatMul", matrix_rows)
-register_packed("Gemm", operators.gemm_rows, since=7)
+register_packed("Gemm", operators.gemm_rows, since=7, any_axis=True)
 register_packed("Einsum", operators.einsum_rows)
 register_packed("Trilu", operators.trilu_rows, two_axes=True)
 register_packed("BatchNormalization", of_images(2, by_channel=True), since=9, any_axis=True)
@@ -151,4 +152,5 @@ register_packed("Compress", picks.compress_rows, since=16, any_axis=True)
 register_packed("Unique", distinct.unique_rows, since=16, any_axis=True)
 register_packed("NonMaxSuppression", suppression_of_rows, since=16, any_axis=True)
 register_packed("NonZero", finding.non_zero_rows, since=16)
+register_packed("RoiAlign", roi_align_rows)
 register_packed("OneHot", operators.one_hot_rows, any_axis=True)

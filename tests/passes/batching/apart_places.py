@@ -18,7 +18,7 @@ from tests.passes.batching.apart_cases import (
     made,
     places,
 )
-from tests.passes.batching.harness import Operand, mapped, shared
+from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import ragged
 
 __all__ = ["PLACES"]
@@ -220,6 +220,19 @@ POOLS = [
         for x in (IMAGES, shared(IMAGES.first))
         for i in both([0, 1])
         if "mapped" in (x.kind, i.kind)
+    ),
+    made(
+        "RoiAlign",
+        "batch_indices",
+        beyond(2),
+        # What is no number is refused as a region: these follow from the places.
+        text="f = Cast<to = 1>(i) n = Sub(f, f) c = Unsqueeze(n, a) r = Add(c, w) "
+        "y = RoiAlign<output_height = 2, output_width = 2>(x, r, i)",
+        label="ragged",
+        x=IMAGES,
+        i=places([0, 1], [1], [0, 1], kind="ragged"),
+        a=constant(np.array([1])),
+        w=shared(REGIONS.samples[0][:1]),
     ),
     *(
         made(

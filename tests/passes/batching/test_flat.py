@@ -301,10 +301,12 @@ WINDOWED += [
              "float[1,H,W,3]", "float[1,3,h,w]", least=5, high=1.0, tolerance=2e-5),
 ]  # fmt: skip
 STAY_APART = {
-    "padded by its size": FILTERS + 'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
+    "steps over places": "y = LpPool <kernel_shape = [2, 2], strides = [4, 1], "
+    'auto_pad = "SAME_UPPER"> (x)',
     "by filters of its body": "f = Constant <value = float[1,3,1,1] {1., 2., 3.}> () "
-    'y = Conv <auto_pad = "SAME_UPPER", strides = [2, 2]> (x, f)',
-    "rounded up": "y = MaxPool <kernel_shape = [2, 2], strides = [2, 2], ceil_mode = 1> (x)",
+    'y = Conv <auto_pad = "SAME_UPPER", strides = [3, 3]> (x, f)',
+    "a part of the padding is counted": "y = AveragePool <kernel_shape = [2, 2], strides = [2, 2], "
+    "pads = [1, 1, 0, 0], ceil_mode = 1, count_include_pad = 1> (x)",
     "with places": "y, z = MaxPool <kernel_shape = [2, 2]> (x)",
 }
 

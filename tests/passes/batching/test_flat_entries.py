@@ -36,6 +36,10 @@ PLACES = [
              "y = Transpose <perm = [1, 0]> (nz)", IMAGE, "int64[n,3]"),
     FlatCase("of flags", "nz = NonZero (x) y = Transpose <perm = [1, 0]> (nz)", "bool[H,W]",
              "int64[n,2]"),
+    FlatCase("of flags in columns", "nz = NonZero (x) y = Transpose <perm = [1, 0]> (nz)",
+             "bool[2,W]", "int64[n,2]"),
+    FlatCase("of columns in the middle", FOUND + "y = Identity (p)", "float[2,W,3]",
+             "int64[n,3]"),
     FlatCase("of a crop", numbers("a", 1, 1) + numbers("e", 9, 99) + numbers("k", 0, 1)
              + "c = Slice (x, a, e, k) nz = NonZero (c) y = Transpose <perm = [1, 0]> (nz)",
              "uint8[H,W]", "int64[n,2]", high=3.0),

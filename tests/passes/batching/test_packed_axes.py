@@ -25,6 +25,7 @@ def ints(*numbers: int) -> Operand:
     return constant(np.array(numbers, np.int64))
 
 
+ROW = constant(np.ones((1, 3), np.float32))
 LONG = ragged(4, lengths=(4, 2, 3))
 ONE_OF_TWO = mapped(np.array(1), np.array(-2), np.array(0))
 SOME_OF_TWO = ragged(dtype=np.int64, low=0, high=1.9, seed=2)
@@ -41,6 +42,13 @@ CASES = [
     turned("a third axis", "y = Add(t, c)", c=shared(np.ones((2, 1, 1), np.float32))),
     turned("columns of a product", "y = MatMul(w, t)", w=constant(W)),
     turned("columns of a product, batched", "y = MatMul(w, t)", w=shared(W[None].repeat(2, 0))),
+    turned("columns as rows", "y = Gemm<transA = 1>(t, w, c)", w=shared(W.T), c=ROW),
+    turned(
+        "columns as rows of both",
+        "y = Gemm<transA = 1, transB = 1, alpha = 0.5>(t, w, c)",
+        w=constant(W),
+        c=ragged(3, seed=3),
+    ),
     turned("softmax", "y = Softmax<axis = 0>(t)"),
     turned("unsqueeze", "y = Unsqueeze(t, a)", a=ints(0, 2)),
     turned("squeeze", "u = Unsqueeze(t, a) y = Squeeze(u, a)", a=ints(0, -1)),

@@ -98,6 +98,18 @@ PRODUCTS = {
         of("y = MatMul(x, w)", x=X, w=shared(np.ones((2, 4, 3), np.float32))),
         "MatMul ragged",
     ),
+    "turned rows of each by a matrix of each": (
+        of("t = Transpose(x) y = Gemm<transA = 1>(t, w)", x=X, w=OWN),
+        "Gemm ragged",
+    ),
+    "turned rows by what is as long": (
+        of("y = Gemm<transA = 1>(x, w)", x=THREE, w=shared(np.ones((3, 2), np.float32))),
+        "Gemm ragged",
+    ),
+    "columns as they are": (
+        of("t = Transpose(x) y = Gemm(t, w)", x=THREE, w=shared(np.ones((3, 2), np.float32))),
+        "Gemm ragged",
+    ),
     "a product scaled": (of("y = Gemm<alpha = 0.5>(x, w)", x=X, w=OWN), "Gemm no-rule"),
     "what is added scaled": (
         of("y = Gemm<beta = 0.5>(x, w, c)", x=X, w=OWN, c=mapped((3,))),

@@ -89,3 +89,49 @@ def test_a_shared_vector_is_no_sample() -> None:
     operands = {"x": ragged(4), "z": ragged(4, lengths=(2, 1, 3), seed=1)}
     columns = shared(np.ones(4, np.float32))
     prove_ragged(RaggedCase("", "y = Sum(x, z, c)", {**operands, "c": columns}), 3)
+
+
+PLACED = {
+    "elements": 'y = ScatterElements<axis = 0, reduction = "add">(x, z, u)',
+    "elements of one size": "y = ScatterElements<axis = 0>(m, z, u)",
+    "rows": "k = Gather<axis = 1>(z, o) f = Unsqueeze(k, i) y = ScatterND(x, f, u)",
+    "boxes": "b = Unsqueeze(q, j) t = Transpose(u) s = Unsqueeze(t, j) "
+    "y = NonMaxSuppression(b, s, n)",
+    "regions": "c = Cast<to = 7>(e) f = Abs(u) r = Concat<axis = 1>(f, f) "
+    "y = RoiAlign<sampling_ratio = 2>(p, r, c)",
+}
+
+
+def placed(name: str, others: tuple[int, ...]) -> RaggedCase:
+    """Make a case that reads products of two lists beside a third one."""
+    operands: dict[str, Operand] = {
+        "x": ragged(2, lengths=(3, 4, 3)),
+        "m": mapped((3, 2)),
+        "z": ragged(2, dtype=np.int64, lengths=(2, 0, 3), low=0, high=2.9),
+        "v": ragged(2, lengths=(1, 0, 3), seed=2),
+        "w": ragged(2, lengths=others, seed=3),
+        "o": constant(np.array(0)),
+        "i": constant(np.array([1])),
+        "j": constant(np.array([0])),
+        "n": constant(np.array([9])),
+        "q": ragged(4, lengths=(2, 0, 3), low=0, high=1, seed=5),
+        "e": ragged(lengths=(2, 0, 3), low=0, high=1.9, seed=6),
+        "p": mapped((2, 1, 5, 5)),
+    }
+    nodes = f"u = Mul(v, w) {PLACED[name]}"
+    used = {k: v for k, v in operands.items() if f"{k}," in nodes or f"{k})" in nodes}
+    return RaggedCase(name, nodes, used)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_places_and_what_is_written_there(name: str) -> None:
+    prove_ragged(placed(name, (2, 0, 1)), 3)
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_more_or_fewer_places_than_are_written_are_an_error(name: str) -> None:
+    sound = placed(name, (2, 0, 1))
+    model, _ = fused(sound, wanted(sound, 3))
+    run(ir.to_proto(model), feeds_of(sound, 3))
+    with pytest.raises(BackendError):
+        run(ir.to_proto(model), feeds_of(placed(name, (3, 0, 1)), 3))

@@ -53,10 +53,10 @@ def test_flags(flag: str, names: str) -> None:
 
 
 FIRST_AXIS_ALONE = """
-    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Einsum GRU GatherElements Gemm
+    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Einsum GRU GatherElements
     GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
     LSTM LinearAttention LpPool MatMulInteger MaxPool NegativeLogLikelihoodLoss NonZero
-    QLinearConv QLinearMatMul RNN RotaryEmbedding Scan ScatterElements ScatterND
+    QLinearConv QLinearMatMul RNN RoiAlign RotaryEmbedding Scan ScatterElements ScatterND
     SoftmaxCrossEntropyLoss SpaceToDepth SwiGLU TensorScatter Trilu
 """
 TWO_AXES = """

@@ -26,6 +26,18 @@ STACKED = """g (seq(float[2,3]) xs) => (seq(float[3,2]) ys) {
 JOINED = """g (seq(float[2,3]) xs) => (float[B,3,2] y) {
     ys = SequenceMap (xs) <body = b (float[2,3] x) => (float[3,2] r) { r = Transpose (x) }>
     y = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }"""
+COUNTED = """g (seq(float[N,2]) xs) => (float[B] y) {
+    ys = SequenceMap (xs) <body = b (float[N,2] x) => (float r) {
+        r = ReduceSum <keepdims = 0> (x) }>
+    sums = ConcatFromSequence <axis = 0, new_axis = 1> (ys)
+    two = Constant <value = float {2.0}> ()  y = Div (sums, two) }"""
+CENTRED = """g (seq(float[2,3]) xs) => (seq(float[2,3]) ys) {
+    all = ConcatFromSequence <axis = 0, new_axis = 1> (xs)
+    axis = Constant <value = int64[1] {0}> ()  mean = ReduceMean <keepdims = 0> (all, axis)
+    ys = SequenceMap (xs, mean) <body = b (float[2,3] x, float[2,3] m) => (float[2,3] r) {
+        r = Sub (x, m) }> }"""
+TOTALLED = """g (seq(float[2,3]) xs) => (float[B,2,3] y) {
+    all = ConcatFromSequence <axis = 0, new_axis = 1> (xs)  y = Softmax <axis = 0> (all) }"""
 FILTERED = """g (seq(float[N]) xs) => (seq(float[M]) ys) {
     ys = SequenceMap (xs) <body = b (float[N] x) => (float[M] r) {
         zero = Constant <value = float {0.0}> ()  c = Greater (x, zero)
@@ -114,8 +126,10 @@ def parsed(text: str) -> Any:
         (RAGGED, ROWS),
         (SUMS, [row[:, :2] for row in ROWS]),
         (STACKED, [row[:1].repeat(2, 0) for row in ROWS]),
+        (JOINED, [row[:1].repeat(2, 0) for row in ROWS]),
+        (COUNTED, [row[:, :2] for row in ROWS]),
     ],
-    ids=["packed to packed", "packed to stacked", "stacked"],
+    ids=["packed to packed", "packed to stacked", "stacked", "joined", "joined numbers"],
 )
 def test_it_computes_the_same_from_what_triton_feeds(
     model: str, samples: list[np.ndarray], tmp_path: pathlib.Path
@@ -124,6 +138,7 @@ def test_it_computes_the_same_from_what_triton_feeds(
     write_repository(
         rewriter.model_files.models.take(rewriter.optimize(given, tensor_io=True)).model,
         tmp_path / "m",
+        rewriter.model_files.models.take(given).model,
     )
     config = parsed((tmp_path / "m" / "config.pbtxt").read_text("utf-8"))
     assert (config.name, config.max_batch_size) == ("m", 256)
@@ -160,7 +175,7 @@ def test_inputs_that_are_packed_as_the_model_comes(
     given = load(model)
     declared = rewriter.model_files.models.take(given).model
     declare_packed(declared, packed)
-    write_repository(rewriter.optimize(declared), tmp_path / "m")
+    write_repository(rewriter.optimize(declared), tmp_path / "m", declared)
     config = parsed((tmp_path / "m" / "config.pbtxt").read_text("utf-8"))
     (name,) = (one.name for one in config.input)
     served = onnx.load(tmp_path / "m" / "1" / "model.onnx")
@@ -177,7 +192,7 @@ def test_inputs_that_are_packed_as_the_model_comes(
 def test_a_scalar_travels_as_a_vector_of_one(tmp_path: pathlib.Path) -> None:
     declared = rewriter.model_files.models.take(load(OFFSETS)).model
     declare_packed(declared, {"input": "lengths"})
-    (output,) = parsed(for_triton(declared, "m")[1]).output
+    (output,) = parsed(for_triton(declared, "m", declared)[1]).output
     assert (list(output.dims), list(output.reshape.shape)) == ([1], [])
     assert output.HasField("reshape")
 
@@ -216,17 +231,21 @@ def test_what_cannot_be_packed_is_refused(packed: dict[str, str], message: str) 
     [
         (FILTERED, "output 'ys' has other lengths than an input, which Triton cannot pass on"),
         (SHARED, "input 'w' may be one for all samples, and Triton batches every input"),
-        (JOINED, "output 'y' may be one for all samples, .* yield a sequence"),
+        (
+            CENTRED,
+            "output 'ys' is not proven to keep .*SequenceMap_3.* reads 'mean' whole|'ReduceMean_2'",
+        ),
+        (TOTALLED, "output 'y' is not proven to keep samples apart.*Softmax_1' .Softmax. may mix"),
         (IMAGES, "input 'xs' may differ along other axes than the first"),
         (TENSORS, "takes no sequence as a tensor, so there is nothing to batch"),
     ],
-    ids=["other lengths", "shared", "joined", "images", "no sequence"],
+    ids=["other lengths", "shared", "centred", "totalled", "images", "no sequence"],
 )
 def test_what_triton_cannot_batch_is_refused(model: str, message: str) -> None:
     optimized = rewriter.optimize(load(model), tensor_io=True, target="portable")
     new = rewriter.model_files.models.take(optimized).model
     with pytest.raises(rewriter.RewriteError, match=message):
-        for_triton(new, "m")
+        for_triton(new, "m", rewriter.model_files.models.take(load(model)).model)
 
 
 def test_the_command_line_writes_a_folder(tmp_path: pathlib.Path) -> None:

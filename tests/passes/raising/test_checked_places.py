@@ -103,3 +103,17 @@ OWN = """g (float[4] x) => (float[3,4] y) <int64 n = {3}, bool go = {1}> {
 def test_the_body_reads_its_own_initializer_row_by_row() -> None:
     found = prove(OWN, {"x": np.arange(4, dtype=np.float32)})
     assert found.operators["Mul"] == 1
+
+
+NESTED = """g (float[6,8,4] x) => (float[6,4] y) <int64 n = {6}, int64 m = {8}, bool go = {1}> {
+  y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[4] r) {
+    d = Identity (c) e = Gather (x, i) shape = Constant <value = int64[1] {4}> ()
+    z = ConstantOfShape (shape)
+    r = Loop (m, c, z) <body = b2 (int64 j, bool c2, float[4] s) => (bool d2, float[4] s2) {
+      d2 = Identity (c2) e2 = Gather (e, j) q = Mul (e2, e2) t = Add (s, q) s2 = Cast <to = 1> (t)
+    }> }> }"""
+
+
+def test_a_sum_inside_of_a_map_goes_through_a_cast_to_its_own_type() -> None:
+    found = prove(NESTED, {"x": rows(6, 8, 4)})
+    assert found.operators["ReduceSum"] == 1

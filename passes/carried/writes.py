@@ -82,6 +82,10 @@ class Write(Pattern):
         """Record how the updates of all iterations are joined, some perhaps to one place."""
         if self.node.op_type == "ScatterND":
             return self._joined_rows(joined, tensor, indices, updates)
+        if self._is_extreme(joined) and joined.typing.rank(self.carried.initial) == 1:
+            places = joined.builder.op("Unsqueeze", [indices, joined.builder.ints(-1)])
+            args = (joined.builder, tensor, 1, places, 1, updates, self.reduction)
+            return join_extremes(*args)
         attributes: dict[str, Any] = dict(self.node.attributes) | {"reduction": self.reduction}
         return joined.builder.op("ScatterElements", [tensor, indices, updates], attributes)
 
@@ -94,9 +98,13 @@ class Write(Pattern):
         if not isinstance(named, int) or named < 1 or rank is None or named > rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
-        is_extreme = self.reduction in ("max", "min")
-        join = join_extremes if is_extreme and typing.dtype(initial) in FLOATS else join_at_places
+        join = join_extremes if self._is_extreme(joined) else join_at_places
         return join(joined.builder, tensor, rank, indices, named, updates, self.reduction)
+
+    def _is_extreme(self, joined: Joined) -> bool:
+        """Whether it looks for extremes among floats, of which some may be NaN."""
+        dtype = joined.typing.dtype(self.carried.initial)
+        return self.reduction in ("max", "min") and dtype in FLOATS
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""

@@ -18,6 +18,7 @@ from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
 from rewriter.model_files.checking import check
+from rewriter.model_files.declared_outputs import correct_outputs
 from rewriter.model_files.garbage import seldom_collected
 from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
@@ -301,5 +302,8 @@ def _check(model: ir.Model, original: AnyModel) -> list[str]:
             check(take(original).model)
         except ModelError:
             return [f"the model was not valid before the rewrite: {error}"]
+        corrected = correct_outputs(model)
+        if corrected:
+            return [*corrected, *_check(model, original)]
         raise InvalidResultError(f"the rewritten model is not valid: {error}") from error
     return []

@@ -73,7 +73,7 @@ def find_elements_back(
     evaluator: Evaluator,
     dtype: ir.DataType | None,
 ) -> ReadBack | None:
-    """Return what a ScatterElements adds to what a GatherElements reads, None if it does not.
+    """Return what a ScatterElements adds to the places that it writes to, None if it does not.
 
     ``h[k] += 1`` is written so, too. No place is named twice where there is one along the axis.
 
@@ -85,19 +85,39 @@ def find_elements_back(
         dtype: The element type.
     """
     indices, updates = operand(scatter, 1), operand(scatter, 2)
+    if _is_one_number(indices, evaluator):
+        updates = through(updates, _AXES, body)
     joins = find_join(updates, inner, body)
-    read = None if joins is None else made_by(joins.read, "GatherElements", body=body)
-    dims, axis = evaluator.dims(indices), scatter.attributes.get_int("axis", 0)
-    if joins is None or read is None or dims is None:
+    if joins is None or not _reads_elements(joins.read, scatter, inner, body, evaluator):
         return None
-    whole, places = map(skip_identities, operands(read))
-    is_same = whole is inner and places is skip_identities(indices)
-    if not is_same or read.attributes.get_int("axis", 0) != axis or dims[axis] != 1:
-        return None
-    if joins.reduction in ("max", "min") and dtype in FLOATS:  # a scatter has no rule for NaN
+    is_extreme = joins.reduction in ("max", "min") and dtype in FLOATS
+    if is_extreme and evaluator.rank(indices) != 1:  # a scatter has no rule for NaN
         return None
     nodes = _reshaped(joins, indices, [])
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
+
+
+def _reads_elements(
+    read: ir.Value,
+    scatter: ir.Node,
+    inner: ir.Value,
+    body: ir.Graph | Scope,
+    evaluator: Evaluator,
+) -> bool:
+    """Whether a value is what stands at the places of a ScatterElements, each of them once."""
+    indices, axis = operand(scatter, 1), scatter.attributes.get_int("axis", 0)
+    dims = evaluator.dims(indices)
+    if dims is not None and len(dims) == 1:  # of a vector, Gather reads the same
+        read = through(read, _AXES, body)
+        node = made_by(read, "Gather", "GatherElements", body=body)
+        if node is not None and skip_identities(operand(node, 0)) is inner:
+            return _is_one_place(operand(node, 1), indices, body, evaluator)
+    node = made_by(read, "GatherElements", body=body)
+    if node is None or dims is None:
+        return False
+    whole, places = map(skip_identities, operands(node))
+    is_same = whole is inner and places is skip_identities(indices)
+    return is_same and node.attributes.get_int("axis", 0) == axis and dims[axis] == 1
 
 
 def _reshaped(joins: Join, like: ir.Value, forms: Sequence[ir.Node]) -> list[ir.Node]:
@@ -124,11 +144,17 @@ def _reads_places(
         return False
     if node.op_type == "Slice":
         return _is_range(node, _with_axis(indices, body), inner, body, evaluator)
-    picked = operand(node, 1)
+    is_same = _is_one_place(operand(node, 1), indices, body, evaluator)
+    return is_same and node.attributes.get_int("axis", 0) == 0
+
+
+def _is_one_place(
+    picked: ir.Value, indices: ir.Value, body: ir.Graph | Scope, evaluator: Evaluator
+) -> bool:
+    """Whether one place is read, and the same one written to."""
     if not (_is_one_number(picked, evaluator) and _is_one_number(indices, evaluator)):
         return False
-    is_same = through(picked, _AXES, body) is through(indices, _AXES, body)
-    return is_same and node.attributes.get_int("axis", 0) == 0
+    return through(picked, _AXES, body) is through(indices, _AXES, body)
 
 
 def _is_one_number(places: ir.Value, evaluator: Evaluator) -> bool:

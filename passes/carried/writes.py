@@ -82,6 +82,12 @@ class Write(Pattern):
         """Record how the updates of all iterations are joined, some perhaps to one place."""
         if self.node.op_type == "ScatterND":
             return self._joined_rows(joined, tensor, indices, updates)
+        builder, dtype = joined.builder, joined.typing.dtype(self.carried.initial)
+        is_extreme = self.reduction in ("max", "min") and dtype in FLOATS
+        if is_extreme and not self._is_of_node:  # elements of a vector
+            listed = builder.op("Unsqueeze", [indices, builder.ints(-1)])
+            places = Places.of(builder, tensor, 1, listed, 1, is_list=True)
+            return places.join(tensor, updates, self.reduction, dtype)
         attributes: dict[str, Any] = dict(self.node.attributes) | {"reduction": self.reduction}
         return joined.builder.op("ScatterElements", [tensor, indices, updates], attributes)
 
@@ -96,9 +102,14 @@ class Write(Pattern):
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
         places = Places.of(joined.builder, tensor, rank, indices, named, is_list=is_list)
-        if self.node.attributes.get_string("reduction", "none") == self.reduction:
+        if self._is_of_node:
             return places.scatter(tensor, updates, self.reduction)
         return places.join(tensor, updates, self.reduction, typing.dtype(initial))
+
+    @property
+    def _is_of_node(self) -> bool:
+        """Whether the node that writes joins the updates itself."""
+        return self.node.attributes.get_string("reduction", "none") == self.reduction
 
     def check_shape(self, joined: Joined) -> None:
         """What is written to keeps its shape."""

@@ -139,6 +139,8 @@ def _casts_nothing(node: ir.Node) -> bool:
 
 def _element_type(value: ir.Value) -> int | None:
     """Return the declared element type, or that which the operator gives its results."""
+    while value.type is None and is_operator(node := value.producer(), _AS_FIRST):
+        value = operand(node, 0)
     if isinstance(value.type, ir.TensorType):
         return int(value.type.dtype)
     node = value.producer()
@@ -150,6 +152,12 @@ def _element_type(value: ir.Value) -> int | None:
     return node.attributes.get_int("to") if is_operator(node, "Cast") else None
 
 
+_AS_FIRST = frozenset(
+    {"Add", "Div", "MatMul", "Max", "Min", "Mul", "Neg", "ReduceMax", "ReduceSum", "Sub", "Sum"}
+    | {"Concat", "Expand", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+    | {"Exp", "Relu", "Sigmoid", "Softmax", "Tanh"}
+)
+"""Operators whose results have the element type of the first operand."""
 _OF_FLAGS = frozenset(
     {"And", "Equal", "Greater", "GreaterOrEqual", "IsInf", "IsNaN", "Less", "LessOrEqual"}
     | {"Not", "Or", "Xor"}

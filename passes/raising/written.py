@@ -59,7 +59,7 @@ class Written:
         Raises:
             NotAMapError: Something that a pattern relies on is not proven, or it rounds.
         """
-        site = _moved(read.site, self.values)
+        site = _moved(read.site, self.values | self._own_sources(read.site, original))
         yielded: dict[ir.Value, ir.Value] = {}
         if site.results:
             self.typings.copy(own_initializers(site.body, original))
@@ -70,6 +70,19 @@ class Written:
         computed = {old: self._computed(new) for old, new in behind}
         type_results(site, yielded | computed, self.typings)
         self.values |= yielded | computed
+
+    def _own_sources(self, site: MapSite, original: ir.Graph) -> dict[ir.Value, ir.Value]:
+        """Record the initializers of the Loop's body that samples are read from."""
+        read = {value for _, source in site.elements for value in source.values}
+        return {
+            value: self._constant(value) for value in initializers_in(original) if value in read
+        }
+
+    def _constant(self, initializer: ir.Value) -> ir.Value:
+        value = self.builder.op("Constant", [], {"value": initializer.const_value})
+        value.type, value.shape = initializer.type, initializer.shape
+        self.typings.copy({initializer: value})
+        return value
 
     def misfit(self) -> str | None:
         """Return what the model's opset lacks of what stands beside Maps and Loops."""
@@ -89,9 +102,15 @@ def _moved(site: MapSite, rows: Mapping[ir.Value, ir.Value]) -> MapSite:
     return dataclasses.replace(site, elements=elements)
 
 
+def initializers_in(graph: ir.Graph) -> dict[ir.Value, None]:
+    """Return the initializers of a graph and of those inside of it, in order."""
+    inside = with_subgraphs(graph)
+    return dict.fromkeys(v for inner in inside for v in inner.initializers.values())
+
+
 def own_initializers(body: ir.Graph, original: ir.Graph) -> dict[ir.Value, ir.Value]:
     """Give a body copies of the initializers of the Loop's body that it was copied from."""
-    foreign = {v for graph in with_subgraphs(original) for v in graph.initializers.values()}
+    foreign = initializers_in(original)
     copies: dict[ir.Value, ir.Value] = {}
     for node in walk_nodes(body):
         for position, value in enumerate(node.inputs):

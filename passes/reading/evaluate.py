@@ -33,6 +33,7 @@ class Evaluator:
         through_floats: Whether a number that is no constant was cast to a float.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
+        last: The number of the last iteration, if it is known beforehand.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Evaluator:
         self.through_floats = False
         self.in_range: list[tuple[Linear, Linear]] = []
         self.outer: dict[ir.Value, ir.Value] = {}
+        self.last: Linear | None = None
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""

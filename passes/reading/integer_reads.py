@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import axes_of, only_number, operand, optional_operand
+from passes.graph.made import axes_of, made_by, only_number, operand, operands, optional_operand
 from passes.maps.operator import is_map
-from passes.reading.integers import Entry, Length, Linear, is_nonnegative
+from passes.reading.integers import Atom, Entry, Length, Linear, Trip, is_nonnegative
 
 __all__ = [
     "INTEGERS",
@@ -19,6 +19,8 @@ __all__ = [
     "gather_numbers",
     "length_number",
     "length_of",
+    "lowest",
+    "number_at",
     "shape_numbers",
     "size_along",
     "size_number",
@@ -37,6 +39,8 @@ _LONGEST = 1 << 24
 
 class NumberReader(Protocol):
     """The evaluator as its rules see it; see `passes.reading.evaluate`."""
+
+    last: Linear | None
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor."""
@@ -161,7 +165,11 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Pick numbers of a vector at known positions, or its entry at a counted one."""
     vector, axis = operand(node, 0), node.attributes.get_int("axis", 0)
     positions = evaluator.of(node.inputs[1])
-    if positions is None or axis != 0 or not _is_vector(evaluator, vector):
+    if positions is None:
+        return None
+    if evaluator.rank(vector) == 2:
+        return _gather_lines(evaluator, vector, axis, positions)
+    if axis != 0 or not _is_vector(evaluator, vector):
         return None
     numbers, vector = evaluator.of(vector), evaluator.outside(vector)
     if numbers is not None and all(p.number is not None for p in positions):
@@ -177,6 +185,54 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if evaluator.is_inside(vector) or evaluator.dtype(vector) not in INTEGERS:
         return None
     return tuple(entry(vector, p) for p in positions)
+
+
+def _gather_lines(
+    evaluator: NumberReader, matrix: ir.Value, axis: int, positions: Numbers
+) -> Numbers | None:
+    """Pick rows or columns of a matrix of known numbers at known positions."""
+    rows = evaluator.table(matrix)
+    if rows is None:
+        return None
+    lines = rows if axis % 2 == 0 else list(zip(*rows, strict=True))
+    places = [p.number for p in positions if p.number is not None]
+    if len(places) < len(positions) or any(not -len(lines) <= p < len(lines) for p in places):
+        return None
+    picked = [lines[p] for p in places]
+    return tuple(
+        n for line in (picked if axis % 2 == 0 else zip(*picked, strict=True)) for n in line
+    )
+
+
+def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear | None:
+    """Return the number at a place of a vector, the others of which need not be known.
+
+    Args:
+        evaluator: Knows numbers.
+        vector: A vector.
+        place: The place, from 0.
+    """
+    numbers = evaluator.of(vector)
+    if numbers is not None:
+        return numbers[place] if place < len(numbers) else None
+    node = made_by(vector, "Add", "Cast", "Concat")
+    if node is None or evaluator.dtype(vector) not in INTEGERS:
+        return None
+    if node.op_type == "Cast":
+        return number_at(evaluator, operand(node, 0), place)
+    if node.op_type == "Add":
+        parts = [number_at(evaluator, v, place) for v in operands(node)]
+        dims = {evaluator.dims(v) for v in operands(node)}
+        return None if None in parts or len(dims) > 1 else sum((p for p in parts if p), Linear())
+    for part in operands(node):
+        dims_of_part = evaluator.dims(part)
+        size = dims_of_part[0] if dims_of_part and len(dims_of_part) == 1 else None
+        if not isinstance(size, int):
+            return None
+        if place < size:
+            return number_at(evaluator, part, place)
+        place -= size
+    return None
 
 
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -263,7 +319,11 @@ def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear |
 
 
 def _even_steps(vector: ir.Value) -> tuple[int, int] | None:
-    """Return the first number and the step of a constant vector that grows evenly."""
+    """Return the first number and the step of a vector that grows evenly: a constant, a Range."""
+    counted = made_by(vector, "Range")
+    if counted is not None:
+        start, step = only_number(counted.inputs[0]), only_number(counted.inputs[2])
+        return (start, step) if isinstance(start, int) and isinstance(step, int) else None
     array = constant_value(vector, largest=_LONGEST)
     if array is None or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         return None
@@ -271,6 +331,27 @@ def _even_steps(vector: ir.Value) -> tuple[int, int] | None:
     if steps.size and (steps != steps[0]).any():
         return None
     return int(array[0]), int(steps[0]) if steps.size else 0
+
+
+def lowest(number: Linear, last: Linear | None) -> Linear:
+    """Return a number that is not greater, whatever the iteration, and simpler.
+
+    Args:
+        number: The number.
+        last: The number of the last iteration; None where that is not known.
+    """
+    return number.replace({atom: _end(atom, count, last) for atom, count in number.terms})
+
+
+def _end(atom: Atom, count: int, last: Linear | None) -> Linear:
+    """Return the value of an atom that makes a multiple of it least, or the atom."""
+    if isinstance(atom, Trip):
+        end = Linear(0) if count > 0 else last
+        return Linear.of(atom) if end is None else end
+    array = constant_value(atom.vector, largest=_LONGEST) if isinstance(atom, Entry) else None
+    if array is None or array.dtype.kind not in "iu" or not array.size:
+        return Linear.of(atom)
+    return Linear(int(array.min() if count > 0 else array.max()))
 
 
 def entry(vector: ir.Value, position: Linear) -> Linear:

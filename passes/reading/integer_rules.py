@@ -14,6 +14,7 @@ from passes.reading.integer_reads import (
     Numbers,
     gather_numbers,
     length_number,
+    lowest,
     shape_numbers,
     size_number,
     slice_numbers,
@@ -42,7 +43,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     else:
         dtype = evaluator.dtype(node.inputs[1]) or ir.DataType.UNDEFINED
     if dtype == ir.DataType.BOOL:
-        truths = [_truth(n) for n in numbers]
+        truths = [_truth(n, evaluator.last) for n in numbers]
         return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
     if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         if any(_rounds(n, dtype) for n in numbers):
@@ -63,11 +64,12 @@ def _rounds(number: Linear, dtype: ir.DataType) -> bool:
     return int(dtype.numpy().type(number.number)) != number.number
 
 
-def _truth(number: Linear) -> bool | None:
+def _truth(number: Linear, last: Linear | None) -> bool | None:
     """Whether a number is not 0, if that is certain."""
     if number.number is not None:
         return number.number != 0
-    return True if is_nonnegative(number - 1) or is_nonnegative(number * -1 - 1) else None
+    signed = (lowest(number - 1, last), lowest(number * -1 - 1, last))
+    return True if any(is_nonnegative(n) for n in signed) else None
 
 
 def _zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
@@ -83,9 +85,11 @@ def _zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ..
 
 
 def _are_vectors(evaluator: NumberReader, node: ir.Node) -> bool:
-    """Whether no operand is a matrix: those of one size may still differ in shape."""
+    """Whether no operand is a matrix of several numbers: two of one size may differ in shape."""
     ranks = [evaluator.rank(v) for v in node.inputs]
-    return all(rank is None or rank < 2 for rank in ranks)
+    if all(rank is None or rank < 2 for rank in ranks):
+        return True
+    return all(evaluator.number(v) is not None for v in node.inputs)
 
 
 def _add(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -191,33 +195,33 @@ def _compare(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     if pairs is None:
         return None
-    truths = [_compared(node.op_type, a, b) for a, b in pairs]
+    truths = [_compared(node.op_type, a, b, evaluator.last) for a, b in pairs]
     return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
 
 
-def _compared(op_type: str, a: Linear, b: Linear) -> bool | None:
+def _compared(op_type: str, a: Linear, b: Linear, last: Linear | None) -> bool | None:
     match op_type:
         case "Greater":
-            return _compared("Less", b, a)
+            return _compared("Less", b, a, last)
         case "GreaterOrEqual":
-            return _compared("LessOrEqual", b, a)
+            return _compared("LessOrEqual", b, a, last)
         case "LessOrEqual":
-            return _compared("Less", a, b + 1)
+            return _compared("Less", a, b + 1, last)
         case "Less":
-            difference = b - a
-            if is_nonnegative(difference - 1):
+            if is_nonnegative(lowest(b - a - 1, last)):
                 return True
-            return False if is_nonnegative(difference * -1) else None
+            return False if is_nonnegative(lowest(a - b, last)) else None
     if not (a - b).terms:
         return a == b
-    return False if _truth(a - b) else None
+    return False if _truth(a - b, last) else None
 
 
 def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     found = [evaluator.number(v) for v in node.inputs]
     truths = [None if n is None else n.number for n in found]
     deciding = 0 if node.op_type == "And" else 1
-    if evaluator.dims(node.outputs[0]) not in ((), (1,)):
+    dims = evaluator.dims(node.outputs[0])
+    if dims is None or any(dim != 1 for dim in dims):
         return None
     if any(t is not None and bool(t) == bool(deciding) for t in truths):
         return (Linear(deciding),)
@@ -246,6 +250,17 @@ def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if any(flag.number is None for flag in flags):
         return None
     return tuple(a if f.number else b for f, a, b in zip(flags, one, other, strict=True))
+
+
+def _places(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Give the positions of what is not 0 in a vector: NonZero."""
+    found = evaluator.of(node.inputs[0])
+    if found is None or evaluator.rank(node.inputs[0]) != 1:
+        return None
+    truths = [_truth(n, evaluator.last) for n in found]
+    if None in truths:
+        return None
+    return tuple(Linear(at) for at, is_true in enumerate(truths) if is_true)
 
 
 def _transpose(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -285,6 +300,7 @@ RULES: Mapping[str, Rule] = {
     "Max": _max,
     "Min": _min,
     "Mul": _mul,
+    "NonZero": _places,
     "Not": _not,
     "Range": _range,
     "SequenceLength": length_number,

@@ -60,7 +60,7 @@ def copy_into(
             new.resize_inputs(1)
             new.attributes["to"] = ir.AttrInt64("to", int(cast[1]))
         for value in new.outputs:
-            value.type = value.shape = None
+            value.shape = None
         if not is_operator(old, "Slice") or len(old.inputs) != 3:
             continue
         numbers, dtype = evaluator.of(old.inputs[1]), evaluator.dtype(old.inputs[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 
@@ -50,6 +51,8 @@ def find_loop(
     if iteration is None:
         raise NotAMapError(Code.NOT_A_MAP, "its inputs and outputs do not fit its body")
     facts = find_facts(iteration, typings.proven)
+    with contextlib.suppress(NotAMapError):
+        facts.evaluator.last = count_trips(facts, typings.proven).bound - 1
     facts = with_patterns(facts, typings.proven, rereads=rereads)
     return facts, count_trips(facts, typings.proven)
 

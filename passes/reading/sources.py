@@ -17,6 +17,7 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
 from passes.reading.not_a_map import NotAMapError
+from passes.reading.slice_bounds import cut_of
 from passes.typing.value_types import Typing
 
 __all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
@@ -136,23 +137,20 @@ def _gather(node: ir.Node, reads: Reads) -> Element | None:
 
 def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     """Read ``x[a + s * k : a + s * k + n]`` along one axis."""
-    tensor = reads.outside(node.inputs[0])
-    bounds = [reads.evaluator.of(v) for v in node.inputs[1:]]
-    if tensor is None or len(bounds) < 2 or any(b is None or len(b) != 1 for b in bounds):
+    tensor, cut = reads.outside(node.inputs[0]), cut_of(node, reads.evaluator)
+    jump = None if cut is None else cut.step.number
+    if tensor is None or cut is None or not jump or jump < 1:
         return None
-    given = [b[0] for b in bounds if b is not None]
-    start, end, axis, jump = (*given, *(Linear(0), Linear(1))[len(given) - 2 :])
-    if axis.number is None or not jump.number or jump.number < 1:
-        return None
-    dim = size_along(reads.evaluator, tensor, axis.number)
+    start, end, axis = cut.start, cut.end, cut.axis
+    dim = size_along(reads.evaluator, tensor, axis)
     first, step = start.without(TRIP).number, start.coefficient(TRIP)
-    size = _size(start, end, jump.number)
+    size = _size(start, end, jump)
     if dim is None or first is None or size is None or first < 0 or step <= 0:
         return None
     last = (reads.bound - 1) * step + first + size
     if not is_nonnegative(not_more(dim - last)):
         return None
-    window = Window(tensor, axis.number, first, step, size, is_far=jump.number > 1)
+    window = Window(tensor, axis, first, step, size, is_far=jump > 1)
     return _even(window, dim, reads) or window
 
 

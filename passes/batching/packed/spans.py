@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -17,9 +19,16 @@ from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
+from passes.graph.made import operand
+from passes.reading.integer_reads import number_at
 from passes.reading.integers import TRIP, Linear, is_nonnegative
+from passes.reading.slice_bounds import Bounds
+from passes.typing import ValueType
 
 __all__ = ["cut", "span"]
+
+Key: TypeAlias = Linear | tuple[Linear, ...] | None
+"""How many rows are left of a sample, or what else tells that."""
 
 _FAR = 2**31
 """Bounds that are further than any row are written as this one, which compares right."""
@@ -29,25 +38,30 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
+    place = 0
     if any(x.dims != (1,) for x in bounds):
-        if ctx.takes_flat:
+        only = _only_cut(ctx, node, operands)
+        if only is None and ctx.takes_flat:
             return boxes(ctx, node, operands)
-        raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
-    axis, step = _axis(ctx, operands, data.rank), _step(ctx, operands)
+        if only is None:
+            raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
+        place, bounds = only, [_at(ctx, x, only) for x in bounds]
+    axis, step = _axis(ctx, operands, data.rank, place), _step(ctx, operands)
     if axis and data.is_stacked:
         if ctx.takes_flat:
             return boxes(ctx, node, operands)
-        return [_behind_the_first(ctx, node, data, bounds, axis, step)]
-    place = axis + data.is_stacked
+        key = _key(ctx, node, axis, place) if step == 1 else None
+        return [_behind_the_first(ctx, data, bounds, axis, step, key)]
     shape = ctx.op("Shape", [data.value])
-    size = ctx.op("Gather", [shape, ctx.builder.scalar(place)], {"axis": 0})
-    width = _width(ctx, node, axis) if step == 1 else None
+    along = ctx.builder.scalar(axis + data.is_stacked)
+    size = ctx.op("Gather", [shape, along], {"axis": 0})
+    width = _width(ctx, node, axis, place) if step == 1 else None
     if data.is_shared and width is not None:
         return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
-    only = _width_of_several(ctx, node, axis) if step == 1 and data.is_shared else None
-    if only is not None:
-        return [_windows(ctx, data, bounds[0], _of_several(ctx, size, only), axis)]
-    key = _key(ctx, node, axis) if step == 1 else None
+    most = _width_of_several(ctx, node, axis, place) if step == 1 and data.is_shared else None
+    if most is not None:
+        return [_windows(ctx, data, bounds[0], _of_several(ctx, size, most), axis)]
+    key = _key(ctx, node, axis, place) if step == 1 else None
     if data.is_shared:
         made = cut(ctx, data.value, bounds, size, axis=axis, step=step, key=key)
         if step == 1 and _is_zero(ctx, bounds[0]):
@@ -58,13 +72,46 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
 
 
+def _only_cut(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> int | None:
+    """Return which of the axes that a Slice names it cuts, if it takes all of the others."""
+    count = ctx.operand(operands, 1, "starts").dims[0]
+    steps = ctx.optional(operands, 4)
+    known = None if steps is None else ctx.constant(steps)
+    if not isinstance(count, int) or (steps is not None and (known is None or (known != 1).any())):
+        return None
+    given = ctx.optional(operands, 3)
+    named = np.arange(count) if given is None else ctx.constant(given)
+    if named is None:
+        return None
+    rank = ctx.operand(operands, 0, "data").rank
+    axes = [sample_axis(int(axis), rank) for axis in named]
+    cut = [at for at, axis in enumerate(axes) if not _is_whole(ctx, node, at, axis)]
+    return cut[0] if len(cut) == 1 else None
+
+
+def _is_whole(ctx: Context, node: ir.Node, place: int, axis: int) -> bool:
+    """Whether a Slice in steps of 1 takes all of an axis."""
+    start, end = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
+    if start is None or end is None:
+        return False
+    size = ctx.numbers.dimension(operand(node, 0), axis)
+    return Bounds(start, end, axis, size=size).is_whole
+
+
+def _at(ctx: Context, vector: Batched, place: int) -> Batched:
+    """Return one number of a vector of each sample, as a vector."""
+    axis = ctx.ints(int(vector.is_stacked))
+    number = ctx.op("Slice", [vector.value, ctx.ints(place), ctx.ints(place + 1), axis])
+    return dataclasses.replace(vector, value=number, type=ValueType(vector.type.type, (1,)))
+
+
 def _is_zero(ctx: Context, bound: Batched) -> bool:
     known = ctx.constant(bound)
     return known is not None and not known.any()
 
 
 def _behind_the_first(
-    ctx: Context, node: ir.Node, data: Batched, bounds: Sequence[Batched], axis: int, step: int
+    ctx: Context, data: Batched, bounds: Sequence[Batched], axis: int, step: int, key: Key
 ) -> Output:
     """Cut stacked samples ``[B, *before, n, *rest]`` along an axis that is not their first.
 
@@ -74,7 +121,6 @@ def _behind_the_first(
     turned = ctx.op("Transpose", [data.value], {"perm": order})
     dims = (data.dims[axis], *(dim for i, dim in enumerate(data.dims) if i != axis))
     size = ctx.op("Gather", [ctx.op("Shape", [turned]), ctx.builder.scalar(1)], {"axis": 0})
-    key = _key(ctx, node, axis) if step == 1 else None
     starts = sample_numbers(ctx, size, 0)
     rows = cut(ctx, ctx.merged(turned, dims), bounds, size, starts, step=step, key=key)
     back = [*range(1, axis + 1), 0, *range(axis + 1, data.rank)]
@@ -83,11 +129,10 @@ def _behind_the_first(
     return ctx.packed(value, rows.lengths, axis)
 
 
-def _width(ctx: Context, node: ir.Node, axis: int) -> int | None:
+def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> int | None:
     """Return how many rows every sample has, None if one may begin or end outside of the data."""
-    assert node.inputs[0] is not None
-    size = ctx.numbers.dimension(node.inputs[0], axis)
-    first, last = (ctx.numbers.number(v) for v in node.inputs[1:3])
+    size = ctx.numbers.dimension(operand(node, 0), axis)
+    first, last = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
     if size is None or first is None or last is None or not is_nonnegative(first):
         return None
     width, most = (last - first).number, ctx.numbers.most(last)
@@ -96,11 +141,10 @@ def _width(ctx: Context, node: ir.Node, axis: int) -> int | None:
     return width
 
 
-def _width_of_several(ctx: Context, node: ir.Node, axis: int) -> int | None:
+def _width_of_several(ctx: Context, node: ir.Node, axis: int, place: int) -> int | None:
     """Return how many rows every sample has if there are several, and one alone at most."""
-    assert node.inputs[0] is not None
-    size = ctx.numbers.dimension(node.inputs[0], axis)
-    first, last = (ctx.numbers.number(v) for v in node.inputs[1:3])
+    size = ctx.numbers.dimension(operand(node, 0), axis)
+    first, last = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
     if size is None or first is None or last is None or first.without(TRIP) != Linear():
         return None
     width, most = (last - first).number, ctx.numbers.most_of_several(last)
@@ -137,14 +181,13 @@ def _places(ctx: Context, width: ir.Value) -> ir.Value:
     return ctx.op("Range", [ctx.builder.scalar(0), width, ctx.builder.scalar(1)])
 
 
-def _key(ctx: Context, node: ir.Node, axis: int) -> Linear | tuple[Linear, ...] | None:
+def _key(ctx: Context, node: ir.Node, axis: int, place: int) -> Key:
     """Return how long slices are, or what tells it: two that have it in common are as long."""
-    assert node.inputs[0] is not None
-    size = ctx.numbers.dimension(node.inputs[0], axis)
-    left = None if size is None else rows_left(ctx, node, size)
+    size = ctx.numbers.dimension(operand(node, 0), axis)
+    left = None if size is None else rows_left(ctx, node, size, place)
     if size is None or left is None or not isinstance(left, Linear):
         return left
-    bounds = [ctx.numbers.number(v) for v in node.inputs[1:3]]
+    bounds = [number_at(ctx.numbers, operand(node, i), place) for i in (1, 2)]
     return left if ctx.numbers.is_at_hand(left) else (*(n for n in bounds if n is not None), size)
 
 
@@ -157,7 +200,7 @@ def cut(
     axis: int = 0,
     *,
     step: int,
-    key: Linear | tuple[Linear, ...] | None = None,
+    key: Key = None,
 ) -> Output:
     """Cut rows of each sample out of the rows of all.
 
@@ -218,15 +261,15 @@ def _backwards(
     return ctx.op("Min", [between, size]), first
 
 
-def _axis(ctx: Context, operands: Sequence[Operand], rank: int) -> int:
+def _axis(ctx: Context, operands: Sequence[Operand], rank: int, place: int) -> int:
     """Return the axis of a sample that is cut."""
     axes = ctx.optional(operands, 3)
     known = None if axes is None else ctx.constant(axes)
     if axes is None:
-        return 0
+        return place
     if known is None:
         raise Decline(Code.RAGGED, "nothing tells its axes before it runs")
-    return sample_axis(int(known.reshape(-1)[0]), rank)
+    return sample_axis(int(known.reshape(-1)[place]), rank)
 
 
 def _step(ctx: Context, operands: Sequence[Operand]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,43 @@ CASES += [
             "t": constant(np.array([-2, 2])),
         },
     ),
+]
+
+
+NUMBERS = {name: constant(np.array([n])) for name, n in {"none": 0, "two": 2, "six": 6}.items()}
+PAIR = constant(np.array([2, 2]))
+ONE_OF_TWO = {
+    "the first axis": ("s2 = Concat<axis = 0>(s, none) e2 = Concat<axis = 0>(e, two)", ""),
+    "the last axis": ("s2 = Concat<axis = 0>(none, s) e2 = Concat<axis = 0>(six, e)", ""),
+    "an axis that is named last": (
+        "s2 = Concat<axis = 0>(none, s) e2 = Concat<axis = 0>(two, e)",
+        ", back",
+    ),
+    "two rows": ("s2 = Concat<axis = 0>(s, none) e2 = Add(s2, pair)", ""),
+    "two rows, in steps of 1": ("s2 = Concat<axis = 0>(s, none) e2 = Add(s2, pair)", ", axes, t"),
+    "two rows by int32": (
+        "s1 = Cast<to = 6>(s) n1 = Cast<to = 6>(none) s0 = Concat<axis = 0>(s1, n1)"
+        " s2 = Cast<to = 7>(s0) e2 = Add(s2, pair)",
+        "",
+    ),
+}
+
+
+def one_of_two(name: str, kind: str) -> RaggedCase:
+    bounds, more = ONE_OF_TWO[name]
+    pairs = {"back": np.array([-1, -2]), "axes": np.array([0, 1]), "t": np.array([1, 1])}
+    operands = {"x": DATA[kind], "s": bound(1, 0, 5), "e": HIGH, **NUMBERS, "pair": PAIR}
+    operands |= {one: constant(numbers) for one, numbers in pairs.items()}
+    nodes = f"{bounds} y = Slice(x, s2, e2{more})"
+    used = {one: operand for one, operand in operands.items() if re.search(rf"\b{one}\b", nodes)}
+    return RaggedCase(f"{kind} data, {name} of two", nodes, used)
+
+
+CASES += [
+    one_of_two(name, kind)
+    for name in ONE_OF_TWO
+    for kind in ("shared", "stacked")
+    if (name, kind) != ("the last axis", "stacked")  # which lies flat, and is not joined there
 ]
 
 

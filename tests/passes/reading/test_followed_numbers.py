@@ -58,6 +58,14 @@ CONSTANTS = {
     "or, neither": "y = Or (no, no)",
     "not of several": "y = Not (flags)",
     "one of two": "y = Where (no, both, ones)",
+    "picked rows": "y = Gather (wide, both)",
+    "picked rows, in another order": "y = Gather (wide, minus1)",
+    "picked columns": "y = Gather <axis = 1> (wide, both)",
+    "a picked column": "y = Gather <axis = -1> (wide, minus)",
+    "places that are not 0": "y = NonZero (even)",
+    "places of truths": "y = NonZero (flags)",
+    "single numbers of any rank": "r = Unsqueeze (one1, zero1) y = Less (r, two)",
+    "truths of any rank": "r = Unsqueeze (one1, zero1) a = Less (r, two) y = And (a, yes)",
     "one of each": "y = Where (flags, both, ones)",
     "one of each, a number": "y = Where (flags, five, both)",
     "filled": "s = Constant <value = int64[1] {3}> () y = ConstantOfShape <value = int64[1] {7}> (s)",
@@ -169,14 +177,6 @@ OTHERS = {
     ),
     "a matrix filled": (
         "y = ConstantOfShape (both)",
-        None,
-    ),
-    "picked rows": (
-        "y = Gather (square, one)",
-        None,
-    ),
-    "picked columns": (
-        "y = Gather <axis = 1> (square, both)",
         None,
     ),
     "columns cut": (

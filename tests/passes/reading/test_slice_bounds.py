@@ -20,13 +20,15 @@ g (float[2,3] x, float[N,3] z, float[] w, int64[1] n, int64[K] k, int64 i) => (f
 { %s r = Identity (x) }"""
 BOUNDS: dict[str, tuple[str, tuple[str, str, int, bool, bool] | None]] = {
     # first, end, axis, whether it reaches the end, whether nothing is cut
-    "rows": ("y = Slice (x, one, two)", ("1", "2", 0, False, False)),
+    "rows": ("y = Slice (z, one, two)", ("1", "2", 0, False, False)),
+    "rows to the last": ("y = Slice (x, one, two)", ("1", "2", 0, True, False)),
     "all rows": ("y = Slice (x, zero, far)", ("0", "9223372036854775807", 0, True, True)),
     "to the end": ("y = Slice (x, one, end)", ("1", "2147483647", 0, True, False)),
-    "before the end": ("y = Slice (x, zero, before)", ("0", "2147483646", 0, False, False)),
+    "before the end": ("y = Slice (z, zero, before)", ("0", "2147483646", 0, False, False)),
+    "behind the end": ("y = Slice (x, zero, before)", ("0", "2147483646", 0, True, True)),
     "columns": ("y = Slice (x, zero, end, minus)", ("0", "2147483647", -1, True, True)),
     "in steps of 1": ("y = Slice (x, zero, two, one, one)", ("0", "2", 1, False, False)),
-    "in steps of 1, no axes": ("y = Slice (x, zero, two, , one)", ("0", "2", 0, False, False)),
+    "in steps of 1, no axes": ("y = Slice (z, zero, two, , one)", ("0", "2", 0, False, False)),
     "to a number that is fed": ("y = Slice (x, zero, n)", ("0", "Scalar n", 0, False, False)),
     "from a number that is fed": (
         "y = Slice (x, n, end)",
@@ -36,7 +38,27 @@ BOUNDS: dict[str, tuple[str, tuple[str, str, int, bool, bool] | None]] = {
     "backwards": ("y = Slice (x, zero, two, zero, minus)", None),
     "in steps that are fed": ("y = Slice (x, zero, two, zero, n)", None),
     "along an axis that is fed": ("y = Slice (x, zero, two, k)", None),
-    "two axes": ("y = Slice (x, zeros, both)", None),
+    "two axes, both of them whole": ("y = Slice (x, zeros, both)", ("0", "2", 0, True, True)),
+    "two axes, the first of them whole": (
+        "s = Concat <axis = 0> (zero, n) e = Concat <axis = 0> (two, far) y = Slice (x, s, e)",
+        ("Scalar n", "9223372036854775807", 1, True, False),
+    ),
+    "two axes, the last of them whole": (
+        "s = Concat <axis = 0> (n, zero) e = Concat <axis = 0> (two, far)"
+        " a = Concat <axis = 0> (one, zero) y = Slice (x, s, e, a)",
+        ("Scalar n", "2", 1, False, False),
+    ),
+    "two axes": ("s = Concat <axis = 0> (n, one) y = Slice (x, s, both)", None),
+    "two axes, one of them backwards": (
+        "s = Concat <axis = 0> (n, zero) t = Concat <axis = 0> (one, minus)"
+        " y = Slice (x, s, both, zeros, t)",
+        None,
+    ),
+    "two axes that are fed": ("y = Slice (x, zeros, both, k)", None),
+    "two axes of a size that is not known": (
+        "s = Concat <axis = 0> (zero, n) y = Slice (z, s, both)",
+        None,
+    ),
     "from any numbers": ("y = Slice (x, k, two)", None),
     "to any numbers": ("y = Slice (x, zero, k)", None),
 }
@@ -50,7 +72,7 @@ def _nodes(lines: str) -> tuple[list[ir.Node], Evaluator]:
 @pytest.mark.parametrize("name", BOUNDS)
 def test_bounds(name: str) -> None:
     lines, expected = BOUNDS[name]
-    (node,), evaluator = _nodes(lines)
+    (*_, node), evaluator = _nodes(lines)
     found = bounds_of(node, evaluator)
     if found is None or expected is None:
         assert found is expected

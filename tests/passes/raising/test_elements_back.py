@@ -1,0 +1,51 @@
+"""Elements of a carried vector that are read, joined to and written back by ScatterElements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.passes.loops import kept, prove, rows
+
+TEXT = """g (float[N] x, float[3] z) => (float[3] y)
+  <bool go = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64 three = {3}, int64 at = {0}> {
+  shape = Shape (x)  n = Gather (shape, at)
+  y = Loop (n, go, z) <body = b (int64 i, bool c, float[3] s) => (bool d, float[3] s2) {
+    d = Identity (c)  q = Gather (x, i)  k = Mod (i, three)  p = Unsqueeze (k, zero)
+    NODES
+    s2 = ScatterElements <axis = 0> (s, p, u) }> }"""
+READS = {
+    "an element": "o = Gather (s, k)  r = JOIN (o, q)  u = Unsqueeze (r, zero)",
+    "an element of a vector": (
+        "o1 = Gather (s, p)  o = Squeeze (o1, zero)  r = JOIN (o, q)  u = Unsqueeze (r, zero)"
+    ),
+    "a vector": "o = Gather (s, p)  u = JOIN (o, q)",
+    "by GatherElements": (
+        "o1 = GatherElements (s, p)  o = Squeeze (o1, zero)  r = JOIN (o, q)  u = Reshape (r, one)"
+    ),
+    "by GatherElements as a vector": "o = GatherElements (s, p)  u = JOIN (q, o)",
+}
+JOINS = ("Add", "Mul", "Max", "Min")
+
+
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize("read", READS)
+def test_they_end_without_a_loop(read: str, join: str) -> None:
+    given = [rows(count) for count in (0, 1, 2, 7)]
+    given[3][4] = np.nan
+    feeds = [{"x": x, "z": rows(3, seed=1)} for x in given]
+    prove(TEXT.replace("NODES", READS[read].replace("JOIN", join)), *feeds, opset=18)
+
+
+MISSES = {
+    "another element": "o = Gather (s, i)  r = Add (o, q)  u = Unsqueeze (r, zero)",
+    "the next element": ("m = Add (p, one)  o = GatherElements (s, m)  u = Add (o, q)"),
+    "all elements": "o = ReduceSum (s, zero)  u = Add (o, q)",
+    "an element twice": ("o = Gather (s, p)  r = Add (o, q)  u = Add (r, o)"),
+}
+
+
+@pytest.mark.parametrize("name", MISSES)
+def test_near_misses_stay(name: str) -> None:
+    found = kept(TEXT.replace("NODES", MISSES[name]), 18)
+    assert found.codes == ["recurrence"]

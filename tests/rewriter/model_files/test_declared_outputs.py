@@ -1,0 +1,58 @@
+"""Outputs of a model that are declared with other dimensions than they have."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import rewriter
+from rewriter.backends import open_session
+from rewriter.model_files.declared_outputs import correct_outputs
+
+LOOP = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[7,2] x) => (float[DIMS] y) <int64 n = {7}, bool go = {1}> {
+  y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[2] r) {
+    d = Identity (c) q = Gather (x, i) r = Neg (q) }> }"""
+PLAIN = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[7,N] x) => (float[DIMS] y) { y = Neg (x) }"""
+
+
+def test_a_declaration_that_is_false_is_corrected_where_the_loop_goes() -> None:
+    given = onnx.parser.parse_model(LOOP.replace("DIMS", "2,2"))
+    result = rewriter.rewrite(given, require=["loop-free"])
+    (told,) = result.report.warnings
+    assert told == (
+        "output 'y' is declared [2,2] although it is [7,2]; the new model declares it so"
+    )
+    (dims,) = [
+        [d.dim_value for d in o.type.tensor_type.shape.dim] for o in result.model.graph.output
+    ]
+    assert dims == [7, 2]
+    feed = {"x": np.ones((7, 2), np.float32)}
+    assert open_session(result.model).run(feed)["y"].shape == (7, 2)
+
+
+DECLARED = {
+    "what it is": ("7,N", None),
+    "another number": ("6,N", "[6,?] although it is [7,?]"),
+    "a symbol": ("M,N", None),
+    "a number of what is not known": ("7,3", None),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_only_what_is_false_by_proof_is_corrected(name: str) -> None:
+    dims, expected = DECLARED[name]
+    model = ir.from_onnx_text(PLAIN.replace("DIMS", dims))
+    told = correct_outputs(model)
+    assert [text.split(" is declared ")[1].split(";")[0] for text in told] == (
+        [] if expected is None else [expected]
+    )
+
+
+def test_an_output_without_dimensions_is_left_alone() -> None:
+    model = ir.from_onnx_text(PLAIN.replace("[DIMS]", ""))
+    model.graph.outputs[0].shape = None
+    assert correct_outputs(model) == []

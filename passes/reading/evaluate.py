@@ -33,6 +33,7 @@ class Evaluator:
         through_floats: Whether a number that is no constant was cast to a float.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
+        named: For symbols of dimensions a tensor outside of the iterations that has the dimension.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Evaluator:
         self.through_floats = False
         self.in_range: list[tuple[Linear, Linear]] = []
         self.outer: dict[ir.Value, ir.Value] = {}
+        self.named: Mapping[str, Dim] = {}
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""
@@ -210,6 +212,8 @@ class Evaluator:
                 return Linear(dim)
             if self._typing.is_same_number(dim) and tensor not in self._inside:
                 return Linear.of(Dim(dim, tensor, axis))
+            if isinstance(dim, str) and dim in self.named:
+                return Linear.of(self.named[dim])
         if axis < 0 or tensor in self._inside:
             return None
         return Linear.of(Dim((tensor, axis), tensor, axis))

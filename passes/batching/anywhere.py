@@ -142,6 +142,7 @@ def _flattens(node: ir.Node, typing: Typing) -> bool:
 
 
 _CHECKED = {
+    "Expand": cannot_fail,
     "Gather": _reads_constant_place,
     "NonMaxSuppression": _suppresses,
     "NonZero": _finds,

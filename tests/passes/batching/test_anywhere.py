@@ -73,6 +73,18 @@ CASES = {
     "r = Add (x, x)": True,
     "r = Add (x, z)": False,
     "r = Neg (v)": True,
+    "s = Shape (x) r = Expand (e, s)": False,
+    "s = Shape (w) r = Expand (e, s)": False,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, four1) r = Expand (e, s)": True,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (four1, d) r = Expand (e, s)": False,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, one) r = Expand (e, s)": True,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, four1) r = Expand (x, s)": False,
+    "s = Concat <axis = 0> (m, four1) r = Expand (e, s)": False,
+    "s = Concat <axis = 0> (all, four1) r = Expand (e, s)": False,
+    "r = Expand (e, four1)": True,
+    "r = Expand (e, nine)": False,
+    "r = Expand (none, first)": False,
+    "r = Expand (any, four1)": False,
 }
 BOXES = """b = Slice (both, first, four1, third) f = Slice (both, four1, nine, third)
   s = Transpose <perm = [0, 2, 1]> (f) r = NonMaxSuppression ({})"""

@@ -22,6 +22,13 @@ from passes.typing.value_types import Typing
 __all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
 
 
+FAR = 1_000_000_000
+"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
+
+_END = int(np.iinfo(np.int32).max)
+"""Other exporters end a Slice that goes to the end here, or farther."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Element:
     """A node that reads the element of its iteration.
@@ -29,7 +36,7 @@ class Element:
     Attributes:
         source: Where it comes from. A constant ``split`` of it may stand in no graph.
         is_whole: Whether the source has as many elements as there are iterations, by proof.
-        is_far: Whether it was read by a Slice that takes one row in 10^9.
+        is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
     """
 
     source: ElementSource
@@ -47,7 +54,7 @@ class Window:
         start: The first row of iteration 0.
         step: How far the next iteration's first row is.
         size: How many rows.
-        is_far: Whether it was read by a Slice that takes one row in 10^9.
+        is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
     """
 
     tensor: ir.Value
@@ -136,12 +143,10 @@ def _gather(node: ir.Node, reads: Reads) -> Element | None:
 
 def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     """Read ``x[a + s * k : a + s * k + n]`` along one axis."""
-    tensor = reads.outside(node.inputs[0])
-    bounds = [reads.evaluator.of(v) for v in node.inputs[1:]]
-    if tensor is None or len(bounds) < 2 or any(b is None or len(b) != 1 for b in bounds):
+    tensor, found = reads.outside(node.inputs[0]), _one_cut(node, reads.evaluator)
+    if tensor is None or found is None:
         return None
-    given = [b[0] for b in bounds if b is not None]
-    start, end, axis, jump = (*given, *(Linear(0), Linear(1))[len(given) - 2 :])
+    (start, end, axis, jump), ends_far = found
     if axis.number is None or not jump.number or jump.number < 1:
         return None
     dim = size_along(reads.evaluator, tensor, axis.number)
@@ -152,8 +157,37 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     last = (reads.bound - 1) * step + first + size
     if not is_nonnegative(not_more(dim - last)):
         return None
-    window = Window(tensor, axis.number, first, step, size, is_far=jump.number > 1)
+    is_far = ends_far or jump.number > 1
+    window = Window(tensor, axis.number, first, step, size, is_far)
     return _even(window, dim, reads) or window
+
+
+def _one_cut(node: ir.Node, evaluator: Evaluator) -> tuple[tuple[Linear, ...], bool] | None:
+    """Return start, end, axis and step of the one axis that a Slice cuts, None for others.
+
+    It may name further axes that it takes whole; whether that is so for dimensions of at most
+    10^9 only is the second result.
+    """
+    bounds = [evaluator.of(v) for v in node.inputs[1:]]
+    if len(bounds) < 2 or not bounds[0]:
+        return None
+    count = len(bounds[0])
+    spare = [tuple(map(Linear, range(count))), (Linear(1),) * count][len(bounds) - 2 :]
+    known = [b for b in (*bounds, *spare) if b is not None and len(b) == count]
+    if len(known) != 4:
+        return None
+    all_cuts = list(zip(*known, strict=True))
+    cuts = [cut for cut in all_cuts if not _is_whole(*cut)]
+    if len(cuts) != 1:
+        return None
+    ends = (cut[1].number for cut in all_cuts if cut is not cuts[0])
+    return cuts[0], any(end is not None and end < _END for end in ends)
+
+
+def _is_whole(start: Linear, end: Linear, axis: Linear, step: Linear) -> bool:
+    """Whether an axis is taken as it is, as no dimension is larger than 10^9."""
+    is_far = end.number is not None and end.number >= FAR
+    return start == Linear(0) and is_far and step == Linear(1)
 
 
 def _size(start: Linear, end: Linear, jump: int) -> int | None:
@@ -165,10 +199,6 @@ def _size(start: Linear, end: Linear, jump: int) -> int | None:
     if jump >= FAR and is_nonnegative(end - start - 1):
         return 1
     return None
-
-
-FAR = 1_000_000_000
-"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
 
 
 def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:

@@ -48,6 +48,20 @@ class ScanIdentityState(nn.Module):
         return torch._higher_order_ops.scan(step, torch.zeros(1), x)[1]
 
 
+class WhilePrefixSum(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        def is_left(i: Tensor, total: Tensor, sums: Tensor) -> Any:
+            return i < x.shape[0]
+
+        def step(i: Tensor, total: Tensor, sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            at = i.reshape(1)
+            total = total + torch.index_select(x, 0, at).squeeze(0)
+            return i + 1, total, torch.index_put(sums, (at,), total.unsqueeze(0))
+
+        start = (torch.tensor(0), torch.zeros(4), torch.zeros_like(x))
+        return torch._higher_order_ops.while_loop(is_left, step, start)[2]
+
+
 class SplitDynamic(nn.Module):
     def forward(self, x: Tensor, n: Tensor) -> Tensor:
         head, tail = torch.split(x, [2, x.shape[0] - 2])
@@ -99,6 +113,25 @@ class BagsOfRows(nn.Module):
 class ListComprehension(nn.Module):
     def forward(self, xs: list[Tensor]) -> list[Tensor]:
         return [torch.relu(x) * 2.0 + 1.0 for x in xs]
+
+
+class PairsLater(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        products: list[Tensor] = []
+        for i in range(x.size(0)):
+            for j in range(i + 1, x.size(0)):
+                products.append((x[i] * x[j]).sum())  # noqa: PERF401 -- as above
+        return torch.stack(products)
+
+
+class Anchors(nn.Module):
+    def forward(self, size: Tensor, f: Tensor) -> Tensor:
+        boxes: list[Tensor] = []
+        for i in range(f.size(1)):
+            for j in range(f.size(2)):
+                middle = torch.tensor([float(j), float(i)])
+                boxes.append(torch.cat([middle - size[0] / 2, middle + size[0] / 2]))
+        return torch.stack(boxes)
 
 
 class FilterNegative(nn.Module):
@@ -262,6 +295,11 @@ DYNAMO: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
         {"dynamic_shapes": ({0: "N"}, None)},
     ),
     "dy_unbind_dyn": (Unbind(), (torch.randn(3, 8),), {"dynamic_shapes": ({0: "N"},)}),
+    "dy_while_prefix_sum": (
+        WhilePrefixSum(),
+        (torch.randn(6, 4),),
+        {"dynamic_shapes": ({0: "N"},)},
+    ),
 }
 SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
     "ts_embedding_bag_sum": (
@@ -305,6 +343,16 @@ SCRIPTED: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any]]] = {
             "output_names": ["y"],
             "dynamic_axes": {"small": _OWN_SIZE, "large": {1: "rows", 2: "columns"}},
         },
+    ),
+    "ts_pairs_later": (
+        PairsLater(),
+        (torch.randn(6, 4),),
+        {"input_names": ["x"], "dynamic_axes": {"x": {0: "n"}}},
+    ),
+    "ts_anchors": (
+        Anchors(),
+        (torch.tensor([[3.0, 4.0]]), torch.randn(2, 5, 6)),
+        {"input_names": ["size", "f"], "dynamic_axes": {"f": {1: "h", 2: "w"}}},
     ),
     "ts_filter_negative": (
         FilterNegative(),

@@ -129,19 +129,27 @@ def _squeezes_ones(node: ir.Node, typing: Typing) -> bool:
 
 
 def _flattens(node: ir.Node, typing: Typing) -> bool:
-    """Whether a Reshape gives all numbers one axis, and others of size 1, or those in front."""
+    """Whether a Reshape gives all numbers one axis, and others of size 1, or those in front.
+
+    It may keep each of its axes, too, and add some of size 1.
+    """
     shape = constant_value(optional_operand(node, 1))
     if shape is None or not shape.size:
         return False
+    given = _dims(node, 0, typing)
+    if given is not None and not node.attributes.get_int("allowzero", 0):
+        kept = [0] * len(given)
+        if shape.tolist() == [*kept, *[1] * (shape.size - len(kept))]:
+            return True
     if sorted(shape.tolist()) == [-1, *[1] * (shape.size - 1)]:
         return True
     first, *last = shape.tolist()
-    dims = _dims(node, 0, typing)
-    is_same = dims is not None and len(dims) > len(last) and list(dims[-len(last) :]) == last
+    is_same = given is not None and len(given) > len(last) and list(given[-len(last) :]) == last
     return first == -1 and is_same and min(last) > 0
 
 
 _CHECKED = {
+    "Expand": cannot_fail,
     "Gather": _reads_constant_place,
     "NonMaxSuppression": _suppresses,
     "NonZero": _finds,

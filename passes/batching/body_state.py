@@ -172,12 +172,15 @@ class BodyState(abc.ABC):
     def held(self, value: ir.Value) -> Batched | None:
         """Return how a value is held; None for one of the body that was not reached.
 
-        A value from outside of the body, which it need not read itself, is shared.
+        A value from outside of the body, which it need not read itself, is shared. What a body
+        around this one holds for other samples is not known here.
         """
         if value in self.env:
             return self.env[value]
         if self._around is not None:
-            return self._around.held(value)
+            x = self._around.held(value)
+            is_of_these = self.options.batch is self._around.options.batch
+            return x if x is None or x.is_shared or is_of_these else None
         if value in self._own:
             return None
         return Batched(Layout.SHARED, value, self.type_of(value))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import onnx_ir as ir
 
 from passes.batching import table
 from passes.graph.graphs import constant_value, is_default_domain, subgraphs
-from passes.graph.made import only_number, operand, operands, optional_operand, skip_identities
+from passes.graph.made import (
+    made_by,
+    only_number,
+    operand,
+    operands,
+    optional_operand,
+    skip_identities,
+)
 from passes.typing import Typing, ValueType
 
-__all__ = ["FARTHEST", "cannot_fail", "is_total"]
+__all__ = ["FARTHEST", "OF_SOMETHING", "cannot_fail", "is_dimension", "is_total"]
 
 FARTHEST = 1 << 20
 """How far from 0 a Range may begin that runs without need: from farther on it takes megabytes."""
@@ -21,16 +29,14 @@ _BY_TYPE = frozenset(
 )
 """Operators that inference checks whole once it knows the ranks."""
 
-_BY_SHAPE = frozenset(
-    {"ConstantOfShape", "Expand", "MatMul", "Reshape", "Split", "Squeeze", "Tile"}
-)
+_BY_SHAPE = frozenset({"ConstantOfShape", "MatMul", "Reshape", "Split", "Squeeze", "Tile"})
 """Operators that inference checks whole once it knows all dimensions."""
 
 
 _SUMS = frozenset({"ReduceL1", "ReduceL2", "ReduceProd", "ReduceSum", "ReduceSumSquare"})
 """Reductions that have a result for no numbers, too."""
 
-_OF_SOMETHING = frozenset(
+OF_SOMETHING = frozenset(
     {"ArgMax", "ArgMin", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin"}
 )
 """Reductions that have no result for no numbers."""
@@ -107,10 +113,12 @@ def cannot_fail(node: ir.Node, typing: Typing) -> bool:
     )
     if node.op_type in _BY_SHAPE and static:
         return True
-    if node.op_type in _OF_SOMETHING and static:
+    if node.op_type in OF_SOMETHING and static:
         return 0 not in (typing.static_dims(operand(node, 0)) or ())
-    if node.op_type in ("ConstantOfShape", "Expand"):
-        return _fills_dimensions(node, typing)
+    if node.op_type == "ConstantOfShape":
+        return is_dimension(operand(node, 0))
+    if node.op_type == "Expand":
+        return _expands(node, typing)
     if node.op_type == "Gather" and static:
         return _is_in_range(node, typing)
     if node.op_type == "CumSum":
@@ -130,17 +138,42 @@ def _counts_dimension(node: ir.Node, typing: Typing) -> bool:
     given, by = only_number(start), only_number(step)
     if given is None or not by:
         return False
-    return abs(given) <= FARTHEST and _is_dimension(limit)
+    return abs(given) <= FARTHEST and is_dimension(limit)
 
 
-def _fills_dimensions(node: ir.Node, typing: Typing) -> bool:
-    """Whether a node repeats one number in a shape that is made of dimensions."""
-    *filled, shape = operands(node)
-    dims = [typing.static_dims(value) for value in filled]
-    return _is_dimension(shape) and all(d is not None and set(d) <= {1} for d in dims)
+def _expands(node: ir.Node, typing: Typing) -> bool:
+    """Whether a tensor broadcasts to constants and dimensions that a shape is joined from."""
+    filled, shape = operands(node)
+    if _is_one_number(filled, typing) and is_dimension(shape):
+        return True
+    dims, entries = typing.dims(filled), _entries(shape, typing)
+    if dims is None or entries is None:
+        return False
+    pairs = zip(reversed(dims), reversed(entries), strict=False)
+    return all(own == 1 or asked == 1 or (asked and own == asked) for own, asked in pairs)
 
 
-def _is_dimension(value: ir.Value) -> bool:
+def _is_one_number(value: ir.Value, typing: Typing) -> bool:
+    dims = typing.static_dims(value)
+    return dims is not None and set(dims) <= {1}
+
+
+def _entries(shape: ir.Value, typing: Typing) -> list[int | None] | None:
+    """Return the constants of a shape, None for its dimensions; None if it holds anything else."""
+    joined = made_by(shape, "Concat")
+    found: list[int | None] = []
+    for part in [shape] if joined is None else operands(joined):
+        constant, dims = constant_value(part), typing.static_dims(part)
+        if constant is not None and (constant >= 0).all():
+            found += constant.reshape(-1).tolist()
+        elif dims is not None and is_dimension(part):
+            found += [None] * math.prod(dims)
+        else:
+            return None
+    return found
+
+
+def is_dimension(value: ir.Value) -> bool:
     """Whether a value is dimensions of one tensor."""
     while (node := value.producer()) is not None:
         if not is_default_domain(node):

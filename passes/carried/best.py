@@ -21,7 +21,7 @@ from passes.carried.pattern import (
     same_dims,
 )
 from passes.carried.running import running, total_of
-from passes.carried.weighed import weigh_losers
+from passes.carried.weighed import weigh_all, weigh_losers
 from passes.decisions import Code
 from passes.graph.builder import Builder
 from passes.reading.iterations import Carried
@@ -110,7 +110,7 @@ class Chosen(RunningPattern):
 
     def can_collect(self, *, is_after: bool) -> bool:
         """Whether the values of all iterations are rows up to the last one that counted."""
-        return not self.weighs
+        return not self.weighs or self.hits.carried is None
 
     def recorded(self, joined: Joined) -> ir.Value:
         """Record the initial value and the values of all iterations."""
@@ -118,7 +118,10 @@ class Chosen(RunningPattern):
         flags = self.hits.taken(joined, joined.values[0])
         marked = dataclasses.replace(joined, values=[flags, *joined.values[1:]])
         given = begun(marked, self.carried, 0, last, is_whole=is_whole)
-        return filled(joined.builder, given)
+        kept = filled(joined.builder, given)
+        if not self.weighs:
+            return kept
+        return weigh_all(joined.builder, given, kept, self._dtype(joined))
 
     def _row_at(
         self, builder: Builder, whole: ir.Value, position: ir.Value, *, is_scalar: bool

@@ -69,6 +69,11 @@ class Filter(Pattern):
         kind = "rows in front" if self.is_reversed else "rows"
         return f"{kind} under a condition" if len(self.terms) > 1 else f"{kind} of a list"
 
+    @property
+    def needs_sizes(self) -> bool:  # type: ignore[override]
+        """Whether rows are joined to others: those of a list that starts empty are not."""
+        return not self.is_sequence or made_by(self.carried.initial, "SequenceEmpty") is None
+
     def write(self, joined: Joined) -> ir.Value:
         """Record the rows that are kept, joined to the initial ones."""
         builder, rows = joined.builder, joined.values[0]

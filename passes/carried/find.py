@@ -24,6 +24,7 @@ from passes.carried.first import find_first
 from passes.carried.flags import find_flag
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
+from passes.carried.nested_appends import find_nested_append
 from passes.carried.pattern import Pattern, Term, dependent_values
 from passes.carried.reductions import find_reduction
 from passes.carried.rereads import Reread, find_rereads
@@ -155,6 +156,7 @@ def _with_pattern(state: State, facts: LoopFacts, typing: Typing) -> State:
     if state.kind is Kind.OTHER and typing.is_sequence(carried.initial):
         pattern: Pattern | None = find_filter(carried, facts.iteration, typing)
         pattern = pattern or find_several_rows(carried, facts.iteration, typing)
+        pattern = pattern or find_nested_append(carried, facts.iteration, typing)
     elif not _is_open(state, typing):
         return state
     else:
@@ -179,6 +181,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         or find_last_value(carried, iteration)
         or find_alternation(carried, facts, typing)
         or find_cycle(carried, facts, typing)
+        or find_nested_append(carried, iteration, typing)
     )
 
 

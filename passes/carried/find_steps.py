@@ -9,6 +9,7 @@ import onnx_ir as ir
 from passes.carried.find_conditional import Find, reread
 from passes.carried.pattern import ASK_SHAPE, Pattern, dependent_values
 from passes.carried.steps import Steps, in_steps
+from passes.carried.writes_in_turn import WritesInTurn, in_turn
 from passes.graph.graphs import reads_of, subgraphs
 from passes.graph.made import made_by, skip_identities
 from passes.reading.facts import LoopFacts
@@ -20,7 +21,9 @@ __all__ = ["find_steps"]
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
 
 
-def find_steps(carried: Carried, facts: LoopFacts, typing: Typing, find: Find) -> Steps | None:
+def find_steps(
+    carried: Carried, facts: LoopFacts, typing: Typing, find: Find
+) -> Steps | WritesInTurn | None:
     """Return the writes of an iteration, of which the last one is a scatter or an If.
 
     Args:
@@ -40,7 +43,7 @@ def find_steps(carried: Carried, facts: LoopFacts, typing: Typing, find: Find) -
         return None
     for node in last.nodes:
         reread(node, {before: carried.inner})
-    return in_steps([first, last], [before])
+    return in_steps([first, last], [before]) or in_turn([first, last], [before])
 
 
 def _before(carried: Carried, facts: LoopFacts) -> ir.Value | None:

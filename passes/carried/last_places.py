@@ -19,12 +19,13 @@ from passes.carried.range_reads import find_ranges
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write, placed_terms, scattered_terms
 from passes.decisions import Code
+from passes.graph.builder import Builder
 from passes.graph.made import made_by, operand, operands, skip_identities, through
 from passes.reading.facts import LoopFacts
 from passes.reading.iterations import Carried
 from passes.reading.not_a_map import NotAMapError
 
-__all__ = ["LastWrite", "find_last_write"]
+__all__ = ["LastWrite", "find_last_write", "scatter_last"]
 
 _FEW = 32
 """How many places of one iteration are sorted faster than a Loop writes to them: measured."""
@@ -62,12 +63,8 @@ class LastWrite(Write):
         if is_turned:
             tensor = builder.op("Transpose", [tensor], {"perm": order})
         places, rows = self._flat(joined, named, tensor)
-        at, size = as_rows(builder, places, builder.op("Shape", [tensor]), named)
         is_marked = self.is_dear and joined.opset >= OLDEST_SCATTER
-        at = builder.op("Squeeze", [at, builder.ints(1)])
-        last = last_ones(builder, at, size if is_marked else None)
-        kept = [builder.op("Gather", [value, last], {"axis": 0}) for value in (places, rows)]
-        written = builder.op("ScatterND", [tensor, *kept])
+        written = scatter_last(builder, tensor, places, rows, named, is_marked=is_marked)
         if not is_turned:
             return written
         inverse = [order.index(axis) for axis in range(rank)]
@@ -89,6 +86,32 @@ class LastWrite(Write):
             builder.op("Reshape", [places, as_listed], {"allowzero": 1}),
             builder.op("Reshape", [rows, as_many], {"allowzero": 1}),
         )
+
+
+def scatter_last(
+    builder: Builder,
+    tensor: ir.Value,
+    places: ir.Value,
+    rows: ir.Value,
+    named: int,
+    *,
+    is_marked: bool,
+) -> ir.Value:
+    """Record one scatter of the rows that no later row of the same place follows.
+
+    Args:
+        builder: Records it.
+        tensor: What is written to.
+        places: Where, ``[m, named]``.
+        rows: What, ``[m, ..]``.
+        named: Along how many axes a place is named.
+        is_marked: Whether a scatter tells which row is the last one, and not a sort.
+    """
+    at, size = as_rows(builder, places, builder.op("Shape", [tensor]), named)
+    at = builder.op("Squeeze", [at, builder.ints(1)])
+    last = last_ones(builder, at, size if is_marked else None)
+    kept = [builder.op("Gather", [value, last], {"axis": 0}) for value in (places, rows)]
+    return builder.op("ScatterND", [tensor, *kept])
 
 
 def find_last_write(carried: Carried, facts: LoopFacts) -> LastWrite | None:

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
+from passes.carried.filled import Begun
 from passes.carried.pattern import Joined, added
 from passes.carried.selections import Selection
 from passes.graph.builder import Builder
 
-__all__ = ["before_it_is_spoilt", "weigh_losers", "weigh_totals", "weighed_terms"]
+__all__ = [
+    "before_it_is_spoilt",
+    "weigh_all",
+    "weigh_losers",
+    "weigh_totals",
+    "weighed_terms",
+]
+
+_FAR = int(np.iinfo(np.int64).max)
 
 
 def weigh_losers(
@@ -38,6 +48,32 @@ def weigh_losers(
     zero = _zero(joined, whole)
     losers = builder.op("Where", [is_found, zero, builder.op("Mul", [whole, zero])])
     return builder.op("Add", [found, joined.reduce("ReduceSum", losers)])
+
+
+def weigh_all(builder: Builder, given: Begun, kept: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """Record what was kept, NaN from where on a value that was not kept is infinite or NaN.
+
+    Args:
+        builder: Writes the graph.
+        given: The initial value and the values of all iterations, and which of them are taken.
+        kept: For each of these rows the last one up to it that is taken.
+        dtype: The element type.
+    """
+    zero, nan = (builder.constant(np.array(n, dtype.numpy())) for n in (0, np.nan))
+
+    def rows(value: ir.Value, start: int, end: int) -> ir.Value:
+        return builder.op("Slice", [value, *(builder.ints(n) for n in (start, end, 0))])
+
+    flags = rows(given.flags, 1, _FAR)
+    if given.is_whole and given.rank:
+        flags = builder.op("Unsqueeze", [flags, builder.ints(*range(1, given.rank + 1))])
+    lost = builder.op("Where", [flags, rows(kept, 0, -1), rows(given.rows, 1, _FAR)])
+    bad = builder.op("IsNaN", [builder.op("Mul", [lost, zero])])
+    counts = builder.op("Cast", [bad], {"to": int(ir.DataType.INT64)})
+    counts = builder.op("CumSum", [counts, builder.scalar(0)])
+    is_spoilt = builder.op("Greater", [counts, builder.scalar(0)])
+    left = builder.op("Where", [is_spoilt, nan, rows(kept, 1, _FAR)])
+    return builder.op("Concat", [rows(kept, 0, 1), left], {"axis": 0})
 
 
 def before_it_is_spoilt(

@@ -1,20 +1,24 @@
-"""A Gather of one place along an axis that may have none, where there are no samples.
+"""Reads along an axis that may have no place, where there are no samples.
 
 ``x[i]`` becomes ``x[i:i+1]``, which yields no row where there is none, and a row of zeros takes
-its place. With samples no row is added, so that a place out of range fails as before.
+its place. A reduction that has no result for no numbers reduces one row of zeros more. With
+samples no row is added, so that a place out of range, or nothing to reduce, fails as before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
+from passes.batching.failing import OF_SOMETHING
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
-from passes.graph.made import operand
+from passes.graph.made import axes_of, operand
 from passes.typing import Typing
 
-__all__ = ["put_row_of_zeros", "reads_one_place"]
+__all__ = ["put_row_of_zeros", "put_zeros_behind", "reads_one_place", "reduced_along"]
 
 _PADDED = (
     ir.DataType.BOOL,
@@ -64,3 +68,36 @@ def put_row_of_zeros(
     pads = builder.op("Concat", [*before, absent, *behind], {"axis": 0})
     node.replace_input_with(0, builder.op("Pad", [row, pads]))
     node.replace_input_with(1, builder.constant(np.zeros(place, np.int64)))
+
+
+def reduced_along(node: ir.Node, typing: Typing) -> list[int] | None:
+    """Return the axes of a reduction that has no result for no numbers, None for another node."""
+    if not is_operator(node, OF_SOMETHING):
+        return None
+    data, given = operand(node, 0), axes_of(node)
+    rank = typing.rank(data)
+    if rank is None or typing.dtype(data) not in _PADDED:
+        return None
+    if node.op_type.startswith("Arg"):
+        given = [node.attributes.get_int("axis", 0)]
+    elif given is None and len(node.inputs) == 1:
+        given = list(range(rank))
+    return None if given is None else [axis % rank for axis in given]
+
+
+def put_zeros_behind(
+    builder: Builder, node: ir.Node, some: ir.Value, rank: int, axes: Sequence[int]
+) -> None:
+    """Let a reduction have zeros to reduce where there are no samples.
+
+    Args:
+        builder: Records what comes before the reduction.
+        node: The reduction, which is changed.
+        some: 1 where there are samples, else 0, int64 ``[1]``.
+        rank: The rank of its tensor.
+        axes: Its axes.
+    """
+    absent, none = builder.op("Sub", [builder.ints(1), some]), builder.ints(0)
+    behind = [absent if axis in axes else none for axis in range(rank)]
+    pads = builder.op("Concat", [builder.ints(*[0] * rank), *behind], {"axis": 0})
+    node.replace_input_with(0, builder.op("Pad", [operand(node, 0), pads]))

@@ -10,7 +10,12 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.failing import FARTHEST
-from passes.fusing.absent_rows import put_row_of_zeros, reads_one_place
+from passes.fusing.absent_rows import (
+    put_row_of_zeros,
+    put_zeros_behind,
+    reads_one_place,
+    reduced_along,
+)
 from passes.fusing.fused_body import FusedBody
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_operator
@@ -55,6 +60,8 @@ def _hold_of(node: ir.Node, typing: Typing) -> _Hold | None:
         return _at_first
     if _counts(node, typing):
         return _not_far
+    if reduced_along(node, typing):
+        return _zeros_behind
     return _row_of_zeros if reads_one_place(node, typing) else None
 
 
@@ -152,6 +159,14 @@ def _row_of_zeros(held: _Held) -> None:
     assert rank is not None
     assert dims is not None
     put_row_of_zeros(held.builder, held.node, held.some, rank, dims)
+
+
+def _zeros_behind(held: _Held) -> None:
+    """Let a reduction have zeros to reduce where there are no samples."""
+    rank, axes = held.typing.rank(operand(held.old, 0)), reduced_along(held.old, held.typing)
+    assert rank is not None
+    assert axes
+    put_zeros_behind(held.builder, held.node, held.some, rank, axes)
 
 
 def _record(fused: FusedBody, old: ir.Node, node: ir.Node, hold: _Hold, typing: Typing) -> None:

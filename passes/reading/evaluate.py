@@ -34,6 +34,7 @@ class Evaluator:
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
         last: The number of the last iteration, if it is known beforehand.
+        named: For symbols of dimensions a tensor outside of the iterations that has the dimension.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Evaluator:
         self.in_range: list[tuple[Linear, Linear]] = []
         self.outer: dict[ir.Value, ir.Value] = {}
         self.last: Linear | None = None
+        self.named: Mapping[str, Dim] = {}
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""
@@ -212,6 +214,8 @@ class Evaluator:
                 return Linear(dim)
             if self._typing.is_same_number(dim) and tensor not in self._inside:
                 return Linear.of(Dim(dim, tensor, axis))
+            if isinstance(dim, str) and dim in self.named:
+                return Linear.of(self.named[dim])
         if axis < 0 or tensor in self._inside:
             return None
         return Linear.of(Dim((tensor, axis), tensor, axis))

@@ -14,7 +14,7 @@ from passes.graph.graphs import subgraphs, walk_nodes, with_subgraphs
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
-from passes.reading.integers import TRIP, Linear, StateSymbol
+from passes.reading.integers import TRIP, Dim, Linear, StateSymbol
 from passes.reading.iterations import Carried, Iteration
 from passes.reading.not_a_map import NotAMapError
 from passes.typing.value_types import Typing
@@ -101,6 +101,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
     inside = frozenset(_values_inside(iteration.body))
     trip = None if iteration.number is None else {iteration.number: (Linear.of(TRIP),)}
     probe, outside = Evaluator(typing, inside, trip), Evaluator(typing, inside)
+    probe.named = _named(iteration, typing)
     for carried in iteration.states:
         if _is_handed_on(carried):
             probe.known[carried.inner] = outside.of(carried.initial)
@@ -108,6 +109,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
             probe.known[carried.inner] = (Linear.of(StateSymbol(carried.inner)),)
     states = [_classify(c, iteration, probe, outside, typing) for c in iteration.states]
     evaluator = Evaluator(typing, inside, trip)
+    evaluator.named = probe.named
     for state in states:
         inner, initial = state.carried.inner, state.carried.initial
         if state.kind is Kind.COUNTER:
@@ -118,6 +120,16 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
     evaluator.in_range = [*probe.in_range, *outside.in_range]
     evaluator.through_floats = probe.through_floats or outside.through_floats
     return LoopFacts(iteration, states, evaluator, inside)
+
+
+def _named(iteration: Iteration, typing: Typing) -> dict[str, Dim]:
+    """Return for each dimension that a carried value begins with where it can be asked for."""
+    return {
+        dim: Dim(dim, carried.initial, axis)
+        for carried in iteration.states
+        for axis, dim in enumerate(typing.dims(carried.initial) or ())
+        if isinstance(dim, str) and typing.is_same_number(dim)
+    }
 
 
 def _values_inside(body: ir.Graph) -> Iterator[ir.Value]:

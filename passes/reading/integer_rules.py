@@ -217,15 +217,37 @@ def _compared(op_type: str, a: Linear, b: Linear, last: Linear | None) -> bool |
 
 
 def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    found = [evaluator.number(v) for v in node.inputs]
-    truths = [None if n is None else n.number for n in found]
+    """Join flags: one that decides does so whatever the other one is."""
     deciding = 0 if node.op_type == "And" else 1
-    dims = evaluator.dims(node.outputs[0])
-    if dims is None or any(dim != 1 for dim in dims):
+    size = _flat_size(evaluator.dims(node.outputs[0]))
+    if size is None:
         return None
-    if any(t is not None and bool(t) == bool(deciding) for t in truths):
-        return (Linear(deciding),)
-    return None if None in truths else (Linear(1 - deciding),)
+    sides = [_truths(evaluator.of(v), size) for v in node.inputs]
+    joined = [_joined(one, other, deciding) for one, other in zip(*sides, strict=True)]
+    return None if None in joined else tuple(Linear(flag or 0) for flag in joined)
+
+
+def _flat_size(dims: tuple[int | str | None, ...] | None) -> int | None:
+    """Return how many numbers a vector has, or a tensor of any rank that has one."""
+    if dims is None:
+        return None
+    if all(dim == 1 for dim in dims):
+        return 1
+    return dims[0] if len(dims) == 1 and isinstance(dims[0], int) else None
+
+
+def _truths(numbers: Numbers | None, size: int) -> list[int | None]:
+    """Return as many flags as an operand is broadcast to, None for those that are not known."""
+    if numbers is None or len(numbers) not in (1, size):
+        return [None] * size
+    found = [None if n.number is None else int(bool(n.number)) for n in numbers]
+    return found * size if len(found) == 1 else found
+
+
+def _joined(one: int | None, other: int | None, deciding: int) -> int | None:
+    if deciding in (one, other):
+        return deciding
+    return None if None in (one, other) else 1 - deciding
 
 
 def _not(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

@@ -39,14 +39,21 @@ class Bounds:
     @property
     def reaches_end(self) -> bool:
         """Whether the end is that of the tensor, or behind it."""
-        if self.size is not None and is_nonnegative(self.end - self.size):
-            return True
-        return self.end.number is not None and self.end.number >= _END
+        return self._reaches(_END)
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing is cut away."""
-        return self.start == Linear(0) and self.step == Linear(1) and self.reaches_end
+        return self.takes_all(_END)
+
+    def takes_all(self, farthest: int) -> bool:
+        """Whether nothing is cut away of an axis that is no longer than a number."""
+        return self.start == Linear(0) and self.step == Linear(1) and self._reaches(farthest)
+
+    def _reaches(self, farthest: int) -> bool:
+        if self.size is not None and is_nonnegative(self.end - self.size):
+            return True
+        return self.end.number is not None and self.end.number >= farthest
 
 
 def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
@@ -58,7 +65,7 @@ def bounds_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
     return None if cut is None or cut.step != Linear(1) else cut
 
 
-def cut_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
+def cut_of(node: ir.Node, evaluator: Evaluator, *, farthest: int = _END) -> Bounds | None:
     """Return what a Slice cuts along one axis, in any steps; None for one of several axes.
 
     Axes that it takes all of do not count: JAX's exporter names every axis in each Slice.
@@ -66,9 +73,10 @@ def cut_of(node: ir.Node, evaluator: Evaluator) -> Bounds | None:
     Args:
         node: A Slice; before opset 10 its bounds are attributes, which are not read.
         evaluator: Knows numbers.
+        farthest: A number that no dimension exceeds.
     """
     named = _named_cuts(node, evaluator)
-    cutting = [cut for cut in named if not cut.is_whole]
+    cutting = [cut for cut in named if not cut.takes_all(farthest)]
     return (cutting or named)[0] if named and len(cutting) < 2 else None
 
 

@@ -22,6 +22,9 @@ from passes.typing.value_types import Typing
 
 __all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
 
+FAR = 1_000_000_000
+"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Element:
@@ -30,7 +33,7 @@ class Element:
     Attributes:
         source: Where it comes from. A constant ``split`` of it may stand in no graph.
         is_whole: Whether the source has as many elements as there are iterations, by proof.
-        is_far: Whether it was read by a Slice that takes one row in 10^9.
+        is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
     """
 
     source: ElementSource
@@ -48,7 +51,7 @@ class Window:
         start: The first row of iteration 0.
         step: How far the next iteration's first row is.
         size: How many rows.
-        is_far: Whether it was read by a Slice that takes one row in 10^9.
+        is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
     """
 
     tensor: ir.Value
@@ -138,6 +141,8 @@ def _gather(node: ir.Node, reads: Reads) -> Element | None:
 def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     """Read ``x[a + s * k : a + s * k + n]`` along one axis."""
     tensor, cut = reads.outside(node.inputs[0]), cut_of(node, reads.evaluator)
+    is_far = cut is None
+    cut = cut or cut_of(node, reads.evaluator, farthest=FAR)
     jump = None if cut is None else cut.step.number
     if tensor is None or cut is None or not jump or jump < 1:
         return None
@@ -150,7 +155,7 @@ def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     last = (reads.bound - 1) * step + first + size
     if not is_nonnegative(not_more(dim - last)):
         return None
-    window = Window(tensor, axis, first, step, size, is_far=jump > 1)
+    window = Window(tensor, axis, first, step, size, is_far or jump > 1)
     return _even(window, dim, reads) or window
 
 
@@ -163,10 +168,6 @@ def _size(start: Linear, end: Linear, jump: int) -> int | None:
     if jump >= FAR and is_nonnegative(end - start - 1):
         return 1
     return None
-
-
-FAR = 1_000_000_000
-"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
 
 
 def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:

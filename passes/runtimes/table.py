@@ -22,6 +22,7 @@ from passes.runtimes import (
     rearranged,
     reshapes,
     running_statistics,
+    scan_operands,
 )
 from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
 from passes.runtimes.defect import Defect, seen_in
@@ -313,6 +314,12 @@ DEFECTS: tuple[Defect, ...] = (
         ("QuantizeLinear",),
         quantized.is_quantized_by_computed_rows,
         quantized.quantized_by_steps,
+    ),
+    _openvino(
+        "openvino-slice-in-front",
+        ("Scan",),
+        scan_operands.has_slices_in_front,
+        scan_operands.with_slices_behind,
     ),
     _iree(
         "iree-bytes-from-floats",

@@ -104,7 +104,7 @@ def model(body: str) -> onnx.ModelProto:
         g (float[B,T,2] x, float[R,2] v) => (float[B,T,2] y)
         <float[4,2] w = {{1, 2, 3, 4, 5, 6, 7, 8}}, int64[4] table = {{3, 2, 1, 0}},
          int64 zero = {{0}}, int64 one = {{1}}, int32 short = {{0}}, int32 step = {{1}}, int64[1] axis = {{0}},
-         float[0,2] empty = {{}}, float nought = {{0}}, float whole = {{1}}, float half = {{0.5}},
+         float[0,2] empty = {{}}, float nought = {{0}}, float whole = {{1}}, int64[1] back = {{-2}}, float half = {{0.5}},
          int16 tiny = {{0}}, int16 small = {{1}}, int64 far = {{1099511627776}},
          int64 down = {{-1}}> {{
             s = SplitToSequence<axis = 0, keepdims = 0> (x)
@@ -173,3 +173,32 @@ def test_what_is_left_of_a_shape_beside_dimensions_of_0(
     given = {"x": np.ones((0, rows, columns, 6), np.float32)}
     for backend in ("reference", "onnxruntime"):
         assert run(after, given, backend=backend)["y"].shape == (0, rows, columns, 2, 3)
+
+
+REDUCED = {
+    "the largest of rows": "g = ReduceMax<keepdims = 0> (v, axis) o = Add (e, g)",
+    "the least of all": "g = ReduceMin<keepdims = 0> (v) o = Add (e, g)",
+    "the mean of rows from the back": "g = ReduceMean<keepdims = 1> (v, back) o = Add (e, g)",
+    "the sum of exponents": "g = ReduceLogSumExp<keepdims = 0> (v, axis) o = Add (e, g)",
+    "the place of the largest": "p = ArgMax<axis = 0, keepdims = 0> (v) g = Cast<to = 1> (p) o = Add (e, g)",
+    "the place of the least": "p = ArgMin<axis = -2> (v) g = Cast<to = 1> (p) o = Add (e, g)",
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+@pytest.mark.parametrize("name", REDUCED)
+def test_a_reduction_of_nothing_does_not_fail_without_samples(name: str, rows: int) -> None:
+    before = model(REDUCED[name])
+    assert fused(before, ())[1]
+    after, branches = fused(before, ("If",))
+    assert not branches
+    onnx.checker.check_model(after, full_check=True)
+    v = np.arange(rows * 2, dtype=np.float32).reshape(rows, 2)
+    for backend in ("reference", "onnxruntime"):
+        assert run(after, {"x": np.ones((0, 5, 2), np.float32), "v": v}, backend=backend)[
+            "y"
+        ].shape == (0, 5, 2)
+    if rows:
+        given = {"x": np.ones((2, 5, 2), np.float32), "v": v}
+        difference = compare(run(before, given, backend="reference"), run(after, given))
+        assert difference.equal, difference.message

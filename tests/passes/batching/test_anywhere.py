@@ -21,7 +21,7 @@ g (float[N,4] x, float[L,5] w, float[4,5] c, float[M,4] z, float[?] v, float[?,4
  int64[2] places = {-4,3}, int64[1] behind = {4}, int64[1] one = {1}, int64[1] first = {0},
  int64[1] third = {2}, int64[1] nine = {9}, int64[1] four1 = {4}, float[1] half = {0.5},
  float[1] large = {1.5}, float[1] less = {-0.5}, float[2] halves = {0.5,0.5},
- int64[2] nines = {-1,9}, int64[2] none2 = {-1,0}, int64[2] fours = {4,4}, int64[1] before = {-5}>
+ int64[2] nines = {-1,9}, int64[2] none2 = {-1,0}, int64[2] fours = {4,4}, int64[1] before = {-5}, int64[2] kept = {0,1}>
 { %s y = Shape (r) }"""
 CASES = {
     "r = Reshape (x, all)": True,
@@ -73,6 +73,22 @@ CASES = {
     "r = Add (x, x)": True,
     "r = Add (x, z)": False,
     "r = Neg (v)": True,
+    "r = Reshape (v, kept)": True,
+    "r = Reshape (x, kept)": False,
+    "r = Reshape (any, kept)": False,
+    "r = Reshape <allowzero = 1> (v, kept)": False,
+    "s = Shape (x) r = Expand (e, s)": False,
+    "s = Shape (w) r = Expand (e, s)": False,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, four1) r = Expand (e, s)": True,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (four1, d) r = Expand (e, s)": False,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, one) r = Expand (e, s)": True,
+    "d = Shape <end = 1> (w) s = Concat <axis = 0> (d, four1) r = Expand (x, s)": False,
+    "s = Concat <axis = 0> (m, four1) r = Expand (e, s)": False,
+    "s = Concat <axis = 0> (all, four1) r = Expand (e, s)": False,
+    "r = Expand (e, four1)": True,
+    "r = Expand (e, nine)": False,
+    "r = Expand (none, first)": False,
+    "r = Expand (any, four1)": False,
 }
 BOXES = """b = Slice (both, first, four1, third) f = Slice (both, four1, nine, third)
   s = Transpose <perm = [0, 2, 1]> (f) r = NonMaxSuppression ({})"""

@@ -94,3 +94,44 @@ def test_what_a_tensor_covers(dims: tuple[int | str, ...] | None, fits: bool) ->
     x, w = graph.graph.inputs
     assert covers(typing, x, dims) is fits
     assert not covers(typing, w, dims)
+
+
+COUNTED = """g (float[N,4] x) => (float[N,4] r) {{
+    zero = Constant <value = int64 {{0}}> () one = Constant <value = int64 {{1}}> ()
+    flat = Constant <value = int64[1] {{-1}}> () fill = Constant <value = float {{0}}> ()
+    one1 = Constant <value = int64[1] {{1}}> () far = Constant <value = int64[1] {{9999}}> ()
+    zero1 = Constant <value = int64[1] {{0}}> ()
+    shape = Shape (x) begin = Expand (fill, shape)
+    size = Shape <start = 0, end = 1> (begin) n = Squeeze (size) more = Less (zero, n)
+    last, r = Loop (, more, zero, begin) <body = step (int64 trip, bool c, int64 i, float[N,4] s)
+      => (bool go, int64 i2, float[N,4] s2) {{
+        at = Reshape (i, flat) place = Unsqueeze (at, flat) row = Gather <axis = 0> (x, at)
+        {nodes}
+        i2 = Add (i, one) size2 = Shape <start = 0, end = 1> ({asked}) n2 = Squeeze (size2)
+        go = Less (i2, n2) }}> }}"""
+BY_ITS_SHAPE = {
+    "rows that are written, asked behind": ("y = Tanh (row) s2 = ScatterND (s, place, y)", "s2"),
+    "rows that are written, asked in front": ("y = Tanh (row) s2 = ScatterND (s, place, y)", "s"),
+    "sums": ("s2 = Add (s, row)", "s2"),
+}
+
+
+@pytest.mark.parametrize("name", BY_ITS_SHAPE)
+def test_as_many_iterations_as_a_carried_tensor_has_rows(name: str) -> None:
+    nodes, asked = BY_ITS_SHAPE[name]
+    before = model(COUNTED.format(nodes=nodes, asked=asked), opset=18)
+    rng = np.random.default_rng(0)
+    feeds = [{"x": rng.standard_normal((n, 4)).astype(np.float32)} for n in (0, 1, 2, 7)]
+    found = read(before)
+    assert same(before, found.model, *feeds) == len(feeds)
+    assert not found.loops, found.details
+
+
+def test_a_carried_tensor_that_loses_rows_decides_how_often_it_runs() -> None:
+    nodes = "t = Slice (s, one1, far, zero1) s2 = Add (t, row)"
+    text = COUNTED.format(nodes=nodes, asked="s2").replace("float[N,4] s", "float[M,4] s")
+    before = model(text.replace("float[N,4] r", "float[K,4] r"), opset=18)
+    feeds = [{"x": np.ones((n, 4), np.float32)} for n in (0, 1, 2, 7)]
+    found = read(before)
+    assert same(before, found.model, *feeds) == len(feeds)
+    assert found.codes == ["early-exit"]

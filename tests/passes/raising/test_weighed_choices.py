@@ -82,6 +82,40 @@ def test_a_choice_by_products_ends_without_a_loop(name: str, dialect: str) -> No
     assert any(note.startswith(case.name) for note in decision.notes), decision.notes
 
 
+def _kept(nodes: str, read: str = "s2") -> Case:
+    return Case(ROW, f"{nodes} y = Identity ({read})", "b", "last value where", ROW)
+
+
+KEPT = {
+    "behind": _kept(_choice("pe", "e", "s")),
+    "in_front": _kept(_choice("pe", "e", "s"), "s"),
+    "turned": _kept(_choice("pe", "s", "e")),
+    "rows": _kept(LARGER + _choice("l", "e", "s")),
+    "read_further": _kept(_choice("pe", "e", "s") + " q = Sub (s2, e)", "q"),
+    "number": Case(
+        "float",
+        "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)"
+        + _choice("l", "h", "s")
+        + " y = Identity (s2)",
+        "z",
+        "last value where",
+        "float",
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", ["counted", "while", "scan"])
+@pytest.mark.parametrize("name", KEPT)
+def test_the_last_value_of_each_iteration_is_spoilt_as_in_the_loop(
+    name: str, dialect: str
+) -> None:
+    many = [f for f in _feeds() if len(f["x"]) or dialect != "scan"]
+    found = prove(KEPT[name].text(dialect), *many)
+    (decision,) = found.decisions
+    assert decision.verdict is Verdict.FUSED
+    assert any(note.startswith(KEPT[name].name) for note in decision.notes), decision.notes
+
+
 BESIDE = {
     "index": ("int64", _choice("l", "i", "s", to=7), "one"),
     "row": (ROW, _choice("l", "e", "s"), "b"),

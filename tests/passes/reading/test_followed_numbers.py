@@ -56,6 +56,8 @@ CONSTANTS = {
     "and, both": "y = And (yes, yes)",
     "or": "y = Or (yes, no)",
     "or, neither": "y = Or (no, no)",
+    "and of several": "y = And (flags, yes)",
+    "or of several": "n = Not (flags) y = Or (no, n)",
     "not of several": "y = Not (flags)",
     "one of two": "y = Where (no, both, ones)",
     "picked rows": "y = Gather (wide, both)",
@@ -147,8 +149,20 @@ OTHERS = {
         "y = Concat <axis = -1> (square, column)",
         None,
     ),
-    "and of several": (
-        "y = And (flags, yes)",
+    "and of several and what is not known": (
+        "y = And (flags, bs)",
+        None,
+    ),
+    "and of none and what is not known": (
+        "n = Not (flags) u = And (n, flags) y = And (bs, u)",
+        "0, 0",
+    ),
+    "or of all and what is not known": (
+        "n = Not (flags) u = Or (n, flags) y = Or (bs, u)",
+        "1, 1",
+    ),
+    "and of one that decides for an unknown number": (
+        "u = Equal (v, v) y = And (u, no)",
         None,
     ),
     "one of a number and a vector": (

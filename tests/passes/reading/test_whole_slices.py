@@ -64,3 +64,54 @@ def test_what_may_cut_something_off(end: int, first: int, step: int) -> None:
     found = read(before)
     same(before, found.model, *map(feeds, (0, 1, 2, 7)))
     assert not any("10^9" in line for d in found.decisions for line in d.assumptions)
+
+
+def column_loop(end: int, begin: str = "zero1", width: str = "one") -> str:
+    """Return a graph whose iterations read ``x[:, i:i + width]`` by one Slice of two axes."""
+    return f"""g (float[B,N,4] x) => (float[M,B,K,4] r) {{
+        t = Constant <value = bool {{1}}> ()
+        one = Constant <value = int64 {{1}}> ()
+        two = Constant <value = int64 {{2}}> ()
+        zero1 = Constant <value = int64[1] {{0}}> ()
+        one1 = Constant <value = int64[1] {{1}}> ()
+        far = Constant <value = int64[1] {{{end}}}> ()
+        axes = Constant <value = int64[2] {{0, 1}}> ()
+        steps = Constant <value = int64[2] {{1, 1}}> ()
+        shape = Shape (x)
+        all = Gather <axis = 0> (shape, one)
+        less = Sub ({width}, one)
+        n = Sub (all, less)
+        r = Loop (n, t) <body = step (int64 i, bool cond) => (bool go, float[B,K,4] y) {{
+            next = Add (i, {width})
+            first = Unsqueeze (i, zero1)
+            last = Unsqueeze (next, zero1)
+            begins = Concat <axis = 0> ({begin}, first)
+            ends = Concat <axis = 0> (far, last)
+            c = Slice (x, begins, ends, axes, steps)
+            y = Tanh (c)
+            go = Identity (cond)
+        }}>
+    }}"""
+
+
+@pytest.mark.parametrize("width", ["one", "two"])
+@pytest.mark.parametrize("name", ENDS)
+def test_an_axis_that_is_named_beside_and_taken_whole(name: str, width: str) -> None:
+    before = model(column_loop(ENDS[name], width=width), 18)
+    found = read(before)
+    assert found.loops == 0, [(d.path, d.reasons) for d in found.decisions]
+    rng = np.random.default_rng(0)
+    sizes = ((2, 2), (3, 7), (1, 5), (0, 3))
+    given = [{"x": rng.standard_normal((b, n, 4)).astype(np.float32)} for b, n in sizes]
+    assert same(before, found.model, *given) == len(given)
+    said = [line for decision in found.decisions for line in decision.assumptions]
+    assert any("10^9" in line for line in said) == (ENDS[name] == 10**9)
+
+
+@pytest.mark.parametrize(("end", "begin"), [(10**9 - 1, "zero1"), (-1, "zero1"), (10**9, "one1")])
+def test_an_axis_beside_that_is_cut_too(end: int, begin: str) -> None:
+    before = model(column_loop(end, begin), 18)
+    found = read(before)
+    rng = np.random.default_rng(0)
+    given = [{"x": rng.standard_normal((b, n, 4)).astype(np.float32)} for b, n in ((2, 2), (3, 7))]
+    assert same(before, found.model, *given) == len(given)

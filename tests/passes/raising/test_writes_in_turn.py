@@ -1,0 +1,109 @@
+"""Several writes of one iteration to places that other iterations may write to, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from rewriter import rewrite
+from tests.passes.expansion import operators
+from tests.passes.loops import model, read, same
+from tests.passes.raising.carried import LENGTHS
+
+TEXT = """g (float[N,4] x, int64[N,3] k, {start}) => ({state} r) {{
+    t = Constant <value = bool {{1}}> ()
+    zero = Constant <value = int64 {{0}}> ()
+    zero1 = Constant <value = int64[1] {{0}}> ()
+    one1 = Constant <value = int64[1] {{1}}> ()
+    minus = Constant <value = int64[1] {{-1}}> ()
+    first = Constant <value = int64[2] {{0, 1}}> ()
+    turned = Constant <value = int64[2] {{1, 0}}> ()
+    third = Constant <value = int64[1] {{2}}> ()
+    shape = Shape (x)
+    n = Gather <axis = 0> (shape, zero)
+    r = Loop (n, t, b) <body = step (int64 i, bool cond, {state} s) => (bool go, {state} s2) {{
+        e = Gather <axis = 0> (x, i)
+        p = Gather <axis = 0> (k, i)
+        {nodes}
+        go = Identity (cond)
+    }}>
+}}"""
+ROWS = {"start": "float[6,4] b", "state": "float[6,4]"}
+GRID = {"start": "float[6,6] b", "state": "float[6,6]"}
+PLACE = "p{0} = Gather <axis = 0> (p, {1})  u{0} = Unsqueeze (p{0}, zero1)"
+ROW = "e{0} = {1} (e)  v{0} = Unsqueeze (e{0}, zero1)"
+TWO = "  ".join(
+    [
+        PLACE.format(0, "zero1"),
+        PLACE.format(1, "third"),
+        ROW.format(0, "Neg"),
+        ROW.format(1, "Exp"),
+    ]
+)
+CASES = {
+    "two_rows": (
+        ROWS,
+        f"{TWO}  q0 = Reshape (p0, m11)  q1 = Reshape (p1, m11)"
+        "  a = ScatterND (s, q0, v0)  s2 = ScatterND (a, q1, v1)",
+    ),
+    "three_rows": (
+        ROWS,
+        f"{TWO}  {PLACE.format(2, 'one1')}  {ROW.format(2, 'Tanh')}"
+        "  q0 = Reshape (p0, m11)  q1 = Reshape (p1, m11)  q2 = Reshape (p2, m11)"
+        "  a = ScatterND (s, q0, v0)  c = ScatterND (a, q1, v1)  s2 = ScatterND (c, q2, v2)",
+    ),
+    "both_ways_of_an_edge": (
+        GRID,
+        "f0 = Gather <axis = 0> (p, first)  f1 = Gather <axis = 0> (p, turned)"
+        "  q0 = Unsqueeze (f0, zero1)  q1 = Unsqueeze (f1, zero1)"
+        "  w = ReduceMax <keepdims = 0> (e)  w0 = Unsqueeze (w, zero1)  w1 = Neg (w0)"
+        "  a = ScatterND (s, q0, w0)  s2 = ScatterND (a, q1, w1)",
+    ),
+}
+
+
+def text(name: str) -> str:
+    kinds, nodes = CASES[name]
+    made = TEXT.format(nodes=nodes, **kinds)
+    return made.replace(
+        "shape = Shape", "m11 = Constant <value = int64[2] {-1, 1}> ()  shape = Shape", 1
+    )
+
+
+def feeds(n: int, shape: tuple[int, int]) -> Mapping[str, np.ndarray]:
+    """Make rows, places that come again and again, and what is written to."""
+    rng = np.random.default_rng(n)
+    return {
+        "x": rng.standard_normal((n, 4)).astype(np.float32),
+        "k": rng.integers(-6, 6, (n, 3)),
+        "b": rng.standard_normal(shape).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "portable"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_written_last_holds(name: str, target: str) -> None:
+    before = model(text(name), 18)
+    made = rewrite(before, target=target).model
+    assert not operators(made)["Loop"]
+    shape = (6, 6) if CASES[name][0] is GRID else (6, 4)
+    many = [feeds(n, shape) for n in LENGTHS]
+    assert same(before, made, *many) == len(many)
+
+
+NEAR = {
+    "what_the_first_wrote": "o = GatherND (a, q0)  o2 = Mul (o, v1)  s2 = ScatterND (a, q1, o2)",
+    "what_it_began_with": "o = GatherND (s, q0)  o2 = Sub (v1, o)  s2 = ScatterND (a, q1, o2)",
+}
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_what_reads_what_was_written_stays(name: str) -> None:
+    nodes = text("two_rows").replace("s2 = ScatterND (a, q1, v1)", NEAR[name])
+    before = model(nodes, 18)
+    found = read(before)
+    assert found.loops == 1
+    many = [feeds(n, (6, 4)) for n in LENGTHS]
+    assert same(before, found.model, *many) == len(many)

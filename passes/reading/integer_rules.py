@@ -12,14 +12,12 @@ from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
-    gather_numbers,
     length_number,
-    lowest,
     shape_numbers,
     size_number,
-    slice_numbers,
 )
 from passes.reading.integers import Linear, greatest, is_nonnegative, least
+from passes.reading.vector_reads import gather_numbers, lowest, slice_numbers
 
 __all__ = ["RULES", "Rule"]
 

@@ -20,9 +20,9 @@ from passes.batching.packed.segments import spread
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
-from passes.reading.integer_reads import number_at
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 from passes.reading.slice_bounds import Bounds
+from passes.reading.vector_reads import number_at
 from passes.typing import ValueType
 
 __all__ = ["cut", "span"]

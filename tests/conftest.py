@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-LARGE = 24
+LARGE = 16
 """Cases of one test function from which on it is a large table."""
 SHARE = 8
 """One case in so many of a large table belongs to the default run."""

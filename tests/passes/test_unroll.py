@@ -296,6 +296,7 @@ def test_the_pipeline_unrolls_what_it_cannot_fuse() -> None:
         assert compare(expected, run(result.model, feeds, backend=backend)).equal
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, 20))
 def test_random_chains_with_maps(first: int) -> None:
     for seed in range(first, first + 20):

@@ -64,6 +64,7 @@ def _name(seeds: range) -> str:
     return f"{seeds.start}-{seeds.stop - 1}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", _chunks(SOME, 6), ids=_name)
 def test_a_random_program_comes_out_right(seeds: range) -> None:
     _judge(seeds)

@@ -64,6 +64,7 @@ def _judge(trials: Iterable[tuple[int, str]]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seeds", _chunks(SOME, 4), ids=_name)
 def test_a_random_body_comes_out_right(seeds: range) -> None:
     _judge((seed, strategy) for seed in seeds for strategy in STRATEGIES)

@@ -7,6 +7,7 @@ import pytest
 from tests.property.images import judge_images
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_a_random_body_computes_what_it_did(seed: int) -> None:
     verdict = judge_images(seed)

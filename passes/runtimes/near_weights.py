@@ -100,7 +100,9 @@ def _tensor(value: ir.Value) -> ir.TensorProtocol | None:
 
 def _copied(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:
     """Record a constant at the start of a graph."""
-    node = ir.node("Constant", [], {"value": tensor})
+    # ONNX's text form has no place for the name of a tensor in an attribute.
+    unnamed = tensor if tensor.name is None else ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
+    node = ir.node("Constant", [], {"value": unnamed})
     (copy,) = node.outputs
     copy.name, copy.type, copy.shape = value.name, value.type, value.shape
     first = next(iter(graph), None)

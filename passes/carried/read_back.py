@@ -85,7 +85,8 @@ def find_elements_back(
         dtype: The element type.
     """
     indices, updates = operand(scatter, 1), operand(scatter, 2)
-    if _is_one_number(indices, evaluator):
+    is_one = _is_one_number(indices, evaluator)
+    if is_one:
         updates = through(updates, _AXES, body)
     joins = find_join(updates, inner, body)
     if joins is None or not _reads_elements(joins.read, scatter, inner, body, evaluator):
@@ -93,7 +94,7 @@ def find_elements_back(
     is_extreme = joins.reduction in ("max", "min") and dtype in FLOATS
     if is_extreme and evaluator.rank(indices) != 1:  # a scatter has no rule for NaN
         return None
-    nodes = _reshaped(joins, indices, [])
+    nodes = _reshaped(joins, indices, [], by="Reshape" if is_one else "Expand")
     return ReadBack(nodes[-1].outputs[0], joins.reduction, tuple(nodes))
 
 
@@ -120,11 +121,13 @@ def _reads_elements(
     return is_same and node.attributes.get_int("axis", 0) == axis and dims[axis] == 1
 
 
-def _reshaped(joins: Join, like: ir.Value, forms: Sequence[ir.Node]) -> list[ir.Node]:
+def _reshaped(
+    joins: Join, like: ir.Value, forms: Sequence[ir.Node], *, by: str = "Expand"
+) -> list[ir.Node]:
     """Return what gives a value the shape of another one, and then the same forms."""
     given, nodes = joins.signed()
     shape = added("Shape", [like])
-    nodes += [shape, added("Expand", [given, shape.outputs[0]])]
+    nodes += [shape, added(by, [given, shape.outputs[0]])]
     for form in forms:
         inputs = [nodes[-1].outputs[0], *operands(form)[1:]]
         nodes.append(added(form.op_type, inputs, dict(form.attributes)))

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import onnx_ir as ir
 
 from passes.carried.pattern import added
+from passes.graph.builder import unnamed
 from passes.graph.graphs import reads_of
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node, copy_of
@@ -155,5 +156,6 @@ def _constants(
 ) -> tuple[list[ir.Node], dict[ir.Value, ir.Value | None]]:
     """Return Constants for the initializers of branches that are read, and what each is for."""
     given = [v for graph in branches for v in graph.initializers.values() if v in read]
-    nodes = [added("Constant", [], {"value": v.const_value}) for v in given]
+    tensors = [v.const_value for v in given if v.const_value is not None]
+    nodes = [added("Constant", [], {"value": unnamed(tensor)}) for tensor in tensors]
     return nodes, {v: node.outputs[0] for v, node in zip(given, nodes, strict=True)}

@@ -12,7 +12,15 @@ from onnx_ir import AttributeType
 from passes.graph.drafts import Memo, drop_uses, note
 from passes.graph.graphs import reads_of
 
-__all__ = ["BATCHED_KEY", "ORIGIN_KEY", "STEPS_KEY", "Builder", "needed_nodes", "tensor_value"]
+__all__ = [
+    "BATCHED_KEY",
+    "ORIGIN_KEY",
+    "STEPS_KEY",
+    "Builder",
+    "needed_nodes",
+    "tensor_value",
+    "unnamed",
+]
 
 ORIGIN_KEY = "seqmap.origin"
 """Metadata of a new node: path of the node that it stands for."""
@@ -40,6 +48,15 @@ def _tensor(array: np.ndarray) -> ir.TensorProtocol:
         return ir.Tensor(array)
     strings = [s.encode() if isinstance(s, str) else s for s in array.ravel().tolist()]
     return ir.StringTensor(strings, shape=ir.Shape(array.shape))
+
+
+def unnamed(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """Return a tensor without its name, which ONNX's text form cannot hold in an attribute."""
+    if not tensor.name:
+        return tensor
+    if tensor.dtype == ir.DataType.STRING:
+        return _tensor(tensor.numpy())
+    return ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
 
 
 def _attribute(name: str, value: Any) -> ir.Attr:

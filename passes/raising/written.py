@@ -79,8 +79,8 @@ class Written:
         }
 
     def _constant(self, initializer: ir.Value) -> ir.Value:
-        value = self.builder.op("Constant", [], {"value": initializer.const_value})
-        value.type, value.shape = initializer.type, initializer.shape
+        assert initializer.const_value is not None
+        value = self.builder.constant(initializer.const_value.numpy())
         self.typings.copy({initializer: value})
         return value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
@@ -15,6 +16,7 @@ __all__ = [
     "INTEGERS",
     "NumberReader",
     "Numbers",
+    "fits",
     "length_number",
     "length_of",
     "shape_numbers",
@@ -28,6 +30,14 @@ Numbers: TypeAlias = tuple[Linear, ...]
 
 INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 """Element types that are followed."""
+
+
+def fits(number: Linear, dtype: ir.DataType | None) -> bool:
+    """Whether the constant of a number is one of an integer type that is followed."""
+    if dtype not in INTEGERS:
+        return False
+    limits = np.iinfo(dtype.numpy())
+    return bool(limits.min <= number.constant <= limits.max)
 
 
 class NumberReader(Protocol):

@@ -12,6 +12,7 @@ from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
+    fits,
     length_number,
     shape_numbers,
     size_number,
@@ -48,11 +49,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
             return None
         is_known = dtype == ir.DataType.DOUBLE or evaluator.is_followed_as_float(numbers)
         return numbers if is_known else None
-    if dtype not in INTEGERS:
-        return None
-    limits = np.iinfo(dtype.numpy())
-    fits = all(limits.min <= n.constant <= limits.max for n in numbers)
-    return numbers if fits else None
+    return numbers if dtype in INTEGERS and all(fits(n, dtype) for n in numbers) else None
 
 
 def _rounds(number: Linear, dtype: ir.DataType) -> bool:

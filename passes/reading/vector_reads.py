@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.made import axes_of, made_by, only_number, operand, operands, optional_operand
-from passes.reading.integer_reads import INTEGERS, NumberReader, Numbers, size_along
+from passes.reading.integer_reads import INTEGERS, NumberReader, Numbers, fits, size_along
 from passes.reading.integers import Atom, Entry, Linear, Trip, is_nonnegative
 
 __all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
@@ -66,7 +66,7 @@ def _gather_lines(
 
 
 def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear | None:
-    """Return the number at a place of a vector, the others of which need not be known.
+    """Return the number at one place of a vector; those at other places need not be known.
 
     Args:
         evaluator: Knows numbers.
@@ -80,7 +80,8 @@ def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear |
     if node is None or evaluator.dtype(vector) not in INTEGERS:
         return None
     if node.op_type == "Cast":
-        return number_at(evaluator, operand(node, 0), place)
+        number = number_at(evaluator, operand(node, 0), place)
+        return None if number is None or not fits(number, evaluator.dtype(vector)) else number
     if node.op_type == "Add":
         parts = [number_at(evaluator, v, place) for v in operands(node)]
         dims = {evaluator.dims(v) for v in operands(node)}

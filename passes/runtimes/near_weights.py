@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
+from passes.graph.builder import unnamed
 from passes.graph.graphs import all_graphs, is_default_domain, subgraphs
 from passes.graph.names import make_names_unique
 from passes.runtimes.authored import OthersPass
@@ -100,9 +101,7 @@ def _tensor(value: ir.Value) -> ir.TensorProtocol | None:
 
 def _copied(graph: ir.Graph, value: ir.Value, tensor: ir.TensorProtocol) -> ir.Value:
     """Record a constant at the start of a graph."""
-    # ONNX's text form has no place for the name of a tensor in an attribute.
-    unnamed = tensor if tensor.name is None else ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
-    node = ir.node("Constant", [], {"value": unnamed})
+    node = ir.node("Constant", [], {"value": unnamed(tensor)})
     (copy,) = node.outputs
     copy.name, copy.type, copy.shape = value.name, value.type, value.shape
     first = next(iter(graph), None)

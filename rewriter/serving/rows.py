@@ -26,7 +26,6 @@ _ALONG = {
     "ArgMin": 0,
     "Gather": 0,
     "Split": 0,
-    "Flatten": 1,
 }
 """Operators along one axis, or from one on, and the one that they take where none is told."""
 _IMAGES = frozenset(
@@ -77,11 +76,14 @@ def _keeps_first(
     """Whether an operator keeps the rows of its first operand, the only one that has rows."""
     name, rank = node.op_type, ranks[data]
     assert rank is not None
+    if name == "Flatten":
+        axis = node.attributes.get_int("axis", 1)
+        return (axis + rank if axis < 0 else axis) == 1
     if name in _ALONG:
         is_old = name in ("Softmax", "LogSoftmax", "Hardmax") and opset < _OLD_SOFTMAX
         return not is_old and _is_behind(node.attributes.get_int("axis", _ALONG[name]), rank)
-    if name in _IMAGES:
-        return not node.attributes.get_int("training_mode", 0)
+    if name in _IMAGES:  # further results are statistics, or places among all images
+        return len(node.outputs) == 1 and not node.attributes.get_int("training_mode", 0)
     if name.startswith("Reduce") or name in _AXES:
         axes = axes_of(node)
         whole = rank + len(axes or ()) if name == "Unsqueeze" else rank

@@ -124,7 +124,7 @@ def _checked(
 
 
 def _rounded_up(ctx: Context, lengths: Lengths, window: ImageWindow, i: int) -> Formula:
-    """Return how many windows there are, the last of which begins in the image or before it."""
+    """Return how many windows there are; none begins behind the image."""
     step, more = window.steps[i], window.reach[i]
     size = integers(ctx, lengths.value)
     # Division cuts off, so that what it divides is made no less than 0.

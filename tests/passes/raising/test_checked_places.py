@@ -7,6 +7,7 @@ a tensor is left out.
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.passes.loops import model, prove, read, rows, same
@@ -103,6 +104,7 @@ OWN = """g (float[4] x) => (float[3,4] y) <int64 n = {3}, bool go = {1}> {
 def test_the_body_reads_its_own_initializer_row_by_row() -> None:
     found = prove(OWN, {"x": np.arange(4, dtype=np.float32)})
     assert found.operators["Mul"] == 1
+    assert onnx.parser.parse_model(onnx.printer.to_text(found.model)).graph.node
 
 
 NESTED = """g (float[6,8,4] x) => (float[6,4] y) <int64 n = {6}, int64 m = {8}, bool go = {1}> {

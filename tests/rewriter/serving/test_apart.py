@@ -45,6 +45,7 @@ APART = {
     "over what is behind": rows("y = Softmax <axis = -1> (t)"),
     "sums of each": rows("y = ReduceMean <keepdims = 0> (t, i1)", "float[B] y"),
     "two ways": rows("a = Neg (t) b = Add (a, t) y = Concat <axis = 1> (a, b)", "float[B,6] y"),
+    "flattened": rows("u = Unsqueeze (t, i1) y = Flatten (u)"),
     "a column": rows("y = Gather <axis = 1> (t, z)", "float[B] y"),
     "another shape": rows("y = Unsqueeze (t, i1)", "float[B,1,3] y"),
     "through the first size": rows(
@@ -74,6 +75,22 @@ MIXED = {
         "'ReduceMean_.*' .* may mix samples",
     ),
     "running sums": (rows("y = CumSum (t, z)"), "CumSum"),
+    "several rows of each": (
+        rows(
+            "s = Constant <value = int64[3] {0, 3, 1}> () u = Reshape (t, s) "
+            "y = Flatten <axis = 2> (u)",
+            "float[M,1] y",
+        ),
+        "Flatten",
+    ),
+    "places among all images": (
+        rows(
+            "s = Constant <value = int64[3] {0, 1, 3}> () u = Reshape (t, s) "
+            "v, y = MaxPool <kernel_shape = [2]> (u)",
+            "int64[B,1,2] y",
+        ),
+        "MaxPool",
+    ),
     "rows of a square": (rows("u = Transpose (t) y = MatMul (t, u)"), "Transpose"),
     "turned": (
         rows("f = Constant <value = int64[1] {-1}> () l = Constant <value = int64[1] {-9999}> () "

@@ -31,6 +31,9 @@ _NODES = {
     "recurrences": """r{i} = Loop (n, t, r{j}) <body = b{i} (int64 k, bool c, float[4] a) =>
         (bool d, float[4] b) {{ d = Identity (c) x = Gather (y0, k) m = Mul (a, x)
         b = Tanh (m) }}>""",
+    "recurrences with other nodes between": """n{i} = Neg (r{j}) r{i} = Loop (n, t, n{i}) <body =
+        b{i} (int64 k, bool c, float[] a) => (bool d, float[] b) {{ d = Identity (c)
+        x = Gather (y0, k) m = Mul (a, x) b = Tanh (m) }}>""",
 }
 _SUMMED = """zeros = Constant <value_ints = [0]> () r0 = ReduceSum <keepdims = 0> (y0, zeros) """
 

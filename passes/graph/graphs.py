@@ -75,8 +75,9 @@ def walk_nodes(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
     """Yield each node and, after it, all nodes of the graphs that it owns, at any depth."""
     for node in nodes:
         yield node
-        for _, graph in subgraphs(node):
-            yield from walk_nodes(graph)
+        if node.attributes.data:
+            for _, graph in subgraphs(node):
+                yield from walk_nodes(graph)
 
 
 def graphs_inside(node: ir.Node) -> Iterator[ir.Graph]:
@@ -111,7 +112,7 @@ def _with_nodes(graph: ir.Graph) -> Iterator[tuple[ir.Graph, list[ir.Node]]]:
     nodes = list(graph)
     yield graph, nodes
     for node in nodes:
-        if node.attributes:
+        if node.attributes.data:
             for _, inner in subgraphs(node):
                 yield from _with_nodes(inner)
 

@@ -67,8 +67,11 @@ def make_names_unique(model: ir.Model) -> bool:
         Whether a name was changed, or an output connected that was bound to a value by its name
         only.
     """
-    changed = connect_outer_outputs(model)
     graphs = list(graphs_with_nodes(model))
+    unbound = any(_is_unbound(value) for graph, _ in graphs for value in graph.outputs)
+    changed = unbound and connect_outer_outputs(model)
+    if changed:
+        graphs = list(graphs_with_nodes(model))
     nodes = [node for _, inner in graphs for node in inner]
     fixed = {*model.graph.inputs, *model.graph.outputs, *model.graph.initializers.values()}
     renamed = [*_rename_values(graphs, fixed), *_rename_nodes(nodes)]
@@ -89,9 +92,10 @@ def _rename_values(graphs: Sequence[_Nodes], fixed: Set[ir.Value]) -> list[ir.Va
         values = [*graph.inputs, *graph.initializers.values()]
         values += [out for node in nodes for out in node.outputs]
         for value in values:
-            if value.name and value.name not in seen:
-                seen.add(value.name)
-            elif value not in fixed and (value.name != "" or value.uses()):
+            name = value.name
+            if name and name not in seen:
+                seen.add(name)
+            elif value not in fixed and (name != "" or value.uses()):
                 doubled.append(value)
     if doubled:
         fresh = _Fresh({name for name in seen if name})

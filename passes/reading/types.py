@@ -198,6 +198,7 @@ def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) 
     }
     stand_in(proto.node)
     _stand_in_slices(body, proto)
+    proto.initializer.extend(constants.values())
     show_constants(body, proto, constants)
     correct_nodes(body, proto, asked)
     whole = onnx.ModelProto(ir_version=model.ir_version, graph=proto)

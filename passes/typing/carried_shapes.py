@@ -8,58 +8,33 @@ inference done once more, until nothing differs.
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections import ChainMap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import onnx
 
 from passes.typing.protos import is_written, types_of
+from passes.typing.shapes_in_turn import (
+    Dims,
+    Infer,
+    LoopState,
+    Place,
+    dims_of,
+    enter_shape,
+    shapes_in_turn,
+)
 
 __all__ = ["keep_carried_shapes"]
 
-Infer: TypeAlias = Callable[[onnx.ModelProto], onnx.ModelProto]
-Dims: TypeAlias = tuple[int | str | None, ...]
-Place: TypeAlias = tuple[int, ...]
 Types: TypeAlias = ChainMap[str, onnx.TypeProto]
 
 _ROUNDS = 12
 _MOST_INFERENCES = 100
-"""A chain of Loops with other nodes between takes one inference each."""
-_MADE_BY_INFERENCE = re.compile(r"unk__\d+")
+"""Loops that begin with what Loops in branches yield take one inference each."""
 
 
-@dataclasses.dataclass(frozen=True)
-class _LoopState:
-    """A tensor that a Loop carries.
-
-    Attributes:
-        graph: The graph that the Loop stands in.
-        inner: The input of the body.
-        initial: The name of what it begins with.
-        result: The name of what the Loop yields; empty for nothing.
-        dtype: Element type.
-        first: What inference knows of the dimensions that it begins with.
-        following: The same for what the body hands on.
-    """
-
-    graph: onnx.GraphProto
-    inner: onnx.ValueInfoProto
-    initial: str
-    result: str
-    dtype: int
-    first: Dims | None
-    following: Dims | None
-
-    def may_be(self, dims: Dims) -> bool:
-        """Whether the body declares no other rank than that of some dimensions."""
-        shape = self.inner.type.tensor_type
-        return not shape.HasField("shape") or len(shape.shape.dim) == len(dims)
-
-
-_States: TypeAlias = dict[Place, _LoopState]
+_States: TypeAlias = dict[Place, LoopState]
 _Known: TypeAlias = dict[Place, Dims | None]
 
 
@@ -78,6 +53,8 @@ def keep_carried_shapes(
     for _ in range(_MOST_INFERENCES):
         states = dict(_states(proto.graph, result.graph, ChainMap(), ()))
         begun = _begun(states, known)
+        if begun:
+            begun |= shapes_in_turn(proto, result, states, known | begun, infer)
         now = known | (begun or _checked(states, known))
         if now == known:
             return result
@@ -90,7 +67,7 @@ def keep_carried_shapes(
         for place, state in list(_states(trial.graph, result.graph, ChainMap(), ())):
             dims = known.get(place)
             if dims is not None:
-                _enter(state, dims)
+                enter_shape(state, dims)
         try:
             result = infer(trial)
         except onnx.shape_inference.InferenceError:
@@ -132,7 +109,7 @@ def _checked(states: _States, known: _Known) -> _Known:
 
 def _states(
     graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Types, place: Place
-) -> Iterator[tuple[Place, _LoopState]]:
+) -> Iterator[tuple[Place, LoopState]]:
     """Yield the tensors that Loops carry in a graph and in all graphs inside of it."""
     types = outer.new_child(types_of(inferred))
     for at, (node, typed) in enumerate(zip(graph.node, inferred.node, strict=True)):
@@ -151,26 +128,16 @@ def _states(
                     continue
                 yield (
                     (*place, at, number, i),
-                    _LoopState(
+                    LoopState(
                         graph,
                         body.input[i + 2],
                         name,
                         node.output[i] if i < len(node.output) else "",
                         first.tensor_type.elem_type,
-                        _dims(first),
-                        _dims(inside.get(body.output[i + 1].name)),
+                        dims_of(first),
+                        dims_of(inside.get(body.output[i + 1].name)),
                     ),
                 )
-
-
-def _dims(type_: onnx.TypeProto | None) -> Dims | None:
-    """Return dimensions; 0 and the symbols that inference makes anew each time say nothing."""
-    if type_ is None or not type_.tensor_type.HasField("shape"):
-        return None
-    dims = (d.dim_value or d.dim_param or None for d in type_.tensor_type.shape.dim)
-    return tuple(
-        None if isinstance(d, str) and _MADE_BY_INFERENCE.fullmatch(d) else d for d in dims
-    )
 
 
 def _common(one: Dims | None, other: Dims | None) -> Dims | None:
@@ -178,33 +145,3 @@ def _common(one: Dims | None, other: Dims | None) -> Dims | None:
     if one is None or other is None or len(one) != len(other):
         return None
     return tuple(a if a == b else None for a, b in zip(one, other, strict=True))
-
-
-def _enter(state: _LoopState, dims: Dims) -> None:
-    """Declare the shape of a state, inside of the body where it declares nothing, and behind."""
-    _declare(state.inner, state.dtype, dims)
-    if not state.result:
-        return
-    declared = (*state.graph.output, *state.graph.value_info)
-    for value in [v for v in declared if v.name == state.result] or [
-        state.graph.value_info.add(name=state.result)
-    ]:
-        _declare(value, state.dtype, dims)
-
-
-def _declare(value: onnx.ValueInfoProto, dtype: int, dims: Dims) -> None:
-    tensor = value.type.tensor_type
-    tensor.elem_type = tensor.elem_type or dtype
-    if not tensor.HasField("shape"):
-        tensor.shape.SetInParent()
-        for _ in dims:
-            tensor.shape.dim.add()
-    if len(tensor.shape.dim) != len(dims):
-        return
-    for dim, known in zip(tensor.shape.dim, dims, strict=True):
-        if dim.WhichOneof("value"):
-            continue
-        if isinstance(known, int):
-            dim.dim_value = known
-        elif known is not None:
-            dim.dim_param = known

@@ -119,8 +119,10 @@ def show_views(graph: ir.Graph, proto: onnx.GraphProto) -> None:
 
 
 def _may_be_view(node: ir.Node) -> bool:
+    if node.op_type != "SequenceMap":
+        return False
     ends = (v.producer() for _, body in subgraphs(node) for v in body.outputs)
-    return node.op_type == "SequenceMap" and any(is_operator(end, ENDS) for end in ends)
+    return any(is_operator(end, ENDS) for end in ends)
 
 
 def enter_promises(proto: onnx.GraphProto, promises: Promises) -> None:
@@ -163,6 +165,8 @@ def name_elements(proto: onnx.GraphProto, inferred: onnx.GraphProto) -> bool:
     """
     found = False
     for node, typed in zip(proto.node, inferred.node, strict=True):
+        if not node.attribute:
+            continue
         for attribute, typed_attribute in zip(node.attribute, typed.attribute, strict=True):
             if not attribute.HasField("g"):
                 continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -38,6 +38,7 @@ from passes.typing.shape_functions import (
 from passes.typing.value_types import Typing, ValueType
 
 __all__ = [
+    "CORRECTED",
     "correct_nodes",
     "counted_values",
     "infer",
@@ -95,6 +96,10 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
+CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice")
+"""Operators that inference reads wrongly."""
+
+
 def correct_nodes(
     graph: ir.Graph, proto: onnx.GraphProto, outer: Mapping[ir.Value, str] | None = None
 ) -> None:
@@ -112,7 +117,7 @@ def correct_nodes(
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in subgraph_pairs(node, node_proto):
             correct_nodes(inner, inner_proto, outer)
-        if not is_operator(node, ("CenterCropPad", "Range", "Resize", "Slice")):
+        if not is_operator(node, CORRECTED):
             continue
         if node.op_type == "Resize":
             _leave_out_scales(node, node_proto)
@@ -148,35 +153,41 @@ def counted_values(graph: ir.Graph) -> list[ir.Value]:
     return [v for v in asked if v not in known]
 
 
-def subgraph_pairs(
-    node: ir.Node, proto: onnx.NodeProto
-) -> Iterator[tuple[ir.Graph, onnx.GraphProto]]:
-    """Yield each graph that a node owns, and its proto."""
-    for name, graph in subgraphs(node):
-        for attribute in proto.attribute:
-            if attribute.name == name:
-                yield graph, attribute.g
+def subgraph_pairs(node: ir.Node, proto: onnx.NodeProto) -> list[tuple[ir.Graph, onnx.GraphProto]]:
+    """Return each graph that a node owns, and its proto."""
+    owned = subgraphs(node)
+    if not owned:
+        return []
+    protos = {attribute.name: attribute.g for attribute in proto.attribute}
+    return [(graph, protos[name]) for name, graph in owned if name in protos]
 
 
 def show_constants(
-    graph: ir.Graph, proto: onnx.GraphProto, outer: dict[str, onnx.TensorProto]
+    graph: ir.Graph, proto: onnx.GraphProto, outer: Mapping[str, onnx.TensorProto]
 ) -> None:
-    """Repeat small constants that a graph captures as initializers of its own.
+    """Repeat small constants that the graphs in a graph capture as initializers of theirs.
 
     ONNX's inference knows the type of a captured value but not its value, and so loses what a
     constant outside says about shapes inside.
+
+    Args:
+        graph: The graph.
+        proto: The same for inference.
+        outer: Constants around the graph, by name.
     """
-    if outer:
-        captured = {v.name for v in captured_values(graph)}
-        proto.initializer.extend(t for name, t in outer.items() if name in captured)
-    known = dict(outer)
-    for value in (*graph.initializers.values(), *(out for node in graph for out in node.outputs)):
-        array = constant_value(value)
-        if array is not None and array.size <= _LARGEST_SHOWN and array.dtype.kind in "iub":
-            known[name_of(value)] = onnx.numpy_helper.from_array(array, value.name)
     for node, node_proto in zip(graph, proto.node, strict=True):
         for inner, inner_proto in subgraph_pairs(node, node_proto):
-            show_constants(inner, inner_proto, known)
+            shown = (outer.get(name_of(v)) or _shown(v) for v in captured_values(inner))
+            inner_proto.initializer.extend(tensor for tensor in shown if tensor is not None)
+            show_constants(inner, inner_proto, outer)
+
+
+def _shown(value: ir.Value) -> onnx.TensorProto | None:
+    """Return the few integers that a value stands for."""
+    array = constant_value(value)
+    if array is None or array.size > _LARGEST_SHOWN or array.dtype.kind not in "iub":
+        return None
+    return onnx.numpy_helper.from_array(array, value.name)
 
 
 def infer(proto: onnx.ModelProto) -> onnx.ModelProto:

@@ -28,6 +28,7 @@ from passes.typing.declared_types import (
 from passes.typing.determined_dims import BY_SHAPES, name_determined
 from passes.typing.function_types import read_functions
 from passes.typing.inference import (
+    CORRECTED,
     correct_nodes,
     infer,
     operators_in,
@@ -98,7 +99,8 @@ def _type_named(
     if promises is not None:
         enter_promises(proto.graph, promises)
     show_constants(model.graph, proto.graph, {})
-    correct_nodes(model.graph, proto.graph)
+    if not present.isdisjoint(CORRECTED):
+        correct_nodes(model.graph, proto.graph)
     inferred = infer(proto)
     if proven and maps and name_elements(proto.graph, inferred.graph):
         inferred = infer(proto)

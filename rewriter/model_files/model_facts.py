@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from passes.graph.graphs import all_graphs
+from passes.graph.graphs import all_graphs, all_nodes
 from passes.sequence_operators import SEQUENCE_OPERATORS
 
 __all__ = [
@@ -142,10 +142,8 @@ class OperatorCounts:
 
 def count_operators(model: ir.Model) -> OperatorCounts:
     """Count the nodes of the main graph, of every subgraph and of every model-local function."""
-    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     counter = collections.Counter(
         f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        for graph in graphs
-        for node in graph.all_nodes()
+        for node in all_nodes(model)
     )
     return OperatorCounts(dict(sorted(counter.items())))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import node_paths, subgraphs
+from passes.graph.graphs import node_paths, subgraphs, walk_nodes
 from rewriter.errors import ModelError
 from rewriter.model_files.arity import Arity, BodyArity, check_arity
 from rewriter.model_files.sorting import sort_nodes
@@ -54,15 +54,17 @@ def check_model(model: ir.Model) -> None:
     Raises:
         ModelError: The first fault that is found.
     """
-    paths = node_paths(model)
-    parts: list[tuple[_Imports, Iterable[ir.Node]]] = [
-        (model.opset_imports, model.graph.all_nodes())
-    ]
-    parts += [(f.opset_imports, f.all_nodes()) for f in model.functions.values()]
+    parts: list[tuple[_Imports, Iterable[ir.Node]]] = [(model.opset_imports, model.graph)]
+    parts += [(f.opset_imports, f) for f in model.functions.values()]
     for imports, nodes in parts:
-        for node in nodes:
-            if node.op_identifier() not in model.functions:
-                check_arity(_arity(node, f"{node.op_type} {paths[node]!r}", imports))
+        for node in walk_nodes(nodes):
+            if node.op_identifier() in model.functions:
+                continue
+            try:
+                check_arity(_arity(node, node.op_type, imports))
+            except ModelError:
+                label = f"{node.op_type} {node_paths(model)[node]!r}"
+                check_arity(_arity(node, label, imports))
 
 
 def _arity(node: ir.Node, label: str, imports: _Imports) -> Arity:

@@ -72,6 +72,30 @@ CASES: dict[str, tuple[str, dict[str, Dims]]] = {
         ),
         {"z": ("x.0", 4), "last": ("x.0", 4)},
     ),
+    "behind_one_that_grows": (
+        loop("s2 = Tanh (s)").replace(
+            "last = Tanh (y)",
+            """y1 = Neg (y)
+            z = Loop (n, t, y1) <body = grow (int64 i1, bool c1, float[] r) =>
+                (bool go1, float[] r2) { r2 = Concat <axis = 0> (r, w)  go1 = Identity (c1) }>
+            k = Constant <value_ints = [-1, 4]> ()
+            y2 = Reshape (z, k)
+            u = Loop (n, t, y2) <body = keep (int64 i2, bool c2, float[] q) =>
+                (bool go2, float[] q2) { q2 = Relu (q)  go2 = Identity (c2) }>
+            last = Tanh (u)""",
+        ),
+        {"y1": ("x.0", 4), "r": (None, 4), "z": (None, 4), "q": (None, 4), "last": (None, 4)},
+    ),
+    "behind_one_of_another_rank": (
+        loop("s2 = Unsqueeze (s, one)").replace(
+            "last = Tanh (y)",
+            """y1 = Neg (y)
+            z = Loop (n, t, y1) <body = keep (int64 i1, bool c1, float[] r) =>
+                (bool go1, float[] r2) { r2 = Relu (r)  go1 = Identity (c1) }>
+            last = Tanh (z)""",
+        ),
+        {"s": None, "y": None, "r": None, "z": None, "last": None},
+    ),
     "in_a_loop": (
         loop(
             """s1 = Loop (n, t, s) <body = next (int64 i1, bool c1, float[] r) =>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-__all__ = ["ContradictionError", "RewriteError"]
+__all__ = ["ContradictionError", "RewriteError", "RuleError"]
 
 
 class RewriteError(Exception):
@@ -26,3 +26,7 @@ class RewriteError(Exception):
 
 class ContradictionError(RewriteError):
     """The types that a model declares contradict each other."""
+
+
+class RuleError(RewriteError):
+    """A batching rule that was registered from outside fails on a node."""

@@ -30,7 +30,7 @@ class InvalidResultError(RewriteError):
 
 
 class FaultWarning(UserWarning):
-    """A pass failed on a map, which has a safer form instead: a defect of seqmap."""
+    """A pass failed on a map, which has a safer form instead: a defect of seqmap, or of a rule."""
 
 
 class BackendError(RewriteError):

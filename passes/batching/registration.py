@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import traceback
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
 from passes.batching import (
     rules,  # noqa: F401  (fills the table)
     table,
 )
-from passes.batching.context import Rule
+from passes.batching.context import Context, Operand, Output, Rule
 from passes.batching.elementwise import broadcasting, elementwise
 from passes.batching.packed import rules as packed_rules  # noqa: F401  (fills the table)
 from passes.batching.packed.row_by_row import broadcasting_rows, rows
+from passes.decisions import Decline
+from passes.errors import RewriteError, RuleError
 
 __all__ = ["register"]
 
@@ -51,7 +60,7 @@ def register(
     packed = packed or _form_of_family(op_types, rule, domain)
     table.register(
         op_types,
-        rule,
+        _to_blame(rule),
         since=since,
         until=until,
         rounding=rounding,
@@ -63,12 +72,54 @@ def register(
     if packed is not None:
         table.register_packed(
             op_types,
-            packed,
+            _to_blame(packed),
             rounding=rounding,
             since=since,
             any_axis=packed in _PACKED_FORMS.values(),
             domain=domain,
         )
+
+
+def _to_blame(rule: Rule) -> Rule:
+    """Return a rule that says where it is written if it fails; one of ours is no one else's."""
+    if rule.__module__.startswith("passes."):
+        return rule
+
+    @functools.wraps(rule)
+    def run(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
+        try:
+            return _checked(rule(ctx, node, operands), node)
+        except (Decline, RewriteError):
+            raise
+        except Exception as error:
+            name = f"{node.domain}::{node.op_type}".removeprefix("::")
+            raise RuleError(
+                f"the rule of {name}, {_place(rule, error)}, fails: {type(error).__name__}: "
+                f"{error}; mend the rule"
+            ) from error
+
+    return run
+
+
+def _checked(outputs: Sequence[Output | None], node: ir.Node) -> Sequence[Output | None]:
+    if not all(isinstance(one, Output | None) for one in outputs):
+        raise TypeError("it has to return what ctx.stacked or ctx.packed gives, or None")
+    if len(outputs) != len(node.outputs):
+        raise ValueError(
+            f"it returns {len(outputs)} outputs, and the node has {len(node.outputs)}"
+        )
+    return outputs
+
+
+def _place(rule: Rule, error: Exception) -> str:
+    """Return the name of a rule, and the file and line where it failed."""
+    code = getattr(inspect.unwrap(rule), "__code__", None)
+    if code is None:
+        return repr(rule)
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == code.co_filename]
+    line = lines[-1] if lines else code.co_firstlineno
+    return f"{code.co_name!r} in {code.co_filename}, line {line}"
 
 
 def _form_of_family(op_types: str, rule: Rule, domain: str) -> Rule | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from passes.ceilings import safer_forms
-from passes.errors import ContradictionError, RewriteError
+from passes.errors import ContradictionError, RewriteError, RuleError
 from rewriter.errors import FaultWarning, InvalidResultError
 from rewriter.model_files.models import AnyModel, take
 from rewriter.proof.blaming import IN_WORDS, Ceilings, Forms, blame
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 M = TypeVar("M")
 R = TypeVar("R")
 
-_FAULTS = (InvalidResultError, ContradictionError)
+_FAULTS = (InvalidResultError, ContradictionError, RuleError)
 """Errors that say that a pass wrote something wrong, not that the model cannot be rewritten."""
 
 _ROUNDS = 4
@@ -129,14 +129,15 @@ class _FaultSearch(Generic[R]):
             why = self._why(path, forms, ceilings)
             ceilings[path] = form
             sentences.append(
-                f"{path} could not be rewritten ({why}) and is {IN_WORDS[form]} {_ASK}"
+                f"{path} could not be rewritten ({why}) and is {IN_WORDS[form]} {self._ask()}"
             )
             result = self.right(ceilings)
             if result is not None:
                 return result, ceilings, sentences
         safest = {path: safer[-1] for path, safer in forms.items()}
         result = self.right(safest)
-        told = f"the maps could not be rewritten ({_in_words(self.fault)}) and are as given {_ASK}"
+        why = _in_words(self.fault)
+        told = f"the maps could not be rewritten ({why}) and are as given {self._ask()}"
         return None if result is None else (result, safest, [told])
 
     def _why(self, path: str, forms: Forms, base: Ceilings) -> str:
@@ -145,8 +146,11 @@ class _FaultSearch(Generic[R]):
         self.right({**base, **others})
         return _in_words(self.fault)
 
-
-_ASK = "instead; this is a defect of seqmap, please report it"
+    def _ask(self) -> str:
+        """Return what to do about the fault; one of a rule from outside says it itself."""
+        if isinstance(self.fault, RuleError):
+            return "instead"
+        return "instead; this is a defect of seqmap, please report it"
 
 
 def _in_words(fault: Exception) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import onnx
+import onnx_ir as ir
 import pytest
 
 import passes
 from passes.batching import table
-from rewriter import RewriteError, cli, rule_files
+from passes.batching.context import Context, Operand, Output
+from rewriter import FaultWarning, RewriteError, cli, rewrite, rule_files
 from rewriter.evaluator import reference
 from tests.passes.batching.test_custom_rule import MODEL
 
@@ -86,6 +88,55 @@ def test_a_file_that_is_no_good_is_told_in_one_line(
     with pytest.raises(RewriteError, match=message) as told:
         rule_files.load_rules(path)
     assert "\n" not in str(told.value)
+
+
+FAULTS = {
+    "it fails": ("    raise KeyError('rows')", "line 4, fails: KeyError: 'rows'; mend the rule"),
+    "it fails in onnx_ir": ("    return [node.inputs[7]]", "line 4, fails: IndexError: "),
+    "it returns a value": (
+        "    return [node.inputs[0]]",
+        "fails: TypeError: it has to return what",
+    ),
+    "it returns nothing": ("    return None", "line 3, fails: TypeError: "),
+    "it returns too little": ("    return []", "fails: ValueError: it returns 0 outputs, and the"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_rule_that_fails_is_named_and_its_map_takes_a_safer_form(
+    tmp_path: Path, name: str
+) -> None:
+    line, said = FAULTS[name]
+    path = tmp_path / "my_rules.py"
+    path.write_text(
+        f"""import passes
+
+def double(ctx, node, operands):
+{line}
+
+passes.register("Double", double, domain="my.domain")
+"""
+    )
+    rule_files.load_rules(path)
+    with pytest.warns(FaultWarning) as warned:
+        report = rewrite(MODEL).report
+    (sentence,) = {str(one.message) for one in warned}
+    assert f"rows could not be rewritten (the rule of my.domain::Double, 'double' in {path}, " in (
+        sentence
+    )
+    assert said in sentence
+    assert sentence.endswith(") and is expanded instead")
+    assert report.warnings == (sentence,)
+    assert [d.verdict for d in report.decisions] == [passes.Verdict.EXPANDED]
+
+
+def test_a_rule_may_decline(tmp_path: Path) -> None:
+    def declines(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> list[Output]:
+        raise passes.Decline(passes.Code.NO_RULE, "three of it are too many")
+
+    passes.register("Double", declines, domain="my.domain")
+    (decision,) = _decisions()
+    assert decision.reasons[0].detail == "three of it are too many"
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, load: object) -> None:

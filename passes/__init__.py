@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from passes.expand import ExpandSequenceMapPass
     from passes.fold_branches import FoldBranchesPass
     from passes.fuse import FuseSequenceMapPass
-    from passes.fuse_options import FuseOptions
     from passes.inline import InlineMapFunctionsPass
-    from passes.promises import Promises
+    from passes.promises import FuseOptions, Promises
     from passes.raising import GiveBackPass, RaiseLoopsPass
     from passes.runtimes import SidestepDefectsPass
     from passes.runtimes.select_branches import SelectBranchesPass
@@ -66,7 +65,7 @@ _MODULES = {
     "EliminateSequencesPass": "passes.eliminate",
     "ExpandSequenceMapPass": "passes.expand",
     "FoldBranchesPass": "passes.fold_branches",
-    "FuseOptions": "passes.fuse_options",
+    "FuseOptions": "passes.promises",
     "FuseSequenceMapPass": "passes.fuse",
     "GiveBackPass": "passes.raising",
     "InlineMapFunctionsPass": "passes.inline",

@@ -19,8 +19,7 @@ from passes.graph.splice import splice
 from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
-from passes.maps.prepare import prepare
-from passes.maps.sequence_map import find_sequence_maps, read_sequence_map
+from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
 

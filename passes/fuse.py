@@ -7,13 +7,12 @@ from collections.abc import Collection
 import onnx_ir as ir
 
 from passes.decisions import Decision
-from passes.fuse_options import FuseOptions
 from passes.fusing.turn import Turn
 from passes.graph.graphs import is_operator, reads_of, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.inline import inline_loops, restore_functions
-from passes.maps.prepare import prepare
-from passes.maps.sequence_map import find_sequence_maps
+from passes.maps.sequence_map import find_sequence_maps, prepare
+from passes.promises import FuseOptions
 from passes.reading.iterations import is_given, reads_new_nodes
 
 __all__ = ["FuseSequenceMapPass"]

@@ -21,8 +21,7 @@ from passes.graph.names import make_names_unique
 from passes.graph.node_copies import forget_dims, rank_alone
 from passes.graph.splice import remove_dead
 from passes.maps.merge import merge_sequence_maps
-from passes.maps.prepare import prepare
-from passes.maps.sequence_map import find_sequence_maps
+from passes.maps.sequence_map import find_sequence_maps, prepare
 from passes.typing import Typing, type_values
 
 __all__ = ["SimplifyBodiesPass"]

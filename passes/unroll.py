@@ -21,8 +21,12 @@ from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
 from passes.loops.unrolled import copy_iterations, is_marked_for_copies
-from passes.maps.prepare import prepare
-from passes.maps.sequence_map import find_sequence_maps, is_sequence_map, read_sequence_map
+from passes.maps.sequence_map import (
+    find_sequence_maps,
+    is_sequence_map,
+    prepare,
+    read_sequence_map,
+)
 from passes.maps.sequence_source import MAKERS, cut_tensor, maker
 from passes.promises import Promises
 from passes.reading.iterations import is_given

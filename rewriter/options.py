@@ -20,8 +20,7 @@ from typing import (
 import onnx_ir as ir
 
 from passes.errors import RewriteError
-from passes.fuse_options import FuseOptions
-from passes.promises import Promises
+from passes.promises import FuseOptions, Promises
 from rewriter.errors import suggestion
 from rewriter.option_values import (
     Dims,
@@ -106,11 +105,15 @@ class Options:
 
     def __post_init__(self) -> None:
         for field in ("uniform", "padded", "require"):
-            object.__setattr__(self, field, read_names(field, getattr(self, field)))
-        object.__setattr__(self, "input_shapes", read_shapes(self.input_shapes))
+            if not isinstance(given := getattr(self, field), tuple) or given:
+                object.__setattr__(self, field, read_names(field, given))
+        if self.input_shapes is not None:
+            object.__setattr__(self, "input_shapes", read_shapes(self.input_shapes))
         object.__setattr__(self, "target", find_target(self.target).name)
-        check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
-        check_known("requirement", "choose among", self.require, REQUIREMENTS)
+        if self.strategy not in STRATEGIES:
+            check_known("strategy", "choose one of", [self.strategy], STRATEGIES)
+        if self.require:
+            check_known("requirement", "choose among", self.require, REQUIREMENTS)
         if "on-device" in self.require and not self.row.kernels:
             devices = ", ".join(
                 name for name, row in TARGETS.items() if row.kernels and not row.release_of

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import onnx_ir as ir
 
-from passes.ceilings import clear_ceilings
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device.decided_on_device import DecidedOnDevicePass
 from passes.device.device_forms import DeviceFormsPass
@@ -130,7 +129,6 @@ def run_passes(
             on_pass(name, model)
     if yielded and not is_changed:
         forget_shapes(yielded)
-    clear_ceilings(model)
     make_names_unique(model)
     drop_initializers(model, unread)
     work.decisions = _final(work.decisions, model)

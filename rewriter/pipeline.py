@@ -12,7 +12,7 @@ from typing import Any, Unpack, overload
 import onnx
 import onnx_ir as ir
 
-from passes.ceilings import Ceiling, mark_ceilings
+from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
 from passes.decisions import Decision
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
 from rewriter.errors import InvalidResultError
@@ -204,6 +204,8 @@ def _written(
     given = _copy_to_try(model, before.total)
     regions = regions_given(model) if given is None else {}
     work = run_passes(model, options, lambda: take(taken.original).model, on_pass)
+    if ceilings:
+        clear_ceilings(model)
     checked = _check(model, taken.original)
     after = count_operators(model)
     return Report(

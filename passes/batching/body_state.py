@@ -15,9 +15,9 @@ from passes.batching.lengths import Lengths
 from passes.batching.promotion import Promotions
 from passes.batching.sizes import LengthKey, SampleNumbers, sole_lengths
 from passes.decisions import Code, Decline
-from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
 from passes.graph.drafts import Memo
+from passes.promises import FuseOptions
 from passes.reading.integers import Linear
 from passes.typing import Typings, ValueType
 from passes.typing.value_types import UNKNOWN, is_number

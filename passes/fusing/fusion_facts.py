@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 import onnx_ir as ir
 
 from passes.flat_views import read_view
-from passes.fuse_options import FuseOptions
 from passes.graph.builder import ORIGIN_KEY
 from passes.graph.graphs import (
     PATH_KEY,
@@ -19,6 +18,7 @@ from passes.graph.graphs import (
     paths_below,
     subgraphs,
 )
+from passes.promises import FuseOptions
 from passes.reading.types import checked_types, is_possible
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings, type_both_ways

@@ -11,7 +11,6 @@ from passes.ceilings import Ceiling, ceiling_of
 from passes.decisions import Decision, Verdict
 from passes.errors import RewriteError
 from passes.flat_views import ENDS, read_view
-from passes.fuse_options import FuseOptions
 from passes.fusing.apply import apply_fusion
 from passes.fusing.chains import Chains, is_in_parts, maps_of
 from passes.fusing.few_iterations import few_iterations
@@ -27,6 +26,7 @@ from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_node
 from passes.maps.operator import DOMAIN
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
+from passes.promises import FuseOptions
 from passes.raising.dependence import STUCK_KEY
 from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser

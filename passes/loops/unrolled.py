@@ -13,7 +13,7 @@ from passes.graph.graphs import default_opset, is_used
 from passes.graph.node_copies import copy_body
 from passes.graph.opsets import to_opset_form
 from passes.loops.copies import Copies, weight_of
-from passes.maps.prepare import move_initializers
+from passes.maps.sequence_map import move_initializers
 from passes.reading.counts import check_range, count_trips
 from passes.reading.facts import find_facts
 from passes.reading.iterations import Collected, Iteration, read_iteration

@@ -8,9 +8,9 @@ import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern
 from passes.decisions import Code
-from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
 from passes.graph.made import skip_identities
+from passes.promises import FuseOptions
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
 from passes.site import MapSite

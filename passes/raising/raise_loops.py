@@ -5,10 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from passes.decisions import Decision
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import node_paths, walk_nodes
 from passes.graph.names import keep_names, name_apart
-from passes.promises import Promises
+from passes.promises import FuseOptions, Promises
 from passes.raising.originals import IMPORTS_KEY
 from passes.raising.raiser import Raiser
 from passes.reading.iterations import is_given

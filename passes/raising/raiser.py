@@ -9,7 +9,6 @@ import onnx_ir as ir
 from passes.ceilings import ceiling_of
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
-from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import (
@@ -23,6 +22,7 @@ from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
 from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
 from passes.maps.sequence_map import find_sequence_maps
+from passes.promises import FuseOptions
 from passes.raising.behind import describe_patterns, write_behind
 from passes.raising.loop_parts import LoopParts, find_parts, row_count
 from passes.raising.originals import replace_by_maps

@@ -28,7 +28,7 @@ def raise_sequence_map(
 
     One whose sequences may differ in length stays: that is said of SequenceMaps only. So does one
     in whose body graphs stand, what is done inside of it is done before; and one whose body has
-    initializers, which `passes.maps.prepare` moves outside.
+    initializers, which `passes.maps.sequence_map` moves outside.
 
     Args:
         node: The SequenceMap.

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from passes.fuse_options import FuseOptions
 from passes.graph.builder import Builder
 from passes.graph.graphs import walk_nodes, with_subgraphs
 from passes.graph.node_copies import copy_value
 from passes.graph.opsets import find_misfit, to_opset_form
 from passes.maps.sites import write_map
+from passes.promises import FuseOptions
 from passes.raising.behind import write_behind
 from passes.raising.results import type_results
 from passes.reading.loop_reading import LoopReading

@@ -15,7 +15,7 @@ from passes.graph.graphs import (
     subgraphs,
 )
 from passes.graph.node_copies import copy_body, copy_of
-from passes.maps.prepare import move_initializers
+from passes.maps.sequence_map import move_initializers
 from passes.runtimes.types import Types
 
 __all__ = ["branch_taken", "has_constant_condition", "newly_decided"]

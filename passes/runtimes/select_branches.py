@@ -25,7 +25,7 @@ from passes.graph.opsets import to_opset_form
 from passes.graph.splice import splice
 from passes.graph.zero_sizes import LEAST_OPSET
 from passes.inline import functions_holding, inline_functions
-from passes.maps.prepare import move_initializers
+from passes.maps.sequence_map import move_initializers
 from passes.typing import Typing, type_values
 
 __all__ = ["SelectBranchesPass", "branches_of", "have_one_shape", "hindrance", "replace_if"]

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from passes.errors import RewriteError
 from rewriter.model_files import files, protos, weights
+from rewriter.model_files.model_facts import external_tensors
 
 __all__ = ["STDOUT", "check_place", "check_weights", "wrong_usage"]
 
@@ -44,7 +45,7 @@ def _wrong_folder(args: argparse.Namespace) -> str:
 
 def check_weights(model: ir.Model, args: argparse.Namespace) -> None:
     """Refuse a place where the model would not find its weights before any work is done."""
-    if not any(True for _ in weights.external_tensors(model)):
+    if not any(True for _ in external_tensors(model)):
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # writing warns again

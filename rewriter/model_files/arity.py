@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import onnx
 import onnx.defs
+import onnx_ir as ir
 
+from passes.graph.graphs import node_paths, subgraphs, walk_nodes
 from passes.graph.opsets import schema_of
 from rewriter.errors import ModelError
 
-__all__ = ["Arity", "BodyArity", "check_arity"]
+__all__ = ["Arity", "BodyArity", "Imports", "check_arity", "check_model", "version_of"]
 
 _Option = onnx.defs.OpSchema.FormalParameterOption
 _TYPES = onnx.AttributeProto.AttributeType
+Imports = Mapping[str, int]
+"""The versions of the domains that a model imports."""
 _MEND = "mend the model where it is made"
 
 
@@ -58,6 +62,57 @@ class Arity:
     outputs: Sequence[bool]
     attributes: Mapping[str, int | None]
     bodies: Mapping[str, BodyArity]
+
+
+def check_model(model: ir.Model) -> None:
+    """Refuse a model of the IR with a node that its operator does not fit.
+
+    Raises:
+        ModelError: The first fault that is found.
+    """
+    parts: list[tuple[Imports, Iterable[ir.Node]]] = [(model.opset_imports, model.graph)]
+    parts += [(f.opset_imports, f) for f in model.functions.values()]
+    for imports, nodes in parts:
+        for node in walk_nodes(nodes):
+            if node.op_identifier() in model.functions:
+                continue
+            try:
+                check_arity(_arity(node, node.op_type, imports))
+            except ModelError:
+                label = f"{node.op_type} {node_paths(model)[node]!r}"
+                check_arity(_arity(node, label, imports))
+
+
+def _arity(node: ir.Node, label: str, imports: Imports) -> Arity:
+    return Arity(
+        label,
+        node.op_type,
+        node.domain,
+        version_of(imports, node.domain),
+        [value is not None for value in node.inputs],
+        _written([value.name != "" for value in node.outputs]),
+        {a.name: None if a.is_ref() else a.type.value for a in node.attributes.values()},
+        {
+            name: BodyArity(
+                len(body.inputs),
+                sum(value.name not in body.initializers for value in body.inputs),
+                len(body.outputs),
+            )
+            for name, body in subgraphs(node)
+        },
+    )
+
+
+def _written(marks: list[bool]) -> list[bool]:
+    """Drop the outputs that are left out at the end, which the IR does not write."""
+    while marks and not marks[-1]:
+        marks = marks[:-1]
+    return marks
+
+
+def version_of(imports: Imports, domain: str) -> int | None:
+    """Return the version of a domain that is imported, None if it is not."""
+    return imports.get("" if domain == "ai.onnx" else domain)
 
 
 def check_arity(node: Arity) -> None:

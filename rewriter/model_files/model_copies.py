@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from passes.graph.graphs import all_graphs, is_operator
 from rewriter.errors import ModelError
-from rewriter.model_files import protos, structure
+from rewriter.model_files import protos
+from rewriter.model_files.arity import check_model
 from rewriter.model_files.sequence_types import mend_sequences
 
 __all__ = ["clone", "share"]
@@ -24,7 +25,7 @@ def clone(model: ir.Model) -> ir.Model:
     ``Model.clone`` alone shares type objects and tensors: setting a value's dtype, or renaming
     an initializer, would reach the original.
     """
-    structure.check_model(model)
+    check_model(model)
     try:
         new = model.clone()
     except Exception as error:

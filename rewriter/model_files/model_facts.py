@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import onnx_ir as ir
@@ -18,6 +18,7 @@ __all__ = [
     "OperatorCounts",
     "bytes_text",
     "count_operators",
+    "external_tensors",
     "model_facts",
     "type_text",
 ]
@@ -71,6 +72,25 @@ def model_facts(model: ir.Model) -> ModelFacts:
         inputs={v.name or "": type_text(v.type, v.shape) for v in model.graph.inputs},
         outputs={v.name or "": type_text(v.type, v.shape) for v in model.graph.outputs},
     )
+
+
+def external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
+    """Yield every tensor of a model whose bytes lie in another file."""
+    for graph in all_graphs(model):
+        for value in graph.initializers.values():
+            if isinstance(value.const_value, ir.ExternalTensor):
+                yield value.const_value
+        for node in graph:
+            for attribute in node.attributes.values():
+                if attribute.is_ref():
+                    continue
+                if attribute.type == ir.AttributeType.TENSOR:
+                    tensors = [attribute.as_tensor()]
+                elif attribute.type == ir.AttributeType.TENSORS:
+                    tensors = list(attribute.as_tensors())
+                else:
+                    continue
+                yield from (t for t in tensors if isinstance(t, ir.ExternalTensor))
 
 
 def type_text(kind: ir.TypeProtocol | None, shape: ir.Shape | None) -> str:

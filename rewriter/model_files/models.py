@@ -19,6 +19,7 @@ from rewriter.model_files.bounds import check_bounds
 from rewriter.model_files.fields import check_fields
 from rewriter.model_files.kinds import AnyModel
 from rewriter.model_files.model_copies import clone
+from rewriter.model_files.model_facts import external_tensors
 
 __all__ = [
     "AnyModel",
@@ -85,7 +86,7 @@ def take(model: AnyModel) -> Taken:
         _check_message(proto)
         return Taken(protos.from_proto(proto), ModelKind.PROTO, None, model)
     if isinstance(model, ir.Model):
-        for tensor in weights.external_tensors(model):
+        for tensor in external_tensors(model):
             external_data.check_tensor(tensor)
         return Taken(clone(model), ModelKind.IR, folder_of(model), model)
     if graphsurgeon.is_graph(model):
@@ -197,7 +198,7 @@ def save(
 
 def folder_of(model: ir.Model) -> Path | None:
     """Return the folder that a model's external weights are relative to, None if not known."""
-    for tensor in weights.external_tensors(model):
+    for tensor in external_tensors(model):
         if tensor.base_dir:
             return Path(tensor.base_dir).absolute()
     return None
@@ -208,7 +209,7 @@ def _message(
 ) -> tuple[onnx.ModelProto, dict[str, Path | None]]:
     """Return a message that may be changed, and the folder of every location in it."""
     if isinstance(model, ir.Model):
-        for tensor in weights.external_tensors(model):
+        for tensor in external_tensors(model):
             external_data.check_tensor(tensor)
         known = {k: v or folder for k, v in weights.folders(model).items()}
         return protos.to_proto(model), known

@@ -9,19 +9,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
-import onnx_ir as ir
 
-from passes.graph.graphs import node_paths, subgraphs, walk_nodes
 from rewriter.errors import ModelError
-from rewriter.model_files.arity import Arity, BodyArity, check_arity
+from rewriter.model_files.arity import Arity, BodyArity, Imports, check_arity, version_of
 from rewriter.model_files.sorting import sort_nodes
 from rewriter.model_files.tensor_bytes import check_bytes
 
-__all__ = ["check_message", "check_model"]
+__all__ = ["check_message"]
 
 _GRAPHS = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
 _TENSORS = (onnx.AttributeProto.TENSOR, onnx.AttributeProto.TENSORS)
-_Imports = Mapping[str, int]
 
 
 def check_message(proto: onnx.ModelProto, name: str) -> None:
@@ -48,58 +45,8 @@ def check_message(proto: onnx.ModelProto, name: str) -> None:
         raise ModelError(f"{name} is not a valid ONNX model: {error}") from None
 
 
-def check_model(model: ir.Model) -> None:
-    """Refuse a model of the IR with a node that its operator does not fit.
-
-    Raises:
-        ModelError: The first fault that is found.
-    """
-    parts: list[tuple[_Imports, Iterable[ir.Node]]] = [(model.opset_imports, model.graph)]
-    parts += [(f.opset_imports, f) for f in model.functions.values()]
-    for imports, nodes in parts:
-        for node in walk_nodes(nodes):
-            if node.op_identifier() in model.functions:
-                continue
-            try:
-                check_arity(_arity(node, node.op_type, imports))
-            except ModelError:
-                label = f"{node.op_type} {node_paths(model)[node]!r}"
-                check_arity(_arity(node, label, imports))
-
-
-def _arity(node: ir.Node, label: str, imports: _Imports) -> Arity:
-    return Arity(
-        label,
-        node.op_type,
-        node.domain,
-        _version(imports, node.domain),
-        [value is not None for value in node.inputs],
-        _written([value.name != "" for value in node.outputs]),
-        {a.name: None if a.is_ref() else a.type.value for a in node.attributes.values()},
-        {
-            name: BodyArity(
-                len(body.inputs),
-                sum(value.name not in body.initializers for value in body.inputs),
-                len(body.outputs),
-            )
-            for name, body in subgraphs(node)
-        },
-    )
-
-
-def _written(marks: list[bool]) -> list[bool]:
-    """Drop the outputs that are left out at the end, which the IR does not write."""
-    while marks and not marks[-1]:
-        marks = marks[:-1]
-    return marks
-
-
 def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {entry.domain: entry.version for entry in entries}
-
-
-def _version(imports: _Imports, domain: str) -> int | None:
-    return imports.get("" if domain == "ai.onnx" else domain)
 
 
 class _StructureCheck:
@@ -107,7 +54,7 @@ class _StructureCheck:
 
     def __init__(
         self,
-        imports: _Imports,
+        imports: Imports,
         functions: Mapping[tuple[str, str, str], onnx.FunctionProto],
     ) -> None:
         self._imports = imports
@@ -203,7 +150,7 @@ class _StructureCheck:
                 label,
                 node.op_type,
                 node.domain,
-                _version(self._imports, node.domain),
+                version_of(self._imports, node.domain),
                 [bool(name) for name in node.input],
                 [bool(name) for name in node.output],
                 {a.name: None if a.ref_attr_name else a.type for a in node.attribute},

@@ -12,13 +12,12 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from passes.graph.graphs import all_graphs
 from rewriter.errors import ModelError, ModelWarning
+from rewriter.model_files.model_facts import external_tensors
 from rewriter.model_files.protos import all_tensors
 
 __all__ = [
     "Copy",
-    "external_tensors",
     "folders",
     "locations",
     "place",
@@ -33,25 +32,6 @@ class Copy:
 
     source: Path
     target: Path
-
-
-def external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
-    """Yield every tensor of a model whose bytes lie in another file."""
-    for graph in all_graphs(model):
-        for value in graph.initializers.values():
-            if isinstance(value.const_value, ir.ExternalTensor):
-                yield value.const_value
-        for node in graph:
-            for attribute in node.attributes.values():
-                if attribute.is_ref():
-                    continue
-                if attribute.type == ir.AttributeType.TENSOR:
-                    tensors = [attribute.as_tensor()]
-                elif attribute.type == ir.AttributeType.TENSORS:
-                    tensors = list(attribute.as_tensors())
-                else:
-                    continue
-                yield from (t for t in tensors if isinstance(t, ir.ExternalTensor))
 
 
 def settle(model: ir.Model, folder: Path) -> None:

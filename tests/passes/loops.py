@@ -13,9 +13,8 @@ import onnx_ir as ir
 
 from passes.decisions import Decision, Verdict
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import all_graphs
-from passes.promises import Promises
+from passes.promises import FuseOptions, Promises
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
 from tests.passes.invariants import apply

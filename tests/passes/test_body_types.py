@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from passes.fuse_options import FuseOptions
 from passes.fusing.fusion_facts import FusionFacts
 from passes.graph.builder import Builder
 from passes.maps.sequence_map import find_sequence_maps, read_sequence_map
+from passes.promises import FuseOptions
 from passes.reading.types import type_body
 from passes.site import GuardCheck
 from passes.typing import type_both_ways

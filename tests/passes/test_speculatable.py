@@ -10,8 +10,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import all_graphs
+from passes.promises import FuseOptions
 from rewriter.backends import BackendError, run
 from rewriter.proof.compare import compare
 

@@ -9,8 +9,8 @@ import onnx_ir as ir
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import all_nodes
+from passes.promises import FuseOptions
 from tests.passes.loops import same
 from tests.passes.raising.test_near_misses import BASES
 from tests.spellings import SPELLINGS

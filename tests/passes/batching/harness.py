@@ -14,9 +14,9 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import all_graphs
 from passes.graph.names import make_names_unique
+from passes.promises import FuseOptions
 from passes.runtimes import SidestepDefectsPass
 
 __all__ = [

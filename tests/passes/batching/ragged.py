@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.graph.graphs import all_graphs
 from passes.graph.names import make_names_unique
+from passes.promises import FuseOptions
 from passes.runtimes import SidestepDefectsPass
 from rewriter.evaluator.reference import ReferenceEvaluator
 from tests.passes.batching.harness import (

@@ -8,7 +8,7 @@ import pytest
 
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
+from passes.promises import FuseOptions
 from tests.passes.batching.harness import constant, mapped, run_model
 from tests.passes.batching.ragged import RaggedCase, loops_of, prove_ragged, ragged, reasons_of
 

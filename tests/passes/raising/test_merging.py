@@ -12,13 +12,12 @@ import pytest
 import rewriter
 from passes.decisions import Decision
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
 from passes.fusing import chains, turn
 from passes.fusing.fusion_facts import FusionFacts
 from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.planning import plan_fusion
 from passes.graph.graphs import walk_nodes
-from passes.promises import Promises
+from passes.promises import FuseOptions, Promises
 from passes.simplify import SimplifyBodiesPass
 from passes.site import MapSite
 from rewriter.proof.compare import compare

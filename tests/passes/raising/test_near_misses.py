@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.fuse import FuseSequenceMapPass
-from passes.fuse_options import FuseOptions
+from passes.promises import FuseOptions
 from rewriter.backends import BackendError, open_session
 from rewriter.proof.compare import compare
 from tests.near_misses import near_misses

@@ -1,8 +1,13 @@
-"""The operators on sequences."""
+"""The operators on sequences, and the name of ``seqmap::Map``."""
 
 from __future__ import annotations
 
-__all__ = ["SEQUENCE_OPERATORS"]
+import onnx_ir as ir
+
+__all__ = ["DOMAIN", "OP_TYPE", "SEQUENCE_OPERATORS", "is_map"]
+
+DOMAIN, OP_TYPE = "seqmap", "Map"
+"""The operator that stands for a map while passes work on it, see `passes.maps.operator`."""
 
 SEQUENCE_OPERATORS = frozenset(
     {
@@ -17,3 +22,8 @@ SEQUENCE_OPERATORS = frozenset(
         "SplitToSequence",
     }
 )
+
+
+def is_map(node: ir.Node) -> bool:
+    """Whether a node is a Map."""
+    return (node.domain, node.op_type) == (DOMAIN, OP_TYPE)

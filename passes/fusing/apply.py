@@ -24,11 +24,11 @@ from passes.loops.few_samples import FewSamples, write_by_count
 from passes.loops.forms import Form
 from passes.loops.write_if import Branch, knows_no_samples, no_samples, write_if
 from passes.maps.element_source import ElementSource
-from passes.maps.operator import is_map
 from passes.maps.sequence_map import move_initializers, read_moved
 from passes.maps.tensor_source import reversed_along
 from passes.raising.originals import forget
 from passes.raising.results import type_rows
+from passes.sequence_operators import is_map
 from passes.site import GuardCheck, MapResult, MapSite
 from passes.typing import Typings
 

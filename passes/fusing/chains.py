@@ -11,8 +11,8 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.planning import plan_fusion
 from passes.graph.graphs import walk_nodes
 from passes.maps.merged_maps import MergedMaps
-from passes.maps.operator import is_map
 from passes.reading.types import type_body
+from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
 
 __all__ = ["Chains", "is_in_parts", "maps_of"]

@@ -22,7 +22,7 @@ from passes.graph.graphs import is_used, walk_nodes
 from passes.graph.opsets import to_opset_form
 from passes.loops.copied_loop import copied_original, may_be_copied
 from passes.loops.iteration_chain import IterationChain
-from passes.maps.operator import is_map
+from passes.sequence_operators import is_map
 from passes.site import MapSite, Original
 
 __all__ = ["few_iterations"]

@@ -22,7 +22,7 @@ from passes.fusing.fusion_plan import FusionPlan
 from passes.fusing.measured_costs import LOOP, MARGIN
 from passes.graph.graphs import walk_nodes
 from passes.loops.unrolled import mark_for_copies
-from passes.maps.operator import is_map
+from passes.sequence_operators import is_map
 from passes.site import Original
 
 __all__ = ["kept_for_copies"]

@@ -23,7 +23,6 @@ from passes.fusing.plan_decision import joined_decision
 from passes.fusing.planning import plan_fusion
 from passes.graph.drafts import Draft, drafting
 from passes.graph.graphs import graphs_inside, is_operator, subgraphs, walk_nodes, with_subgraphs
-from passes.maps.operator import DOMAIN
 from passes.maps.sequence_map import read_sequence_map
 from passes.maps.sites import read_map
 from passes.promises import FuseOptions
@@ -32,6 +31,7 @@ from passes.raising.originals import forget, give_back, original_of
 from passes.raising.raiser import Raiser
 from passes.reading.iterations import is_given
 from passes.reading.types import type_body
+from passes.sequence_operators import DOMAIN
 from passes.site import MapSite, Original, Rest
 
 __all__ = ["Turn"]

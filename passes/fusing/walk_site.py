@@ -17,7 +17,7 @@ from passes.fusing.batched_sources import BatchedSources
 from passes.fusing.fused_body import FusedBody
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graph.graphs import captured_values, subgraphs, walk_nodes
-from passes.maps.operator import is_map
+from passes.sequence_operators import is_map
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typing, Typings
 from passes.typing.value_types import UNKNOWN

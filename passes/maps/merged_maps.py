@@ -12,8 +12,8 @@ from passes.graph.graphs import captured_values, is_used, subgraphs
 from passes.graph.node_copies import copy_nodes, copy_of
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
-from passes.maps.operator import is_map
 from passes.maps.sequence_map import is_sequence_map
+from passes.sequence_operators import is_map
 from passes.site import MapResult, MapSite
 
 __all__ = ["MergedMaps"]

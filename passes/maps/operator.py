@@ -30,13 +30,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnx
-import onnx_ir as ir
 
+from passes.sequence_operators import DOMAIN, OP_TYPE
 from passes.typing.own_operators import register_operator
 
-__all__ = ["DOMAIN", "OP_TYPE", "VERSION", "is_map", "register_schema"]
+__all__ = ["VERSION", "register_schema"]
 
-DOMAIN, OP_TYPE, VERSION = "seqmap", "Map", 1
+VERSION = 1
 
 _LISTS = (
     "sources",
@@ -49,11 +49,6 @@ _LISTS = (
     "result_axes",
     "result_reverses",
 )
-
-
-def is_map(node: ir.Node) -> bool:
-    """Whether a node is a Map."""
-    return (node.domain, node.op_type) == (DOMAIN, OP_TYPE)
 
 
 def register_schema() -> None:

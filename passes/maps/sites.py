@@ -10,9 +10,9 @@ from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
-from passes.maps.operator import DOMAIN, OP_TYPE
 from passes.maps.sequence_source import SequenceSource
 from passes.maps.tensor_source import TensorSource
+from passes.sequence_operators import DOMAIN, OP_TYPE
 from passes.site import MapResult, MapSite
 
 __all__ = ["read_map", "write_map"]

@@ -13,9 +13,9 @@ import onnx_ir as ir
 from passes.graph.drafts import drop_uses
 from passes.graph.graphs import reads_of, subgraphs, walk_nodes
 from passes.graph.splice import remove_dead
-from passes.maps.operator import DOMAIN, is_map
 from passes.raising.behind import describe_patterns
 from passes.reading.loop_reading import LoopReading
+from passes.sequence_operators import DOMAIN, is_map
 from passes.site import Alternative, MapSite, Original, Rest
 
 __all__ = [

@@ -20,7 +20,7 @@ from passes.graph.graphs import (
 )
 from passes.graph.opsets import find_misfit, to_opset_form
 from passes.graph.splice import splice
-from passes.maps.operator import DOMAIN, VERSION, is_map, register_schema
+from passes.maps.operator import VERSION, register_schema
 from passes.maps.sequence_map import find_sequence_maps
 from passes.promises import FuseOptions
 from passes.raising.behind import describe_patterns, write_behind
@@ -38,6 +38,7 @@ from passes.reading.not_a_map import NotAMapError
 from passes.reading.read_loops import find_loop, read_loop
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
+from passes.sequence_operators import DOMAIN, is_map
 from passes.site import GuardCheck, Original, Rest
 from passes.typing import Typings
 

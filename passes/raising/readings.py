@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from passes.graph.graphs import walk_nodes
-from passes.maps.operator import DOMAIN
 from passes.reading.loop_reading import LoopReading
 from passes.reading.not_a_map import NotAMapError
+from passes.sequence_operators import DOMAIN
 from passes.site import GuardCheck, MapSite
 
 __all__ = ["Reading", "other_readings"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -13,11 +14,16 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
-from passes.typing.value_types import Typing
+
+if TYPE_CHECKING:
+    from passes.typing.value_types import Typing
 
 __all__ = ["Evaluator", "Numbers"]
 
 _LARGEST = 64
+
+_EXACT = {ir.DataType.FLOAT16: 1 << 11, ir.DataType.FLOAT: 1 << 24, ir.DataType.DOUBLE: 1 << 53}
+"""Up to here a float type holds every whole number."""
 
 _FOLLOWED = frozenset({*RULES, "Split"})
 
@@ -137,7 +143,10 @@ class Evaluator:
         return {part: numbers[end - count : end] for part, count, end in found}
 
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
-        """Whether so many numbers are all that a value of rank 0, 1 or 2 holds."""
+        """Whether some numbers are all that a value of rank 0, 1 or 2 holds, and it holds them."""
+        exact = _EXACT.get(self._typing.dtype(value) or ir.DataType.UNDEFINED)
+        if exact is not None and any(abs(n.constant) > exact for n in numbers):
+            return False  # a float may have been rounded
         dims, made = self._typing.dims(value), value.producer()
         if dims is None and is_operator(made, "Shape"):
             dims = (len(numbers),)  # a plan may hold it without a type

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import operand, optional_operand
-from passes.maps.operator import is_map
+from passes.graph.made import operand, optional_operand, shaped
 from passes.reading.integers import Length, Linear
+from passes.sequence_operators import is_map
 
 __all__ = [
     "INTEGERS",
@@ -98,8 +99,16 @@ def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def size_number(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """The size of a vector."""
+    """The size of a vector, or of a tensor of known dimensions."""
     tensor = operand(node, 0)
+    whole = shaped(tensor)
+    rank = None if whole is None else evaluator.rank(whole)
+    if rank is not None:
+        return (Linear(rank),)
+    dims = evaluator.dims(tensor)
+    known = [d for d in dims or () if isinstance(d, int)]
+    if dims is not None and len(known) == len(dims):
+        return (Linear(math.prod(known)),)
     if evaluator.rank(tensor) != 1:
         return None
     dim = evaluator.dimension(tensor, 0)

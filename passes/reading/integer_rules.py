@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from passes.graph.graphs import constant_value
 from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
@@ -23,6 +24,14 @@ from passes.reading.vector_reads import gather_numbers, lowest, slice_numbers
 __all__ = ["RULES", "Rule"]
 
 _EXACT_FLOATS = 1 << 24
+_MOST_COMPARED = 64
+_COMPARISONS: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+}
 _MOST_FILLED = 64
 
 Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
@@ -35,12 +44,12 @@ def _first(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     numbers = evaluator.of(node.inputs[0])
-    if numbers is None:
-        return None
     if node.op_type == "Cast":
         dtype = ir.DataType(node.attributes.get_int("to", 0))
     else:
         dtype = evaluator.dtype(node.inputs[1]) or ir.DataType.UNDEFINED
+    if numbers is None:
+        return _cast_constant(node, dtype)
     if dtype == ir.DataType.BOOL:
         truths = [_truth(n, evaluator.last) for n in numbers]
         return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
@@ -50,6 +59,16 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         is_known = dtype == ir.DataType.DOUBLE or evaluator.is_followed_as_float(numbers)
         return numbers if is_known else None
     return numbers if dtype in INTEGERS and all(fits(n, dtype) for n in numbers) else None
+
+
+def _cast_constant(node: ir.Node, dtype: ir.DataType) -> Numbers | None:
+    """Cut the fractions off constants."""
+    array = constant_value(node.inputs[0])
+    if array is None or array.dtype.kind != "f" or array.size > _MOST_COMPARED:
+        return None
+    if dtype not in INTEGERS or not (np.abs(array) < np.iinfo(dtype.numpy()).max).all():
+        return None
+    return tuple(Linear(int(n)) for n in array.ravel().tolist())
 
 
 def _rounds(number: Linear, dtype: ir.DataType) -> bool:
@@ -189,9 +208,19 @@ def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 def _compare(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     pairs = _zipped(evaluator, node)
     if pairs is None:
-        return None
+        return _compared_constants(node)
     truths = [_compared(node.op_type, a, b, evaluator.last) for a, b in pairs]
     return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
+
+
+def _compared_constants(node: ir.Node) -> Numbers | None:
+    """Compare constants that are no whole numbers."""
+    one, other = (constant_value(v) for v in node.inputs)
+    if one is None or other is None or "O" in (one.dtype.kind, other.dtype.kind):
+        return None
+    truths = _COMPARISONS[node.op_type](one, other)
+    found = np.ravel(truths).tolist() if truths.size <= _MOST_COMPARED else None
+    return None if found is None else tuple(Linear(int(t)) for t in found)
 
 
 def _compared(op_type: str, a: Linear, b: Linear, last: Linear | None) -> bool | None:
@@ -243,6 +272,36 @@ def _joined(one: int | None, other: int | None, deciding: int) -> int | None:
     if deciding in (one, other):
         return deciding
     return None if None in (one, other) else 1 - deciding
+
+
+def _xor(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    pairs = _zipped(evaluator, node)
+    known = [(a.number, b.number) for a, b in pairs or ()]
+    if pairs is None or any(None in pair for pair in known):
+        return None
+    return tuple(Linear(int(bool(a) != bool(b))) for a, b in known)
+
+
+def _neg(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    numbers = evaluator.of(node.inputs[0])
+    return None if numbers is None else tuple(n * -1 for n in numbers)
+
+
+def _abs(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    numbers = evaluator.of(node.inputs[0])
+    if numbers is None or not all(is_nonnegative(n) or n.number is not None for n in numbers):
+        return None
+    return tuple(n if n.number is None else Linear(abs(n.number)) for n in numbers)
+
+
+def _mod(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Give what is left of natural constants, for which all ways to round a quotient agree."""
+    pairs = _zipped(evaluator, node)
+    known = [(a.number, b.number) for a, b in pairs or ()]
+    if pairs is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
+        return None
+    rests = [a % b for a, b in known if a is not None and b and a >= 0 and b > 0]
+    return tuple(map(Linear, rests)) if len(rests) == len(known) else None
 
 
 def _not(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -305,10 +364,11 @@ def _filled(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Identity", "Unsqueeze", "Squeeze", "Reshape"), _first),
     **dict.fromkeys(("Cast", "CastLike"), _cast),
-    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _compare),
+    **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(("And", "Or"), _logic),
     **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
     **dict.fromkeys(("ReduceMin", "ReduceMax"), _reduced),
+    "Abs": _abs,
     "Add": _add,
     "Concat": _concat,
     "ConstantOfShape": _filled,
@@ -316,7 +376,9 @@ RULES: Mapping[str, Rule] = {
     "Gather": gather_numbers,
     "Max": _max,
     "Min": _min,
+    "Mod": _mod,
     "Mul": _mul,
+    "Neg": _neg,
     "NonZero": _places,
     "Not": _not,
     "Range": _range,
@@ -327,4 +389,5 @@ RULES: Mapping[str, Rule] = {
     "Sub": _sub,
     "Transpose": _transpose,
     "Where": _where,
+    "Xor": _xor,
 }

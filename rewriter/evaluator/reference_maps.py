@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from passes.maps.operator import DOMAIN
+from passes.sequence_operators import DOMAIN
 from rewriter.evaluator.reference_loops import nothing, stacked
 from rewriter.evaluator.reference_ops import ControlFlow, Value
 from rewriter.evaluator.reference_sequences import split_tensor

@@ -23,13 +23,13 @@ from passes.graph.graphs import (
 from passes.graph.made import operands
 from passes.inline import InlineMapFunctionsPass
 from passes.maps.index_source import IndexSource
-from passes.maps.operator import is_map
 from passes.maps.sequence_map import is_sequence_map, read_sequence_map
 from passes.maps.sequence_source import SequenceSource
 from passes.maps.sites import read_map
 from passes.maps.tensor_source import TensorSource
 from passes.promises import Promises
 from passes.raising import RaiseLoopsPass
+from passes.sequence_operators import is_map
 from passes.site import MapResult, MapSite
 from passes.typing import Typing, type_values
 from rewriter.model_files import protos

@@ -6,7 +6,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.maps.operator import DOMAIN, OP_TYPE, is_map, register_schema
+from passes.maps.operator import register_schema
+from passes.sequence_operators import DOMAIN, OP_TYPE, is_map
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18, "seqmap" : 1]>
 g (float[N,3] x, float[6,3] z) => (seq(float[]) y) <int64 size = {{{size}}}> {{

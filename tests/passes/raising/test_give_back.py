@@ -8,8 +8,8 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from passes.maps.operator import is_map
 from passes.raising import GiveBackPass, RaiseLoopsPass
+from passes.sequence_operators import is_map
 from rewriter.evaluator.reference import ReferenceEvaluator
 from rewriter.model_files import models
 from rewriter.proof.compare import compare

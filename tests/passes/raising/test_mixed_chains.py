@@ -12,7 +12,7 @@ import pytest
 import rewriter
 from passes.ceilings import Ceiling
 from passes.graph.graphs import walk_nodes
-from passes.maps.operator import DOMAIN
+from passes.sequence_operators import DOMAIN
 from rewriter.proof.compare import compare
 from rewriter.reporting.report import Report
 from tests.passes.invariants import stray_uses

@@ -37,7 +37,14 @@ CONSTANTS = {
     "truths": "y = Cast <to = 9> (both)",
     "a truth below 0": "y = Cast <to = 9> (minus)",
     "cast like floats": "y = CastLike (even, halves)",
+    "cast like integers": "y = CastLike (halves, one)",
     "cast to 32 bits": "y = Cast <to = 6> (even)",
+    "halves compared": "y = Less (halves, halves)",
+    "the opposite": "y = Neg (even)",
+    "without a sign": "y = Abs (minus)",
+    "what is left of a division": "y = Mod (five, two)",
+    "one of two flags": "lt = Less (even, five)  gt = Less (five, even)  y = Xor (lt, gt)",
+    "the size of a row": "a = Unsqueeze (even, zero1)  y = Size (a)",
     "not rounded by a double": "a = Cast <to = 11> (great)  y = Cast <to = 7> (a)",
     "divided": "y = Div (five, two)",
     "divided by its opposite": "y = Div (five, minus)",
@@ -105,9 +112,10 @@ OTHERS = {
         "y = Add (square, row)",
         None,
     ),
-    "cast like integers": (
-        "y = CastLike (halves, one)",
-        None,
+    "a sum that a float rounds": (
+        """g = Constant <value_float = 16777216.0> ()  h = Constant <value_float = 1.0> ()
+        s = Add (g, h)  y = Cast <to = 7> (s)""",
+        "Scalar y",
     ),
     "cast to bytes": (
         "y = Cast <to = 2> (even)",

@@ -156,8 +156,11 @@ class BodyWriter:
         iteration = self.facts.iteration
         if iteration.number is not None:
             self.values[iteration.number] = self.index
+            if iteration.number in needed:
+                self.values[iteration.number] = self._as_declared(self.index, iteration.number)
         if iteration.goes_on is not None and iteration.goes_on in needed:
-            self.values[iteration.goes_on] = self.builder.flag(True)
+            goes_on = self.builder.flag(True)
+            self.values[iteration.goes_on] = self._as_declared(goes_on, iteration.goes_on)
         for state in self.facts.states:
             inner = state.carried.inner
             if state.kind is Kind.INVARIANT or inner in self.needs.shaped:
@@ -178,6 +181,12 @@ class BodyWriter:
                 rows = TensorSource(tensor, 0, keepdims=False)
                 self.whole = self.whole or rows
                 self.values[value] = self._element(rows, value)
+
+    def _as_declared(self, value: ir.Value, inner: ir.Value) -> ir.Value:
+        """Give a number one axis where the body declares it with one: onnxruntime follows that."""
+        if self.typings.declared.rank(inner) != 1:
+            return value
+        return self.builder.op("Reshape", [value, self.builder.ints(1)])
 
     def _check_speculated(self, node: ir.Node) -> None:
         """Check that a node of a branch may run in iterations that would not have run it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -158,13 +159,17 @@ def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups = _zipped(evaluator, node)
-    return None if groups is None else tuple(least(group) for group in groups)
+    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    return None if groups is None else tuple(least(group, bound) for group in groups)
 
 
 def _max(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups = _zipped(evaluator, node)
-    return None if groups is None else tuple(greatest(group) for group in groups)
+    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    return None if groups is None else tuple(greatest(group, bound) for group in groups)
+
+
+def _bound(evaluator: NumberReader) -> Callable[[Linear], Linear]:
+    return functools.partial(lowest, last=evaluator.last)
 
 
 def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -175,7 +180,7 @@ def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if not numbers or evaluator.rank(node.inputs[0]) not in (0, 1):
         return None
     pick = least if node.op_type == "ReduceMin" else greatest
-    return (pick(numbers),)
+    return (pick(numbers, _bound(evaluator)),)
 
 
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:

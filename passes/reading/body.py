@@ -209,7 +209,7 @@ class BodyWriter:
                 continue
             read, branch = self.needs.read(node), self.needs.branch(node)
             if isinstance(read, Element):
-                self.values[node.outputs[0]] = self._element(read.source, node.outputs[0])
+                self.values[node.outputs[0]] = self._read(node, read)
                 if read.is_whole:
                     self.whole = self.whole or read.source
             elif isinstance(read, Window):
@@ -246,6 +246,20 @@ class BodyWriter:
         self.elements.append((inner, source))
         self.typings.set(inner, source.element_type)
         return inner
+
+    def _read(self, node: ir.Node, read: Element) -> ir.Value:
+        """Return the element, without what a Slice cuts off along its other axes."""
+        name = node.outputs[0]
+        element = self._element(read.source, name)
+        if not read.rest:
+            return element
+        places = self.builder.ints(*(cut.place for cut in read.rest))
+        bounds = [copy_of(self.values, operand(node, at)) for at in (1, 2)]
+        kept = [self.builder.op("Gather", [v, places], {"axis": 0}) for v in bounds]
+        kept.append(self.builder.ints(*(cut.axis for cut in read.rest)))
+        if any(cut.step != 1 for cut in read.rest):
+            kept.append(self.builder.ints(*(cut.step for cut in read.rest)))
+        return self.builder.op("Slice", [element, *kept])
 
     def _window(self, window: Window) -> ir.Value:
         """Record a read of rows by a pattern of positions that is shifted with each sample."""

@@ -187,7 +187,8 @@ def _even_steps(evaluator: NumberReader, vector: ir.Value) -> tuple[Linear, int]
     counted = made_by(vector, "Range")
     if counted is not None:
         start, step = (evaluator.number(counted.inputs[at]) for at in (0, 2))
-        return None if start is None or step is None or step.number is None else (start, step.number)
+        by = None if step is None else step.number
+        return None if start is None or by is None else (start, by)
     array = constant_value(vector, largest=_LONGEST)
     if array is None or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         return None

@@ -30,6 +30,7 @@ from passes.reading.nodes import (
     write_range,
 )
 from passes.reading.not_a_map import NotAMapError, SpeculationError
+from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
@@ -249,17 +250,11 @@ class BodyWriter:
 
     def _read(self, node: ir.Node, read: Element) -> ir.Value:
         """Return the element, without what a Slice cuts off along its other axes."""
-        name = node.outputs[0]
-        element = self._element(read.source, name)
+        element = self._element(read.source, node.outputs[0])
         if not read.rest:
             return element
-        places = self.builder.ints(*(cut.place for cut in read.rest))
-        bounds = [copy_of(self.values, operand(node, at)) for at in (1, 2)]
-        kept = [self.builder.op("Gather", [v, places], {"axis": 0}) for v in bounds]
-        kept.append(self.builder.ints(*(cut.axis for cut in read.rest)))
-        if any(cut.step != 1 for cut in read.rest):
-            kept.append(self.builder.ints(*(cut.step for cut in read.rest)))
-        return self.builder.op("Slice", [element, *kept])
+        evaluator = self.facts.evaluator
+        return cut_rest(self.builder, element, node, read.rest, self.values, evaluator)
 
     def _window(self, window: Window) -> ir.Value:
         """Record a read of rows by a pattern of positions that is shifted with each sample."""

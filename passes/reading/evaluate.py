@@ -207,7 +207,7 @@ class Evaluator:
         """Return a dimension of a tensor that is the same in all iterations."""
         tensor = self.sized.get(tensor, tensor)
         tensor = self.outside(tensor)
-        tensor = uncut_along(tensor, axis, self._typing.rank(tensor))
+        tensor, axis = uncut_along(tensor, axis, self._typing.rank(tensor))
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

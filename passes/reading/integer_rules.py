@@ -173,12 +173,14 @@ def _bound(evaluator: NumberReader) -> Callable[[Linear], Linear]:
 
 
 def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Reduce a vector to its least or greatest number."""
+    """Reduce a vector to its least or greatest number, or to its sum."""
     numbers = evaluator.of(node.inputs[0])
     if node.attributes.get_int("noop_with_empty_axes", 0):
         return None
     if not numbers or evaluator.rank(node.inputs[0]) not in (0, 1):
         return None
+    if node.op_type == "ReduceSum":
+        return (sum(numbers, Linear()),)
     pick = least if node.op_type == "ReduceMin" else greatest
     return (pick(numbers, _bound(evaluator)),)
 
@@ -313,7 +315,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"), _compare),
     **dict.fromkeys(("And", "Or"), _logic),
     **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
-    **dict.fromkeys(("ReduceMin", "ReduceMax"), _reduced),
+    **dict.fromkeys(("ReduceMin", "ReduceMax", "ReduceSum"), _reduced),
     "Add": _add,
     "Concat": _concat,
     "ConstantOfShape": _filled,

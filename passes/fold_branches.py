@@ -17,7 +17,7 @@ __all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]
 
 
 class FoldBranchesPass(ir.passes.InPlacePass):
-    """Replace an If in the body of a Loop, or around a map, by the branch that it takes in every run.
+    """Replace an If in a Loop, or around a map, by the branch that it takes in every run.
 
     Exporters write ``Squeeze`` as an If on the rank or on a dimension; behind NonMaxSuppression,
     which yields three columns, either is known. The result then has one rank, and the body can be
@@ -41,7 +41,7 @@ class FoldBranchesPass(ir.passes.InPlacePass):
 
 
 def _holds_maps(node: ir.Node) -> bool:
-    """Whether a node is an If with a SequenceMap in a branch, as slice assignments are exported."""
+    """Whether a node is an If with a SequenceMap in a branch."""
     if not is_operator(node, "If"):
         return False
     inside = walk_nodes(inner for _, branch in subgraphs(node) for inner in branch)

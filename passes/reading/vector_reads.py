@@ -98,16 +98,18 @@ def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear |
 
 
 def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
-    """Return a dimension of what is made of a size: a Range, a fill, an expanded number.
+    """Return a dimension of what is made of a size: a Range, a fill, an expanded number, a slice.
 
     Args:
         evaluator: Knows numbers.
         tensor: A tensor.
         axis: The axis, from 0.
     """
-    node = made_by(tensor, "Range", "ConstantOfShape", "Expand")
+    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice")
     if node is None:
         return None
+    if node.op_type == "Slice":
+        return _sliced(evaluator, node, axis)
     if node.op_type == "Range":
         return _counted(evaluator, node)
     if node.op_type == "Expand":
@@ -118,6 +120,26 @@ def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | 
         if sizes is None or not isinstance(sizes[0], int) or sizes[0] < len(dims):
             return None
     return number_at(evaluator, operand(node, node.op_type == "Expand"), axis)
+
+
+def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
+    """Return how much a Slice in steps of 1 leaves of an axis, if that is one number."""
+    rank, axes = evaluator.rank(node.inputs[0]), evaluator.of(optional_operand(node, 3))
+    steps = evaluator.of(optional_operand(node, 4))
+    if rank is None or axes is None or any(n.number is None for n in axes):
+        return None
+    named = [(n.number or 0) % rank for n in axes]
+    if axis not in named:
+        return evaluator.dimension(operand(node, 0), axis)
+    place = named.index(axis)
+    start, end = (number_at(evaluator, operand(node, at), place) for at in (1, 2))
+    size = evaluator.dimension(operand(node, 0), axis)
+    if start is None or end is None or size is None or (end - start).number is None:
+        return None
+    by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
+    inside = (start, end - start, size - end)
+    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
+    return end - start if is_known else None
 
 
 def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:

@@ -18,6 +18,7 @@ from passes.batching.packed.alike_cuts import axes_cut, cut_alike
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
+from passes.batching.packed.single_places import reads_one_place, single_place
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
@@ -50,6 +51,9 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         data, place, at = ctx.operand(operands, 0, "data"), left[only], only
         bounds = [_at(ctx, ctx.operand(operands, i, "bounds"), only) for i in (1, 2)]
     axis, step = _axis(ctx, operands, data.rank, at), _step(ctx, operands)
+    width = _width(ctx, node, axis, place) if step == 1 and data.is_shared else None
+    if step == 1 and width is None and reads_one_place(ctx, node, data.rank, axis, place):
+        return [single_place(ctx, data, bounds[0], axis)]
     if axis and data.is_stacked:
         if ctx.takes_flat:
             return boxes(ctx, node, operands)
@@ -58,8 +62,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     shape = ctx.op("Shape", [data.value])
     along = ctx.builder.scalar(axis + data.is_stacked)
     size = ctx.op("Gather", [shape, along], {"axis": 0})
-    width = _width(ctx, node, axis, place) if step == 1 else None
-    if data.is_shared and width is not None:
+    if width is not None:
         return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
     most = _width_of_several(ctx, node, axis, place) if step == 1 and data.is_shared else None
     if most is not None:

@@ -16,7 +16,7 @@ __all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]
 
 
 class FoldBranchesPass(ir.passes.InPlacePass):
-    """Replace an If in the body of a Loop or Scan by the branch that it takes in every run.
+    """Replace an If in a Loop, or around a map, by the branch that it takes in every run.
 
     Exporters write ``Squeeze`` as an If on the rank or on a dimension; behind NonMaxSuppression,
     which yields three columns, either is known. The result then has one rank, and the body can be
@@ -29,12 +29,22 @@ class FoldBranchesPass(ir.passes.InPlacePass):
         """Fold in the main graph, subgraphs and functions."""
         loops = [node for node in all_nodes(model) if is_operator(node, ("Loop", "Scan"))]
         inside = [node for loop in loops for _, body in subgraphs(loop) for node in body]
-        if not any(node.op_type == "If" for node in walk_nodes(inside)):
+        inside = [node for node in walk_nodes(inside) if node.op_type == "If"]
+        inside += [node for node in all_nodes(model) if _holds_maps(node)]
+        if not inside:
             return ir.passes.PassResult(model, False)
         modified = make_names_unique(model)
         folder = Folder(type_values(model, proven=True, ranks=False))
         modified |= fold_branches(dict.fromkeys(inside), folder)
         return ir.passes.PassResult(model, modified)
+
+
+def _holds_maps(node: ir.Node) -> bool:
+    """Whether a node is an If with a SequenceMap in a branch."""
+    if not is_operator(node, "If"):
+        return False
+    inside = walk_nodes(inner for _, branch in subgraphs(node) for inner in branch)
+    return any(is_operator(inner, "SequenceMap") for inner in inside)
 
 
 def chosen_branch(node: ir.Node, folder: Folder) -> ir.Graph | None:
@@ -44,8 +54,11 @@ def chosen_branch(node: ir.Node, folder: Folder) -> ir.Graph | None:
     condition = folder.value(node.inputs[0])
     if condition is None or condition.size != 1:
         return None
-    name = "then_branch" if condition.reshape(()).item() else "else_branch"
-    return node.attributes[name].as_graph()
+    return _branch(node, bool(condition.reshape(()).item()))
+
+
+def _branch(node: ir.Node, condition: bool) -> ir.Graph:
+    return node.attributes["then_branch" if condition else "else_branch"].as_graph()
 
 
 def fold_branches(nodes: Iterable[ir.Node], folder: Folder) -> bool:

@@ -15,6 +15,7 @@ from rewriter.proof.compare import compare
 
 PIPELINES = sorted((pathlib.Path(__file__).parents[1] / "models" / "pipelines").glob("*.onnx"))
 LEFT = {
+    "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_gru_scan_negative": "a recurrence",
     "ts_crf_viterbi": "a recurrence",

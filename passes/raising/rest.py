@@ -87,10 +87,10 @@ class _RestWriter:
             self._type_alone(values[value], value)
 
         def write_body(inner: Builder) -> Sequence[ir.Value]:
-            if iteration.number is not None:
+            if iteration.number is not None and self.given:
+                position = self._position(inner, iteration.number, values)
                 for value, tensor in self.given.items():
-                    row = inner.op("Gather", [tensor, values[iteration.number]], {"axis": 0})
-                    values[value] = row
+                    values[value] = inner.op("Gather", [tensor, position], {"axis": 0})
             for node in iteration.body:
                 if node in needed:
                     copy_into(inner, node, values, self.facts.evaluator)
@@ -106,6 +106,14 @@ class _RestWriter:
         node = self._node(body, states, scanned, tensors, stacked)
         own = [*(s.result for s in states), *(one.result for one in stacked)]
         return node, dict(zip(own, node.outputs, strict=True))
+
+    def _position(
+        self, inner: Builder, number: ir.Value, values: Mapping[ir.Value, ir.Value | None]
+    ) -> ir.Value | None:
+        """Return the iteration number without the axis that a body may declare it with."""
+        if self.typing.rank(number) != 1:
+            return values[number]
+        return inner.op("Reshape", [values[number], inner.ints()])
 
     def _needed(self, roots: Sequence[ir.Value]) -> set[ir.Value | ir.Node]:
         """Return the nodes and inputs of the body that some values need in all iterations."""

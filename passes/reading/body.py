@@ -30,6 +30,7 @@ from passes.reading.nodes import (
     write_range,
 )
 from passes.reading.not_a_map import NotAMapError, SpeculationError
+from passes.reading.rest_of_slices import cut_rest
 from passes.reading.sources import Element, Reads, Window, positions
 from passes.reading.stages import Stage
 from passes.reading.trips import Trips
@@ -156,8 +157,11 @@ class BodyWriter:
         iteration = self.facts.iteration
         if iteration.number is not None:
             self.values[iteration.number] = self.index
+            if iteration.number in needed:
+                self.values[iteration.number] = self._as_declared(self.index, iteration.number)
         if iteration.goes_on is not None and iteration.goes_on in needed:
-            self.values[iteration.goes_on] = self.builder.flag(True)
+            goes_on = self.builder.flag(True)
+            self.values[iteration.goes_on] = self._as_declared(goes_on, iteration.goes_on)
         for state in self.facts.states:
             inner = state.carried.inner
             if state.kind is Kind.INVARIANT or inner in self.needs.shaped:
@@ -178,6 +182,12 @@ class BodyWriter:
                 rows = TensorSource(tensor, 0, keepdims=False)
                 self.whole = self.whole or rows
                 self.values[value] = self._element(rows, value)
+
+    def _as_declared(self, value: ir.Value, inner: ir.Value) -> ir.Value:
+        """Give a number one axis where the body declares it with one: onnxruntime follows that."""
+        if self.typings.declared.rank(inner) != 1:
+            return value
+        return self.builder.op("Reshape", [value, self.builder.ints(1)])
 
     def _check_speculated(self, node: ir.Node) -> None:
         """Check that a node of a branch may run in iterations that would not have run it.
@@ -200,7 +210,7 @@ class BodyWriter:
                 continue
             read, branch = self.needs.read(node), self.needs.branch(node)
             if isinstance(read, Element):
-                self.values[node.outputs[0]] = self._element(read.source, node.outputs[0])
+                self.values[node.outputs[0]] = self._read(node, read)
                 if read.is_whole:
                     self.whole = self.whole or read.source
             elif isinstance(read, Window):
@@ -237,6 +247,14 @@ class BodyWriter:
         self.elements.append((inner, source))
         self.typings.set(inner, source.element_type)
         return inner
+
+    def _read(self, node: ir.Node, read: Element) -> ir.Value:
+        """Return the element, without what a Slice cuts off along its other axes."""
+        element = self._element(read.source, node.outputs[0])
+        if not read.rest:
+            return element
+        evaluator = self.facts.evaluator
+        return cut_rest(self.builder, element, node, read.rest, self.values, evaluator)
 
     def _window(self, window: Window) -> ir.Value:
         """Record a read of rows by a pattern of positions that is shifted with each sample."""

@@ -14,6 +14,7 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Linear, Scalar
+from passes.reading.vector_reads import made_size
 
 if TYPE_CHECKING:
     from passes.typing.value_types import Typing
@@ -40,6 +41,7 @@ class Evaluator:
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
         last: The number of the last iteration, if it is known beforehand.
+        sized: Values that keep the shape of one outside of the iterations, and which.
         named: For symbols of dimensions a tensor outside of the iterations that has the dimension.
     """
 
@@ -65,6 +67,7 @@ class Evaluator:
         self.outer: dict[ir.Value, ir.Value] = {}
         self.last: Linear | None = None
         self.named: Mapping[str, Dim] = {}
+        self.sized: dict[ir.Value, ir.Value] = {}
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor, or None."""
@@ -211,8 +214,9 @@ class Evaluator:
 
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of a tensor that is the same in all iterations."""
+        tensor = self.sized.get(tensor, tensor)
         tensor = self.outside(tensor)
-        tensor = uncut_along(tensor, axis, self._typing.rank(tensor))
+        tensor, axis = uncut_along(tensor, axis, self._typing.rank(tensor))
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):
@@ -225,8 +229,11 @@ class Evaluator:
                 return Linear.of(Dim(dim, tensor, axis))
             if isinstance(dim, str) and dim in self.named:
                 return Linear.of(self.named[dim])
-        if axis < 0 or tensor in self._inside:
+        if axis < 0:
             return None
+        size = made_size(self, tensor, axis)
+        if size is not None or tensor in self._inside:
+            return size
         return Linear.of(Dim((tensor, axis), tensor, axis))
 
 

@@ -117,6 +117,8 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
         elif state.kind is Kind.INVARIANT:
             evaluator.known[inner] = outside.of(initial)
             evaluator.outer[inner] = initial
+        elif _is_written_to(state.carried):
+            evaluator.sized[inner] = initial
     evaluator.in_range = [*probe.in_range, *outside.in_range]
     evaluator.through_floats = probe.through_floats or outside.through_floats
     return LoopFacts(iteration, states, evaluator, inside)
@@ -143,6 +145,14 @@ def _is_handed_on(carried: Carried) -> bool:
     """Whether every iteration hands on a value as it is, or as it began."""
     origin = skip_identities(carried.next)
     return origin is carried.inner or origin is skip_identities(carried.initial)
+
+
+def _is_written_to(carried: Carried) -> bool:
+    """Whether an iteration does nothing to a tensor but write in it: it keeps its shape."""
+    value = skip_identities(carried.next)
+    while (node := made_by(value, "ScatterND", "ScatterElements", "TensorScatter")) is not None:
+        value = skip_identities(operand(node, 0))
+    return value is carried.inner
 
 
 def _is_one_integer(carried: Carried, typing: Typing) -> bool:

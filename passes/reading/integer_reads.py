@@ -166,19 +166,21 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     return Linear(-(-dim_number // size.number))
 
 
-def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> ir.Value:
-    """Return a tensor of the same size along an axis; its other axes may have been cut."""
+def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> tuple[ir.Value, int]:
+    """Return a tensor and an axis of the same size; other axes may have been cut, or all moved."""
     while (node := tensor.producer()) is not None and is_default_domain(node):
-        if node.op_type not in ("Slice", "Identity"):
-            break
-        if node.op_type == "Slice" and not _cuts_others(node, axis, rank):
+        if node.op_type == "Transpose" and rank is not None and -rank <= axis < rank:
+            axis = node.attributes.get_ints("perm", range(rank)[::-1])[axis]
+        elif node.op_type != "Identity" and not _cuts_others(node, axis, rank):
             break
         tensor = operand(node, 0)
-    return tensor
+    return tensor, axis
 
 
 def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
-    """Whether a Slice cuts other axes than one, by constants."""
+    """Whether a node is a Slice that cuts other axes than one, by constants."""
+    if node.op_type != "Slice":
+        return False
     axes = constant_value(optional_operand(node, 3))
     if axes is None or rank is None:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -177,24 +178,30 @@ def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups = _zipped(evaluator, node)
-    return None if groups is None else tuple(least(group) for group in groups)
+    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    return None if groups is None else tuple(least(group, bound) for group in groups)
 
 
 def _max(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups = _zipped(evaluator, node)
-    return None if groups is None else tuple(greatest(group) for group in groups)
+    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    return None if groups is None else tuple(greatest(group, bound) for group in groups)
+
+
+def _bound(evaluator: NumberReader) -> Callable[[Linear], Linear]:
+    return functools.partial(lowest, last=evaluator.last)
 
 
 def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Reduce a vector to its least or greatest number."""
+    """Reduce a vector to its least or greatest number, or to its sum."""
     numbers = evaluator.of(node.inputs[0])
     if node.attributes.get_int("noop_with_empty_axes", 0):
         return None
     if not numbers or evaluator.rank(node.inputs[0]) not in (0, 1):
         return None
+    if node.op_type == "ReduceSum":
+        return (sum(numbers, Linear()),)
     pick = least if node.op_type == "ReduceMin" else greatest
-    return (pick(numbers),)
+    return (pick(numbers, _bound(evaluator)),)
 
 
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -367,7 +374,7 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_COMPARISONS, _compare),
     **dict.fromkeys(("And", "Or"), _logic),
     **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
-    **dict.fromkeys(("ReduceMin", "ReduceMax"), _reduced),
+    **dict.fromkeys(("ReduceMin", "ReduceMax", "ReduceSum"), _reduced),
     "Abs": _abs,
     "Add": _add,
     "Concat": _concat,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -240,26 +240,43 @@ def not_more(number: Linear) -> Linear:
     return total
 
 
-def least(numbers: Iterable[Linear]) -> Linear:
-    """Return the least of some numbers; what is proven not to be less than another is left out."""
-    return _extreme(numbers, Least, 1)
+def least(numbers: Iterable[Linear], lowest: _Lowest | None = None) -> Linear:
+    """Return the least of some numbers; what is proven not to be less than another is left out.
+
+    Args:
+        numbers: The numbers.
+        lowest: Gives a number that is not greater, for the proof; the number itself by default.
+    """
+    return _extreme(numbers, Least, 1, lowest)
 
 
-def greatest(numbers: Iterable[Linear]) -> Linear:
-    """Return the greatest of some numbers."""
-    return _extreme(numbers, Greatest, -1)
+def greatest(numbers: Iterable[Linear], lowest: _Lowest | None = None) -> Linear:
+    """Return the greatest of some numbers; see `least`."""
+    return _extreme(numbers, Greatest, -1, lowest)
 
 
-def _extreme(numbers: Iterable[Linear], kind: type[Least] | type[Greatest], sign: int) -> Linear:
+_Lowest: TypeAlias = Callable[[Linear], Linear]
+
+
+def _extreme(
+    numbers: Iterable[Linear],
+    kind: type[Least] | type[Greatest],
+    sign: int,
+    lowest: _Lowest | None,
+) -> Linear:
+    def goes(number: Linear, other: Linear) -> bool:
+        distance = (number - other) * sign
+        return is_nonnegative(distance if lowest is None else lowest(distance))
+
     members: list[Linear] = []
     for number in numbers:
         inner = _sole_atom(number)
         members.extend(inner.members if isinstance(inner, kind) else [number])
     kept: list[Linear] = []
     for number in dict.fromkeys(members):
-        if any(is_nonnegative((number - other) * sign) for other in kept):
+        if any(goes(number, other) for other in kept):
             continue
-        kept = [other for other in kept if not is_nonnegative((other - number) * sign)]
+        kept = [other for other in kept if not goes(other, number)]
         kept.append(number)
     if len(kept) == 1:
         return kept[0]

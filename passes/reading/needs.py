@@ -235,7 +235,10 @@ class Needs:
 
     def _dependencies(self, node: ir.Node, value: ir.Value) -> list[ir.Value]:
         """Return what a node reads for one of its outputs."""
-        if self.read(node) is not None:
+        read = self.read(node)
+        if isinstance(read, Element) and read.rest:
+            return [v for v in node.inputs[1:] if v is not None]
+        if read is not None:
             return []
         branch = self.branch(node)
         if branch is not None:

@@ -109,14 +109,28 @@ _END = int(np.iinfo(np.int32).max)
 
 
 def passed_on(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
-    """Return what a node passes on unchanged: through Identity or a Slice that cuts nothing off.
+    """Return what a node passes on unchanged: Identity, a Slice that cuts nothing off, a check.
 
-    TensorFlow's exporter writes such a Slice wherever the source says ``x[:]``.
+    TensorFlow's exporter writes such a Slice wherever the source says ``x[:]``, that of JAX and of
+    PaddlePaddle a Where or Min wherever a position could be negative, or behind the end.
     """
+    if is_operator(node, ("Where", "Min", "Max")):
+        return _checked(node, evaluator)
     if not is_operator(node, ("Identity", "Slice")):
         return None
     whole = node.inputs[0]
     return whole if node.op_type == "Identity" or _cuts_nothing(node, evaluator) else None
+
+
+def _checked(node: ir.Node, evaluator: Evaluator) -> ir.Value | None:
+    """Return the operand whose numbers are those of the result in every iteration."""
+    output = node.outputs[0]
+    numbers, kind = evaluator.of(output), (evaluator.dtype(output), evaluator.dims(output))
+    if numbers is None or None in kind:
+        return None
+    given = node.inputs[node.op_type == "Where" :]
+    same = (v for v in given if (evaluator.dtype(v), evaluator.dims(v)) == kind)
+    return next((v for v in same if evaluator.of(v) == numbers), None)
 
 
 def ends_far(node: ir.Node, evaluator: Evaluator) -> bool:

@@ -11,8 +11,18 @@ from passes.graph.scopes import Scope
 from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import Linear, is_nonnegative
+from passes.reading.vector_reads import number_at
 
-__all__ = ["Bounds", "axis_cut_in_steps_of_1", "bounds_of", "cut_of", "slice_of"]
+__all__ = [
+    "AxisCut",
+    "Bounds",
+    "axes_cut",
+    "axis_cut_in_steps_of_1",
+    "bounds_of",
+    "cut_of",
+    "cuts_of",
+    "slice_of",
+]
 
 _END = 2**31 - 1
 """Exporters end a Slice that goes to the end here, or farther."""
@@ -75,27 +85,70 @@ def cut_of(node: ir.Node, evaluator: Evaluator, *, farthest: int = _END) -> Boun
         evaluator: Knows numbers.
         farthest: A number that no dimension exceeds.
     """
-    named = _named_cuts(node, evaluator)
-    cutting = [cut for cut in named if not cut.takes_all(farthest)]
-    return (cutting or named)[0] if named and len(cutting) < 2 else None
+    named = cuts_of(node, evaluator)
+    known = [cut for cut in named if cut is not None]
+    cutting = [cut for cut in known if not cut.takes_all(farthest)]
+    if not named or len(known) < len(named) or len(cutting) > 1:
+        return None
+    return (cutting or known)[0]
 
 
-def _named_cuts(node: ir.Node, evaluator: Evaluator) -> list[Bounds]:
-    """Return what a Slice takes along each axis that it names; nothing if some is not known."""
-    tensor, *given = [*node.inputs, None, None, None, None][:5]
-    starts, ends, axes, steps = (evaluator.of(value) for value in given)
+def cuts_of(node: ir.Node, evaluator: Evaluator) -> list[Bounds | None]:
+    """Return what a Slice takes along each axis that it names, None where that is not known.
+
+    The arguments are those of `cut_of`; nothing comes back where the axes are not known.
+    """
+    tensor, starts, ends = [*node.inputs, None, None][:3]
     if tensor is None or starts is None or ends is None:
         return []
-    axes = tuple(map(Linear, range(len(starts)))) if given[2] is None else axes
-    steps = (Linear(1),) * len(starts) if given[3] is None else steps
-    if axes is None or steps is None or {len(ends), len(axes), len(steps)} != {len(starts)}:
+    found: list[Bounds | None] = []
+    for cut in axes_cut(node, evaluator):
+        start, end = (number_at(evaluator, bounds, cut.place) for bounds in (starts, ends))
+        if start is None or end is None:
+            found.append(None)
+        else:
+            size = size_along(evaluator, tensor, cut.axis)
+            found.append(Bounds(start, end, cut.axis, Linear(cut.step), size))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class AxisCut:
+    """What a Slice names of one axis.
+
+    Attributes:
+        place: At which place of its bounds those of the axis stand.
+        axis: The axis, as it is named.
+        step: From one position to the next.
+    """
+
+    place: int
+    axis: int
+    step: int
+
+
+def axes_cut(node: ir.Node, evaluator: Evaluator) -> list[AxisCut]:
+    """Return what a Slice names of each axis; nothing where axes or steps are not known."""
+    starts, _, axes, steps = [*node.inputs[1:], None, None, None, None][:4]
+    if starts is None:
         return []
-    places = [axis.number for axis in axes if axis.number is not None]
-    if len(places) < len(axes):
-        return []
-    sizes = [size_along(evaluator, tensor, axis) for axis in places]
-    rows = zip(starts, ends, places, steps, sizes, strict=True)
-    return [Bounds(*row) for row in rows]
+    count = _entries(starts, evaluator)
+    named = tuple(map(Linear, range(count))) if axes is None else evaluator.of(axes) or ()
+    by = (Linear(1),) * len(named) if steps is None else evaluator.of(steps) or ()
+    known = [
+        AxisCut(place, axis.number, step.number)
+        for place, (axis, step) in enumerate(zip(named, by, strict=False))
+        if axis.number is not None and step.number is not None
+    ]
+    return known if len(known) == len(named) == len(by) else []
+
+
+def _entries(bounds: ir.Value, evaluator: Evaluator) -> int:
+    """Return how many bounds there are; 0 where that is not known."""
+    numbers, dims = evaluator.of(bounds), evaluator.dims(bounds)
+    if numbers is not None:
+        return len(numbers)
+    return dims[0] if dims is not None and len(dims) == 1 and isinstance(dims[0], int) else 0
 
 
 def slice_of(

@@ -17,7 +17,7 @@ from passes.reading.evaluate import Evaluator
 from passes.reading.integer_reads import size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
 from passes.reading.not_a_map import NotAMapError
-from passes.reading.slice_bounds import cut_of
+from passes.reading.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
 from passes.typing.value_types import Typing
 
 __all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
@@ -34,11 +34,13 @@ class Element:
         source: Where it comes from. A constant ``split`` of it may stand in no graph.
         is_whole: Whether the source has as many elements as there are iterations, by proof.
         is_far: Whether no dimension may be larger than 10^9 for that, as TensorFlow writes Slices.
+        rest: Of a Slice of several axes: what is cut of the others behind that.
     """
 
     source: ElementSource
     is_whole: bool
     is_far: bool = False
+    rest: tuple[AxisCut, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,11 +142,34 @@ def _gather(node: ir.Node, reads: Reads) -> Element | None:
 
 def _slice(node: ir.Node, reads: Reads) -> Element | Window | None:
     """Read ``x[a + s * k : a + s * k + n]`` along one axis."""
-    tensor, cut = reads.outside(node.inputs[0]), cut_of(node, reads.evaluator)
-    is_far = cut is None
-    cut = cut or cut_of(node, reads.evaluator, farthest=FAR)
-    jump = None if cut is None else cut.step.number
-    if tensor is None or cut is None or not jump or jump < 1:
+    tensor = reads.outside(node.inputs[0])
+    if tensor is None:
+        return None
+    cut = cut_of(node, reads.evaluator)
+    if cut is not None:
+        return _cut(tensor, cut, reads)
+    cut = cut_of(node, reads.evaluator, farthest=FAR)
+    if cut is not None:
+        return _cut(tensor, cut, reads, is_far=True)
+    return _first_cut(node, tensor, reads)
+
+
+def _first_cut(node: ir.Node, tensor: ir.Value, reads: Reads) -> Element | None:
+    """Read the element along one of several axes; what is cut of the others is cut behind that."""
+    axes = axes_cut(node, reads.evaluator)
+    for place, cut in enumerate(cuts_of(node, reads.evaluator)):
+        read = None if cut is None else _cut(tensor, cut, reads)
+        if isinstance(read, Element):
+            rest = tuple(axes[:place] + axes[place + 1 :])
+            return dataclasses.replace(read, rest=rest)
+    return None
+
+
+def _cut(
+    tensor: ir.Value, cut: Bounds, reads: Reads, *, is_far: bool = False
+) -> Element | Window | None:
+    jump = cut.step.number
+    if not jump or jump < 1:
         return None
     start, end, axis = cut.start, cut.end, cut.axis
     dim = size_along(reads.evaluator, tensor, axis)

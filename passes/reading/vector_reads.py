@@ -40,7 +40,7 @@ def gather_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         return None
     if not all(is_nonnegative(p) for p in positions):
         return None
-    steps = _even_steps(vector)
+    steps = _even_steps(evaluator, vector)
     if steps is not None:
         return tuple(p * steps[1] + steps[0] for p in positions)
     if evaluator.is_inside(vector) or evaluator.dtype(vector) not in INTEGERS:
@@ -97,6 +97,61 @@ def number_at(evaluator: NumberReader, vector: ir.Value, place: int) -> Linear |
     return None
 
 
+def made_size(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:
+    """Return a dimension of what is made of a size: a Range, a fill, an expanded number, a slice.
+
+    Args:
+        evaluator: Knows numbers.
+        tensor: A tensor.
+        axis: The axis, from 0.
+    """
+    node = made_by(tensor, "Range", "ConstantOfShape", "Expand", "Slice")
+    if node is None:
+        return None
+    if node.op_type == "Slice":
+        return _sliced(evaluator, node, axis)
+    if node.op_type == "Range":
+        return _counted(evaluator, node)
+    if node.op_type == "Expand":
+        dims, rank = evaluator.dims(node.inputs[0]), evaluator.rank(node.inputs[1])
+        sizes = evaluator.dims(node.inputs[1])
+        if dims is None or any(dim != 1 for dim in dims) or rank != 1:
+            return None
+        if sizes is None or not isinstance(sizes[0], int) or sizes[0] < len(dims):
+            return None
+    return number_at(evaluator, operand(node, node.op_type == "Expand"), axis)
+
+
+def _sliced(evaluator: NumberReader, node: ir.Node, axis: int) -> Linear | None:
+    """Return how much a Slice in steps of 1 leaves of an axis, if that is one number."""
+    rank, axes = evaluator.rank(node.inputs[0]), evaluator.of(optional_operand(node, 3))
+    steps = evaluator.of(optional_operand(node, 4))
+    if rank is None or axes is None or any(n.number is None for n in axes):
+        return None
+    named = [(n.number or 0) % rank for n in axes]
+    if axis not in named:
+        return evaluator.dimension(operand(node, 0), axis)
+    place = named.index(axis)
+    start, end = (number_at(evaluator, operand(node, at), place) for at in (1, 2))
+    size = evaluator.dimension(operand(node, 0), axis)
+    if start is None or end is None or size is None or (end - start).number is None:
+        return None
+    by_one = optional_operand(node, 4) is None or set(steps or ()) == {Linear(1)}
+    inside = (start, end - start, size - end)
+    is_known = by_one and all(is_nonnegative(lowest(n, evaluator.last)) for n in inside)
+    return end - start if is_known else None
+
+
+def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:
+    """Return how many numbers a Range in steps of 1 holds."""
+    start, limit, step = (evaluator.number(v) for v in node.inputs)
+    if start is None or limit is None or step is None or step.number != 1:
+        return None
+    if evaluator.dtype(node.outputs[0]) not in INTEGERS or not is_nonnegative(limit - start):
+        return None
+    return limit - start
+
+
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Cut known numbers; or read one entry of a vector, from ``p`` to ``p + 1``."""
     if len(node.inputs) < 3:
@@ -125,7 +180,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     # Behind the last number the Slice would be empty.
     if not _needs_one_number(node.outputs[0]) and not evaluator.is_within(start, size):
         return None
-    steps = _even_steps(vector)
+    steps = _even_steps(evaluator, vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
 
 
@@ -149,19 +204,20 @@ def _slice_rows(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return tuple(n for row in table[start:end:step] for n in row)
 
 
-def _even_steps(vector: ir.Value) -> tuple[int, int] | None:
+def _even_steps(evaluator: NumberReader, vector: ir.Value) -> tuple[Linear, int] | None:
     """Return the first number and the step of a vector that grows evenly: a constant, a Range."""
     counted = made_by(vector, "Range")
     if counted is not None:
-        start, step = only_number(counted.inputs[0]), only_number(counted.inputs[2])
-        return (start, step) if isinstance(start, int) and isinstance(step, int) else None
+        start, step = (evaluator.number(counted.inputs[at]) for at in (0, 2))
+        by = None if step is None else step.number
+        return None if start is None or by is None else (start, by)
     array = constant_value(vector, largest=_LONGEST)
     if array is None or array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         return None
     steps = np.diff(array.astype(np.int64))
     if steps.size and (steps != steps[0]).any():
         return None
-    return int(array[0]), int(steps[0]) if steps.size else 0
+    return Linear(int(array[0])), int(steps[0]) if steps.size else 0
 
 
 def lowest(number: Linear, last: Linear | None) -> Linear:

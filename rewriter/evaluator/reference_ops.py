@@ -179,6 +179,23 @@ class GatherElements(Operator):
         return (np.take_along_axis(data[tuple(held)], indices.astype(np.int64), axis),)
 
 
+class GatherND(Operator):
+    """Slices by position; ONNX's own cannot tell the shape of what is read for no samples."""
+
+    def _run(
+        self, data: np.ndarray, indices: np.ndarray, batch_dims: int = 0
+    ) -> tuple[Value, ...]:
+        if data.shape[:batch_dims] != indices.shape[:batch_dims]:
+            raise self.error("data and indices differ in their batch axes")
+        places = np.moveaxis(indices, -1, 0)
+        sizes = np.array(data.shape[batch_dims : batch_dims + len(places)], np.int64)
+        limits = sizes.reshape(-1, *(1,) * (places.ndim - 1))
+        if places.size and ((places < -limits) | (places >= limits)).any():
+            raise self.error(f"an index is outside of axes of {sizes.tolist()}")
+        batches = np.indices(indices.shape[:-1], sparse=True)[:batch_dims]
+        return (data[(*batches, *places)],)
+
+
 class ScatterElements(Operator):
     """Elements written by position; onnx's own loses a NaN that the largest or least meets."""
 
@@ -298,6 +315,7 @@ BASIC_OPERATORS: tuple[type[Operator], ...] = (
     Expand,
     Flatten,
     GatherElements,
+    GatherND,
     If,
     ReduceMean,
     ScatterElements,

@@ -107,3 +107,42 @@ def test_results_of_a_branch_are_results_of_the_body(nodes: str, copies: int) ->
     feeds = {"x": np.ones((3, 4), np.float32), "trips": np.array(3)}
     for got, want in zip(run_model(after, feeds), run_model(before, feeds), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+AROUND = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n,6] x, int64[2] given) => (float[n,6] y) {{
+  end = Constant <value_ints = [{end}]> ()
+  begin = Constant <value_ints = [1]> ()
+  shape = Shape <start = {axis}, end = {behind}> (x)
+  stop = Min (shape, end)
+  empty = LessOrEqual (stop, begin)
+  number = Cast <to = 7> (empty)
+  total = ReduceSum <keepdims = 0> (number)
+  condition = Cast <to = 9> (total)
+  y = If (condition) <then_branch = t () => (float[n,6] same) {{
+      same = Identity (x)
+    }}, else_branch = e () => (float[n,6] made) {{
+      one = Constant <value_int = 1> ()
+      s = SplitToSequence (given, one)
+      q = SequenceMap (s) <body = b (int64[1] k) => (float[p] r) {{ r = Cast <to = 1> (k) }}>
+      all = ConcatFromSequence <axis = 0> (q)
+      sum = ReduceSum (all)
+      made = Add (x, sum)
+    }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("axis", "end", "folds"), [(1, 3, True), (1, 1, True), (0, 3, False), (0, 1, True)]
+)
+def test_an_if_around_a_map_goes_where_its_condition_is_known(
+    axis: int, end: int, folds: bool
+) -> None:
+    before = onnx.parser.parse_model(AROUND.format(axis=axis, behind=axis + 1, end=end))
+    model = ir.from_proto(before)
+    assert FoldBranchesPass()(model).modified is folds
+    assert ifs_of(model) == (not folds)
+    x, given = np.ones((4, 6), np.float32), np.array([2, 3])
+    feed = {"x": x, "given": given}
+    expected, made = (run_model(one, feed) for one in (before, ir.to_proto(model)))
+    np.testing.assert_array_equal(made[0], expected[0])

@@ -11,7 +11,9 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
 from passes.batching.flat.moves import restacked, rows_again
+from passes.batching.flat.reading import as_packed
 from passes.batching.layouts import Batched
+from passes.batching.packed.fixed_length import single_rows
 from passes.decisions import Code, Decline
 
 __all__ = ["shape", "size", "squeeze", "transpose", "unsqueeze"]
@@ -60,7 +62,7 @@ def unsqueeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 
 def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Axes of size 1 go, along the grid only such as all samples have."""
+    """Axes of size 1 go; the one along which samples differ where it is the only such axis."""
     x = _data(ctx, operands)
     if x.flat is not None and x.flat.sampler is not None:
         if x.flat.has_one_shape:
@@ -68,7 +70,11 @@ def squeeze(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequenc
         x = rows_again(ctx, x)
     assert x.flat is not None
     flat, rank = x.flat, len(x.flat.order)
-    gone = {flat.order[a % rank] for a in _given(ctx, node, operands)}
+    axes = sorted({a % rank for a in _given(ctx, node, operands)})
+    if flat.ragged_axis in axes:
+        rows = single_rows(ctx, as_packed(ctx, x))
+        return [ctx.stacked(ctx.squeeze(rows, [a + 1 for a in axes]))]
+    gone = {flat.order[a] for a in axes}
     first = flat.grid.rank
     for at in gone:
         is_one = at >= first or (flat.grid.dims[at] == 1 and flat.tables[at] is None)

@@ -14,9 +14,11 @@ from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
+from passes.batching.packed.alike_cuts import axes_cut, cut_alike
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
+from passes.batching.packed.single_places import reads_one_place, single_place
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 from passes.graph.made import operand
@@ -38,15 +40,20 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
     data = ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
-    place = 0
+    place, at = 0, 0
     if any(x.dims != (1,) for x in bounds):
-        only = _only_cut(ctx, node, operands)
+        operands, left = cut_alike(ctx, node, operands)
+        only = _only_cut(ctx, node, operands, left)
         if only is None and ctx.takes_flat:
             return boxes(ctx, node, operands)
         if only is None:
             raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
-        place, bounds = only, [_at(ctx, x, only) for x in bounds]
-    axis, step = _axis(ctx, operands, data.rank, place), _step(ctx, operands)
+        data, place, at = ctx.operand(operands, 0, "data"), left[only], only
+        bounds = [_at(ctx, ctx.operand(operands, i, "bounds"), only) for i in (1, 2)]
+    axis, step = _axis(ctx, operands, data.rank, at), _step(ctx, operands)
+    width = _width(ctx, node, axis, place) if step == 1 and data.is_shared else None
+    if step == 1 and width is None and reads_one_place(ctx, node, data.rank, axis, place):
+        return [single_place(ctx, data, bounds[0], axis)]
     if axis and data.is_stacked:
         if ctx.takes_flat:
             return boxes(ctx, node, operands)
@@ -55,8 +62,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     shape = ctx.op("Shape", [data.value])
     along = ctx.builder.scalar(axis + data.is_stacked)
     size = ctx.op("Gather", [shape, along], {"axis": 0})
-    width = _width(ctx, node, axis, place) if step == 1 else None
-    if data.is_shared and width is not None:
+    if width is not None:
         return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
     most = _width_of_several(ctx, node, axis, place) if step == 1 and data.is_shared else None
     if most is not None:
@@ -72,20 +78,23 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     return [cut(ctx, value, bounds, size, starts, step=step, key=key)]
 
 
-def _only_cut(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> int | None:
-    """Return which of the axes that a Slice names it cuts, if it takes all of the others."""
-    count = ctx.operand(operands, 1, "starts").dims[0]
-    steps = ctx.optional(operands, 4)
+def _only_cut(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], places: Sequence[int]
+) -> int | None:
+    """Return which of the axes that a Slice names it cuts, if it takes all of the others.
+
+    Args:
+        ctx: The context.
+        node: The Slice.
+        operands: What is left of its operands.
+        places: At which places of its bounds they stood.
+    """
+    axes, steps = axes_cut(ctx, operands), ctx.optional(operands, 4)
     known = None if steps is None else ctx.constant(steps)
-    if not isinstance(count, int) or (steps is not None and (known is None or (known != 1).any())):
+    if axes is None or (steps is not None and (known is None or (known != 1).any())):
         return None
-    given = ctx.optional(operands, 3)
-    named = np.arange(count) if given is None else ctx.constant(given)
-    if named is None:
-        return None
-    rank = ctx.operand(operands, 0, "data").rank
-    axes = [sample_axis(int(axis), rank) for axis in named]
-    cut = [at for at, axis in enumerate(axes) if not _is_whole(ctx, node, at, axis)]
+    pairs = enumerate(zip(axes, places, strict=True))
+    cut = [at for at, (axis, place) in pairs if not _is_whole(ctx, node, place, axis)]
     return cut[0] if len(cut) == 1 else None
 
 

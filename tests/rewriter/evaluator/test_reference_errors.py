@@ -34,6 +34,16 @@ ERRORS = {
         )
         for index in (2, -3)
     },
+    "gather-nd": (
+        "g (float[2,2] x, int64[1,2] i) => (float[1] y) { y = GatherND(x, i) }",
+        {"x": np.ones((2, 2), np.float32), "i": i64([[1, 2]])},
+        "GatherND 'y': an index is outside of axes of [2, 2]",
+    ),
+    "gather-nd-batches": (
+        "g (float[2,2] x, int64[1,1] i) => (float[1] y) { y = GatherND <batch_dims = 1> (x, i) }",
+        {"x": np.ones((2, 2), np.float32), "i": i64([[1]])},
+        "GatherND 'y': data and indices differ in their batch axes",
+    ),
     **{
         f"at-{position}": (
             "g (seq(float[N]) s, int64 i) => (float[N] y) { y = SequenceAt(s, i) }",

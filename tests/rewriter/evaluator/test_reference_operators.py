@@ -199,3 +199,31 @@ def test_the_best_of_nothing_is_asked_for_no_one(name: str, attributes: str) -> 
         assert_same(got, expected)
     with pytest.raises(EvaluationError, match=r"axis -2 of shape .0, 3. has no position"):
         ReferenceEvaluator(model).run(None, {"x": x[:0]})
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "batch_dims"),
+    [
+        ((0, 4), (0, 1), 1),
+        ((0, 4, 2), (0, 3, 1), 1),
+        ((3, 4, 2), (3, 0, 1), 1),
+        ((2, 3, 4), (2, 3, 1), 2),
+        ((2, 3, 4), (2, 5, 2), 1),
+        ((3, 4), (6, 1), 0),
+        ((3, 4, 2), (2,), 0),
+    ],
+)
+def test_gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> None:
+    model = parse(
+        "g (float[a] x, int64[b] i) => (float[c] y) "
+        f"{{ y = GatherND <batch_dims = {batch_dims}> (x, i) }}"
+    )
+    for value in model.graph.input:
+        value.type.tensor_type.ClearField("shape")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    x = np.arange(np.prod(data), dtype=np.float32).reshape(data)
+    feed = {"x": x, "i": np.random.default_rng(0).integers(-2, 2, indices)}
+    expected = open_session(model).run(feed)["y"]
+    (found,) = ReferenceEvaluator(model).run(None, feed)
+    np.testing.assert_array_equal(found, expected)
+    assert found.shape == expected.shape

@@ -1,0 +1,73 @@
+"""What a Loop of no trips yields has 0 rows, and 0 for each dimension that no type tells.
+
+A sample whose Loop makes no trips then breaks the dimension that its declared type tells of the
+others: what collects the samples takes them as they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from rewriter.backends import open_session
+from rewriter.pipeline import rewrite
+
+pytestmark = pytest.mark.quick
+
+GRAPH = """<ir_version: 8, opset_import: ["" : 18]>
+g (seq(float[?,2]) xs, float[2] b) => ({outputs}) {{
+  {results} = SequenceMap (xs) <body = m (float[?,?] x) => (float[] {inner}) {{
+    shape = Shape (x) zero = Constant <value = int64 {{0}}> ()
+    n = Gather (shape, zero) go = Constant <value = bool {{1}}> ()
+    last, rows = Loop (n, go, b) <body = step (int64 i, bool c, float[?] s)
+      => (bool d, float[] t, float[] row) {{
+      d = Identity (c) e = Gather (x, i) u = Add (s, e) t = Tanh (u) {row} }}>
+    {more}
+  }}>
+  {behind}
+}}"""
+CASES = {
+    "as they are": ("seq(float[]) y", "y", "rows", "", ""),
+    "and what is computed of them": (
+        "seq(float[]) y",
+        "y",
+        "z",
+        "axis = Constant <value_ints = [0]> () most = ReduceSum (rows, axis) z = Neg (most)",
+        "",
+    ),
+    "joined": (
+        "float[M,K] y",
+        "ys",
+        "rows",
+        "",
+        "y = ConcatFromSequence <axis = 0> (ys)",
+    ),
+}
+
+
+ROWS = {"proven": "row = Neg (t)", "declared": "row = Mul (e, e)"}
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("strategy", ["fuse", "expand"])
+@pytest.mark.parametrize("name", CASES)
+def test_samples_of_no_trips(name: str, strategy: str, row: str) -> None:
+    outputs, results, inner, more, behind = CASES[name]
+    text = GRAPH.format(
+        outputs=outputs, results=results, inner=inner, more=more, behind=behind, row=ROWS[row]
+    )
+    model = onnx.parser.parse_model(text)
+    new = rewrite(model, strategy=strategy).model
+    for lengths in ((2, 0, 3), (0, 2), (3, 1)):
+        xs = [np.full((n, 2), i + 0.5, np.float32) for i, n in enumerate(lengths)]
+        feeds = {"xs": xs, "b": np.float32([1, 2])}
+        wanted = open_session(model, "onnxruntime").run(feeds)["y"]
+        found = open_session(new, "onnxruntime").run(feeds)["y"]
+        pairs = (
+            [(wanted, found)]
+            if isinstance(wanted, np.ndarray)
+            else zip(wanted, found, strict=True)
+        )
+        for one, other in pairs:
+            assert 0 in (one.size, other.size) or np.array_equal(one, other)

@@ -71,3 +71,41 @@ def test_samples_of_no_trips(name: str, strategy: str, row: str) -> None:
         )
         for one, other in pairs:
             assert 0 in (one.size, other.size) or np.array_equal(one, other)
+
+
+WRITE = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N,D,E] x, float[?,?] b, float[?,?,?] begin, bool[N] p, int64[N] at) => (float[?,?,?] y)
+  <bool go = {{1}}, int64[1] zero = {{0}}, int64[1] one = {{1}}, int64 first = {{0}}> {{
+  shape = Shape (x) n = Gather (shape, first)
+  y = Loop (n, go, begin) <body = step (int64 i, bool c, float[?,?,?] s)
+    => (bool d, float[?,?,?] t) {{
+    d = Identity (c) e = Gather (x, i) f = Gather (p, i) k = Gather (at, i)
+    row = If (f) <then_branch = v () => (float[] g) {{ g = Identity (e) }},
+      else_branch = w () => (float[] h) {{ h = Identity (b) }}>
+    wide = Unsqueeze (row, zero) column = Unsqueeze (k, zero) places = Unsqueeze (column, one)
+    {write} }}> }}"""
+WRITES = {
+    "last": "t = ScatterND (s, places, wide)",
+    "added": 't = ScatterND <reduction = "add"> (s, places, wide)',
+    "where a flag is true": """t = If (f) <
+      then_branch = v2 () => (float[] g2) { g2 = ScatterND (s, places, wide) },
+      else_branch = w2 () => (float[] h2) { h2 = Identity (s) }>""",
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_rows_of_two_shapes_are_written_by_no_iteration(name: str) -> None:
+    model = onnx.parser.parse_model(WRITE.format(write=WRITES[name]))
+    new = rewrite(model, strategy="fuse").model
+    assert not any(node.op_type == "Loop" for node in new.graph.node)
+    for count, (rows, columns) in ((0, (0, 2)), (0, (3, 2)), (3, (3, 2))):
+        feeds = {
+            "x": np.arange(count * rows * columns, dtype=np.float32).reshape(count, rows, columns),
+            "b": np.ones((rows, columns), np.float32),
+            "begin": np.zeros((2, rows, columns), np.float32),
+            "p": np.arange(count) % 2 == 0,
+            "at": np.arange(count) % 2,
+        }
+        wanted = open_session(model, "onnxruntime").run(feeds)["y"]
+        found = open_session(new, "onnxruntime").run(feeds)["y"]
+        np.testing.assert_array_equal(found, wanted, strict=True)

@@ -109,3 +109,27 @@ def test_rows_of_two_shapes_are_written_by_no_iteration(name: str) -> None:
         wanted = open_session(model, "onnxruntime").run(feeds)["y"]
         found = open_session(new, "onnxruntime").run(feeds)["y"]
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+REST = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N,3] x, float[3] b) => (float[?,?] y, float[3] t)
+  <bool go = {1}, int64 first = {0}> {
+  shape = Shape (x) n = Gather (shape, first)
+  t, rows = Loop (n, go, b) <body = step (int64 i, bool c, float[?] s)
+    => (bool d, float[] u, float[] row) {
+    d = Identity (c) e = Gather (x, i) f = Exp (e) g = Sin (f) h = Add (s, g) u = Tanh (h)
+    row = Identity (s) }>
+  shape2 = Shape (rows) m = Gather (shape2, first)
+  y = Loop (m, go) <body = step2 (int64 i2, bool c2) => (bool d2, float[3] z) {
+    d2 = Identity (c2) r = Gather (rows, i2) z = Min (r, b) }> }"""
+
+
+def test_what_is_left_of_a_loop_tells_proven_dimensions() -> None:
+    model = onnx.parser.parse_model(REST)
+    new = rewrite(model, strategy="fuse").model
+    for count in (0, 2):
+        feeds = {"x": np.ones((count, 3), np.float32), "b": np.float32([1, 2, 3])}
+        wanted = open_session(model, "onnxruntime").run(feeds)
+        found = open_session(new, "onnxruntime").run(feeds)
+        np.testing.assert_array_equal(found["y"], wanted["y"])
+        np.testing.assert_allclose(found["t"], wanted["t"], rtol=1e-5)

@@ -162,6 +162,8 @@ def _close(ctx: Context, name: str, body: _BranchBody, layouts: Sequence[Layout]
 
 def _ranked(inner: Builder, value: ir.Value, x: Batched, layout: Layout) -> ir.Value:
     """Return an output of a body with its rank in its type, which onnxruntime's Scan asks for."""
+    if isinstance(x.type.type, ir.SequenceType):
+        return value
     copied = inner.op("Identity", [value])
     copied.type, copied.shape = x.type.type, _shape(x, layout)
     return copied

@@ -99,7 +99,8 @@ def _given(
     if node is None:
         return None
     value = skip_identities(operand(node, 0))
-    joins = find_join(value, carried.inner, facts.scope)
+    dtype = facts.evaluator.dtype(carried.inner)
+    joins = find_join(value, carried.inner, facts.scope, dtype)
     if not box or (len(box) < 2 and joins is None):
         return None
     if joins is None:

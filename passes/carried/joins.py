@@ -43,8 +43,13 @@ class Join:
         return negated.outputs[0], [negated]
 
 
-def find_join(value: ir.Value, inner: ir.Value, body: ir.Graph | Scope) -> Join | None:
-    """Return how a value is joined to one that depends on a carried value; None if it is not."""
+def find_join(
+    value: ir.Value, inner: ir.Value, body: ir.Graph | Scope, dtype: ir.DataType | None
+) -> Join | None:
+    """Return how a value is joined to one that depends on a carried value; None if it is not.
+
+    A difference is the sum of a negated number, which a type without a sign has not.
+    """
     node = made_by(value, *_REDUCTIONS, body=body)
     path = None if node is None else path_through(node, dependent_values(body, inner))
     if node is None or path is None or len(path[1]) != 1:
@@ -52,4 +57,6 @@ def find_join(value: ir.Value, inner: ir.Value, body: ir.Graph | Scope) -> Join 
     at, (delta,) = path
     read = node.inputs[at]
     assert read is not None
-    return None if node.op_type == "Sub" and at else Join(node, read, delta)
+    if node.op_type == "Sub" and (at or dtype is None or not dtype.is_signed()):
+        return None
+    return Join(node, read, delta)

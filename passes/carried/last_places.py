@@ -16,6 +16,7 @@ from passes.carried.joined_places import as_rows
 from passes.carried.last_ones import OLDEST_SCATTER, last_ones
 from passes.carried.pattern import Joined, Term, dependent_values
 from passes.carried.range_reads import find_ranges
+from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.slice_writes import SliceWrite, find_slice_write, point_of
 from passes.carried.writes import Write, placed_terms, scattered_terms
 from passes.decisions import Code
@@ -74,7 +75,9 @@ class LastWrite(Write):
         """Record the places of all iterations, ``[m, named]``, and the rows, ``[m, ..]``."""
         builder, (places, rows) = joined.builder, joined.values
         if len(joined.types[0].dims or ()) + (self.terms[0].kind == "stacked") == 2:
-            return places, rows
+            dims = joined.types[1].dims
+            is_told = joined.runs or (dims is not None and are_numbers(dims))
+            return places, rows if is_told else as_rows_of(builder, tensor, rows, named)
         shape = builder.op("Shape", [places])
         many = builder.op("Slice", [shape, builder.ints(0), builder.ints(-1)])
         count = builder.op("ReduceProd", [many], {"keepdims": 1})

@@ -59,7 +59,7 @@ def find_read_back(
     while (form := made_by(value, *_FORMS, body=body)) is not None:
         forms.insert(0, form)
         value = operand(form, 0)
-    joins = find_join(value, inner, body)
+    joins = find_join(value, inner, body, evaluator.dtype(inner))
     if joins is None or not _reads_places(joins.read, indices, inner, body, evaluator):
         return None
     nodes = _reshaped(joins, joins.read, forms)
@@ -88,7 +88,7 @@ def find_elements_back(
     is_one = _is_one_number(indices, evaluator)
     if is_one:
         updates = through(updates, _AXES, body)
-    joins = find_join(updates, inner, body)
+    joins = find_join(updates, inner, body, evaluator.dtype(inner))
     if joins is None or not _reads_elements(joins.read, scatter, inner, body, evaluator):
         return None
     is_extreme = joins.reduction in ("max", "min") and dtype in FLOATS

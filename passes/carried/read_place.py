@@ -41,7 +41,7 @@ def find_joined(
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    joins = find_join(formed(updates, body), inner, body)
+    joins = find_join(formed(updates, body), inner, body, evaluator.dtype(inner))
     if joins is None:
         return None
     read = joins.read

@@ -19,7 +19,7 @@ from passes.carried.pattern import (
 )
 from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection
-from passes.carried.totals import reduce_rows, rounds_in_order, truth_of
+from passes.carried.totals import are_counts, reduce_rows, rounds_in_order, truth_of
 from passes.carried.weighed import weigh_totals
 from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.scopes import Scope
@@ -81,6 +81,7 @@ class Reduction(Pattern):
         nodes: What leaves out the iterations in which a condition does not hold.
         speculated: The nodes of branches that the map runs in all iterations.
         weighs: Whether iterations in which a condition does not hold add products with 0.
+        counts: Whether what is summed are counts.
     """
 
     carried: Carried
@@ -92,6 +93,7 @@ class Reduction(Pattern):
     nodes: tuple[ir.Node, ...] = ()
     speculated: tuple[tuple[ir.Node, ir.Node], ...] = ()
     weighs: bool = False
+    counts: bool = False
 
     @property
     def rounds(self) -> bool:  # type: ignore[override]
@@ -101,7 +103,7 @@ class Reduction(Pattern):
     def write(self, joined: Joined) -> ir.Value:
         """Record the reductions over all iterations, joined to the initial value."""
         is_running = joined.is_collected and not self._is_cumulated
-        if is_running or self.family.startswith("Bitwise") or self.dtype in _LARGE:
+        if is_running or self._lacks_reduction:
             return total_of(joined, self.carried, self._joined_terms(joined), self.family)
         total = self.carried.initial
         if self._joins_own_terms(joined):
@@ -109,12 +111,18 @@ class Reduction(Pattern):
             return joined.builder.op(self.family, [total, rows])
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
             joined.needs_shape(at, self.carried)
-            part = reduce_rows(joined, value, self.family, self.dtype)
+            part = reduce_rows(joined, value, self.family, self.dtype, are_counts=self.counts)
             op_type = "Sub" if sign < 0 else self.family
             total = joined.builder.op(op_type, [total, part])
         if self.weighs:
             return weigh_totals(joined, total, self.carried.initial, joined.values)
         return total
+
+    @property
+    def _lacks_reduction(self) -> bool:
+        """Whether no reduction joins the rows, or none but by doubles, which hold 53 bits."""
+        is_product = self.family == "Mul" and self.dtype not in FLOATS
+        return self.family.startswith("Bitwise") or self.dtype in _LARGE or is_product
 
     def _joins_own_terms(self, joined: Joined) -> bool:
         """Whether the terms of one iteration are joined first, whose sizes may cancel out.
@@ -222,9 +230,10 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         else:
             under = Masking(mask, is_turned, family, dtype)
             parts.append(under.part(terms, carried, typing))
+    values = [value for part in parts for value in part.values]
     return Reduction(
         carried,
-        tuple(Term(value) for part in parts for value in part.values),
+        tuple(Term(value) for value in values),
         tuple(signs),
         family,
         f"carried {name}" + (" under a condition" if mask is not None else ""),
@@ -232,6 +241,7 @@ def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Re
         tuple(node for part in parts for node in part.nodes),
         tuple(pair for part in parts for pair in part.speculated),
         weighs=mask is not None and mask.weighs,
+        counts=are_counts(values, typing),
     )
 
 

@@ -6,17 +6,39 @@ of ``s``; zeros of the shape of a row tell the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import added
+from passes.graph.builder import Builder
 from passes.graph.graphs import is_operator
 from passes.graph.made import operands, skip_identities
 from passes.typing.value_types import Typing
 
-__all__ = ["rows_for_shape"]
+__all__ = ["are_numbers", "as_rows_of", "rows_for_shape"]
+
+
+def are_numbers(dims: Iterable[int | str | None]) -> bool:
+    """Whether all dimensions are known numbers, which a map without samples yields too."""
+    return all(isinstance(dim, int) for dim in dims)
+
+
+def as_rows_of(builder: Builder, tensor: ir.Value, rows: ir.Value, named: int) -> ir.Value:
+    """Record rows with the dimensions of the rows of a tensor, which none may not tell.
+
+    Args:
+        builder: Records it.
+        tensor: What the rows are written to.
+        rows: The rows, ``[m, ..]``.
+        named: Along how many axes the place of a row is named.
+    """
+    count = builder.op("Slice", [builder.op("Shape", [rows]), builder.ints(0), builder.ints(1)])
+    ends = [builder.ints(named), builder.ints(int(np.iinfo(np.int64).max))]
+    rest = builder.op("Slice", [builder.op("Shape", [tensor]), *ends])
+    shape = builder.op("Concat", [count, rest], {"axis": 0})
+    return builder.op("Reshape", [rows, shape], {"allowzero": 1})
 
 
 def rows_for_shape(

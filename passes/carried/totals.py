@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import onnx_ir as ir
 
 from passes.carried.masks import neutral_of
 from passes.carried.pattern import FLOATS, Joined
 from passes.graph.builder import Builder
+from passes.graph.graphs import constant_value, is_default_domain
+from passes.graph.made import operand, operands
+from passes.typing.value_types import Typing
 
-__all__ = ["reduce_rows", "rounds_in_order", "truth_of"]
+__all__ = ["are_counts", "reduce_rows", "rounds_in_order", "truth_of"]
+
+_INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
+_NARROW = frozenset(
+    {
+        *(ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.UINT8),
+        *(ir.DataType.INT16, ir.DataType.UINT16),
+    }
+)
+_COUNTS = frozenset({"Shape", "Size", "ArgMax", "ArgMin", "SequenceLength"})
+_SAME = frozenset({"Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"})
 
 
 def rounds_in_order(family: str, dtype: ir.DataType) -> bool:
@@ -17,7 +32,37 @@ def rounds_in_order(family: str, dtype: ir.DataType) -> bool:
     return dtype in FLOATS and family in ("Add", "Mul")
 
 
-def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType) -> ir.Value:
+def are_counts(values: Iterable[ir.Value], typing: Typing) -> bool:
+    """Whether the numbers of some values are small: flags, counts, and choices among such.
+
+    Args:
+        values: What is summed, in the body of a Loop.
+        typing: The proven typing of the body.
+    """
+    pending = list(values)
+    for value in pending:
+        known, node = constant_value(value), value.producer()
+        if known is not None:
+            if known.dtype.kind not in "iu" or np.any(np.abs(known.astype(np.float64)) > _SMALL):
+                return False
+        elif node is None or not is_default_domain(node):
+            return False
+        elif node.op_type in _SAME or node.op_type == "Where":
+            pending += operands(node)[slice(1, None) if node.op_type == "Where" else slice(1)]
+        elif node.op_type not in _COUNTS and not (
+            node.op_type == "Cast" and typing.dtype(operand(node, 0)) in _NARROW
+        ):
+            return False
+    return True
+
+
+_SMALL = 2**20
+"""A Loop of 2,000 such numbers fits in 32 bits, and one of billions in a double."""
+
+
+def reduce_rows(
+    joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType, *, are_counts: bool = False
+) -> ir.Value:
     """Record the reduction of a tensor over axis 0; that of no rows changes no total.
 
     Args:
@@ -25,9 +70,12 @@ def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType)
         rows: The tensor.
         family: The operator that joins two of its rows.
         dtype: Its element type.
+        are_counts: Whether the sum of its rows is surely one that a double holds.
     """
     builder = joined.builder
     match family:
+        case "Add" if dtype in _INTEGERS and not are_counts:
+            return _exact_sum(joined, rows, dtype)
         case "Add":
             return joined.reduce("ReduceSum", rows)
         case "Mul":
@@ -37,6 +85,20 @@ def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType)
     counted = builder.op("Not", [rows]) if family == "And" else rows
     numbers = builder.op("Cast", [counted], {"to": int(ir.DataType.INT64)})
     return truth_of(builder, joined.reduce("ReduceSum", numbers), family)
+
+
+def _exact_sum(joined: Joined, rows: ir.Value, dtype: ir.DataType) -> ir.Value:
+    """Record the sum of integers over axis 0, which overflows as a sum of two does.
+
+    onnxruntime reduces integers as doubles: what is beyond 53 bits is lost, and what is beyond
+    the type is its largest number.
+    """
+    builder = joined.builder
+    if dtype == ir.DataType.INT32:
+        wide = builder.op("Cast", [rows], {"to": int(ir.DataType.INT64)})
+        return builder.op("Cast", [joined.reduce("ReduceSum", wide)], {"to": int(dtype)})
+    padded = rows if joined.runs else _with_neutral_row(builder, rows, "Add", dtype)
+    return joined.last_of(builder.op("CumSum", [padded, builder.scalar(0)]))
 
 
 def truth_of(builder: Builder, total: ir.Value, family: str) -> ir.Value:

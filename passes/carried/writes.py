@@ -13,6 +13,7 @@ from passes.carried.counted_places import names_new_places
 from passes.carried.joined_places import Places
 from passes.carried.pattern import FLOATS, Joined, Pattern, Term, dependent_values
 from passes.carried.read_back import find_elements_back, find_read_back
+from passes.carried.row_shapes import are_numbers, as_rows_of
 from passes.carried.shared_coordinates import shared_coordinate
 from passes.carried.slice_writes import SliceWrite, find_slice_write
 from passes.carried.uniform import one_number
@@ -62,7 +63,7 @@ class Write(Pattern):
         if self.index is not None and not self._is_distinct(joined):
             detail = f"two iterations may write to one place of '{self.carried.inner.name}'"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
-        tensor, (indices, updates) = self.carried.initial, joined.values
+        tensor, indices, updates = self.carried.initial, joined.values[0], self._updates(joined)
         if self.reduction == "none":
             attributes: dict[str, Any] = dict(self.node.attributes)
             return joined.builder.op(self.node.op_type, [tensor, indices, updates], attributes)
@@ -75,6 +76,20 @@ class Write(Pattern):
         ]
         made = self._joined(joined, wide[0], indices, wide[1])
         return joined.builder.op("Cast", [made], {"to": int(ir.DataType.FLOAT16)})
+
+    def _updates(self, joined: Joined) -> ir.Value:
+        """Return the updates of all iterations; those of none have the dimensions of the tensor.
+
+        Where samples differ in shape, a map without samples yields 0 for each dimension.
+        """
+        updates, dims = joined.values[1], joined.types[1].dims
+        rank = joined.typing.rank(self.carried.initial)
+        if joined.runs or dims is None or are_numbers(dims) or rank is None:
+            return updates
+        is_listed = len(dims) + (self.terms[1].kind == "stacked") == rank
+        if self.node.op_type != "ScatterND" or not is_listed:
+            return updates
+        return as_rows_of(joined.builder, self.carried.initial, updates, 1)
 
     def _joined(
         self, joined: Joined, tensor: ir.Value, indices: ir.Value, updates: ir.Value

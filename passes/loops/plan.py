@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.errors import RewriteError
-from passes.graph.builder import Builder
-from passes.graph.graphs import is_operator
+from passes.graph.builder import ORIGIN_KEY, Builder
+from passes.graph.graphs import is_operator, makers, walk_nodes
 from passes.loops.escape import can_split, escape
 from passes.loops.forms import dims_of_samples
 from passes.loops.loop import Form, LoopBody, OutputPlan, write_loop
@@ -129,6 +129,8 @@ def plan_output(
         proven = None if proven is None or len(proven) != len(dims or ()) else proven
     dtype = element_type(value, results, typings)
     kinds = {r.kind for r in results}
+    if "stacked" not in kinds and dims != proven and _is_of_a_loop(value):
+        return OutputPlan(Form.INSERTION, dtype, None), _OF_A_LOOP
     unsplittable = None
     if "sequence" in kinds and not can_split(dtype, count):
         unsplittable = Reason(Code.UNSPLITTABLE_TYPE, detail=f"is {dtype}")
@@ -160,9 +162,24 @@ def _is_large(dtype: ir.DataType | None, dims: tuple[int | str | None, ...]) -> 
     return math.prod(numbers) * dtype.itemsize >= _LARGE
 
 
+def _is_of_a_loop(value: ir.Value) -> bool:
+    """Whether a Loop of the same graph may yield an output, or what it is computed of.
+
+    Such a Loop may make no trips in some samples, whose dimensions are 0 then where no proven
+    type tells them. One that a rewrite wrote tells those that are declared.
+    """
+    node = value.producer()
+    own = [] if node is None else [maker for maker in makers(value) if maker.graph is node.graph]
+    loops = (inner for inner in walk_nodes(own) if is_operator(inner, "Loop"))
+    return any(ORIGIN_KEY not in loop.metadata_props for loop in loops)
+
+
 _LARGE = 2**16
 """Bytes of a sample. A list of 1,600 of them is as fast to lengthen as a tensor to be split."""
 
+_OF_A_LOOP = Reason(
+    Code.RAGGED, detail="comes from a Loop, which may make no trips and tell no shape then"
+)
 _SCALARS = Reason(Code.NEVER, detail="is a scalar, which ConcatFromSequence refuses")
 
 

@@ -12,6 +12,7 @@ from passes.graph.builder import Builder, tensor_value
 from passes.graph.graphs import walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
+from passes.loops.told_shapes import tell_proven_shapes
 from passes.maps.element_source import PreparedSource
 from passes.typing import Typings
 
@@ -120,6 +121,7 @@ class LoopWriter:
                 element.shape = ir.Shape([None] * rank)
             values[inner] = element
         builder.nodes.extend(copy_body(self.body.nodes, values))
+        tell_proven_shapes(self.body.nodes, values, self.typings)
         self.typings.copy(values)
         outputs: list[ir.Value] = []
         for old in self.body.outputs:

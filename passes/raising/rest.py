@@ -102,7 +102,8 @@ class _RestWriter:
 
         body = self.builder.subgraph("rest", [v for v in inputs if v is not None], write_body)
         self._type_outputs(body, states, stacked)
-        self._type_rows(body.outputs[len(body.outputs) - len(collected) :], collected)
+        rows = [one.inner for one in stacked]
+        self._type_rows(body.outputs[len(body.outputs) - len(rows) :], rows)
         node = self._node(body, states, scanned, tensors, stacked)
         own = [*(s.result for s in states), *(one.result for one in stacked)]
         return node, dict(zip(own, node.outputs, strict=True))

@@ -13,6 +13,7 @@ import functools
 
 from passes.runtimes import (
     branches,
+    choices,
     contractions,
     empties,
     integers,
@@ -220,6 +221,7 @@ DEFECTS: tuple[Defect, ...] = (
         reshapes.is_cut_by_several,
         reshapes.with_its_axis,
     ),
+    _onnxruntime("where-of-few-types", ("Where",), choices.has_no_kernel, choices.of_another_type),
     _onnxruntime(
         "product-with-an-inverse",
         ("Div",),

@@ -183,3 +183,21 @@ def test_rows_that_are_there_need_no_spare_row(symbolic: bool) -> None:
     proto, _ = fused_model(case)
     zeros = [node for node in proto.graph.node if node.op_type == "ConstantOfShape"]
     assert len(zeros) == 1 + symbolic
+
+
+def test_a_sequence_is_handed_on_as_it_is() -> None:
+    """Identity takes sequences from opset 14 on only."""
+    text = """<ir_version: 7, opset_import: ["" : 13]>
+    g (float[N,2] x) => (float[N,2] y)
+      <int64 n = {3}, bool t = {1}, int64 front = {0}> {
+      y = Scan <num_scan_inputs = 1, body = s (float[2] e) => (float[2] o) {
+        none = SequenceEmpty <dtype = 1> ()
+        q, last = Loop (n, t, none, e) <body = b (int64 i, bool c, seq(float[2]) s, float[2] r)
+          => (bool d, seq(float[2]) u, float[2] v) {
+          d = Identity (c) f = Sin (r) g = Add (e, f) v = Tanh (g)
+          u = SequenceInsert (s, v, front) }>
+        o = Neg (last) }> (x) }"""
+    given = onnx.parser.parse_model(text)
+    new = rewrite(given, strategy="fuse").model
+    assert not any(node.op_type == "Scan" for node in new.graph.node)
+    assert validate(given, new).ok

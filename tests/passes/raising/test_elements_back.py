@@ -7,7 +7,7 @@ import pytest
 
 from rewriter.backends import open_session
 from rewriter.proof.compare import compare
-from tests.passes.loops import kept, prove, rows
+from tests.passes.loops import kept, model, prove, read, rows
 
 pytestmark = pytest.mark.quick
 TEXT = """g (float[N] x, float[3] z) => (float[3] y)
@@ -58,3 +58,21 @@ MISSES = {
 def test_near_misses_stay(name: str) -> None:
     found = kept(TEXT.replace("NODES", MISSES[name]), 18)
     assert found.codes == ["recurrence"]
+
+
+PLACED = TEXT.replace(
+    "s2 = ScatterElements <axis = 0> (s, p, u)",
+    "p2 = Unsqueeze (p, one)  s2 = ScatterND (s, p2, u)",
+)
+
+
+@pytest.mark.parametrize(("dtype", "loops"), [("int64", 0), ("uint32", 1)])
+def test_a_difference_needs_a_sign(dtype: str, loops: int) -> None:
+    nodes = READS["a vector"].replace("JOIN", "Sub")
+    before = model(PLACED.replace("float[", f"{dtype}[").replace("NODES", nodes), 18)
+    numbers = np.array([1, 2, 3, 4], dtype)
+    feeds = {"x": numbers, "z": numbers[:3]}
+    found = read(before)
+    assert found.loops == loops
+    wanted = open_session(before, "reference").run(feeds)
+    assert compare(open_session(found.model).run(feeds), wanted).equal

@@ -765,3 +765,18 @@ def test_a_condition_that_a_form_makes_a_constant() -> None:
     feeds = {"xs": [np.float32([[1, -2], [3, 4]])]}
     (found,) = open_session(after, "onnxruntime").run(feeds)["ys"]
     np.testing.assert_array_equal(found, np.float32(0))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint16", "uint64"])
+def test_where_of_types_without_a_kernel(dtype: str) -> None:
+    text = f"""g (bool[N, 1] c, {dtype}[M] a, {dtype} b) => ({dtype}[N, M] r) {{
+        r = Where (c, a, b) }}"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    assert not SidestepDefectsPass()(model).modified
+    c = np.array([[True], [False]])
+    info = None if dtype == "bool" else np.iinfo(dtype)
+    a = np.array([True, False] if info is None else [info.min, info.max], dtype)
+    b = np.array(1, dtype)
+    found = run(ir.to_proto(model), {"c": c, "a": a, "b": b})
+    np.testing.assert_array_equal(found, np.where(c, a, b), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -12,7 +13,17 @@ from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["ShapePart", "ShapeVector", "vector_of"]
+__all__ = ["ShapePart", "ShapeVector", "made_of", "vector_of"]
+
+
+_NO = ir.tensor(np.array([False]))
+
+
+def made_of(shape: ir.Value, ops: Operators) -> ir.Value:
+    """Record a tensor of a shape, for what reads the shape alone."""
+    made = ops.op("ConstantOfShape", [shape], {"value": _NO})
+    made.type = ir.TensorType(ir.DataType.BOOL)
+    return made
 
 
 def vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
@@ -103,6 +114,10 @@ class ShapeVector:
             rank += length
         return ShapeVector(rank, tuple(parts))
 
+    def is_read(self) -> bool:
+        """Return whether all parts that are not constant are read off tensors."""
+        return all(is_operator(part.value.producer(), "Shape") for part in self.open())
+
     def open(self) -> list[ShapePart]:
         """Return the parts that are not constant."""
         return [part for part in self.parts if part.constant is None]
@@ -116,6 +131,17 @@ class ShapeVector:
         return [axis for axis in range(self.rank) if axis not in part.axes]
 
     def viewed(self, part: ShapePart, ops: Operators) -> ir.Value:
-        """Record the shape that has 1 for all but the one dimension of a vector."""
-        assert part.vector is not None
-        return ops.shape(ops.unsqueeze(part.vector, self.others(part)), 0)
+        """Record the shape that has 1 for all but the dimensions of a part."""
+        held = part.vector
+        if held is None:
+            held = made_of(part.value, ops)
+        return ops.shape(ops.unsqueeze(held, self.others(part)), 0)
+
+    def fixed(self, known: Mapping[int, int]) -> list[int]:
+        """Return the shape that has 1 for all but the axes whose numbers are given."""
+        return [known.get(axis, 1) for axis in range(self.rank)]
+
+    def known(self) -> dict[int, int]:
+        """Return the numbers that are known, by their axes."""
+        axes = (axis for part in self.parts if part.constant is not None for axis in part.axes)
+        return dict(zip(axes, self.numbers(), strict=True))

@@ -6,20 +6,72 @@ itself: Range reads it where Size leaves it, and no node is left between the two
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
-from passes.device.shape_vectors import made_of, vector_of
+from passes.device.shape_vectors import made_of
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand
 from passes.runtimes.reshapes import comes_from_a_shape
 from passes.typing import Typing
 
-__all__ = ["PICKED", "counted", "ranged"]
+__all__ = ["PICKED", "Dimension", "counted", "dimension_of", "ranged"]
 
 PICKED = frozenset({"Gather", "Squeeze"})
 """The operators that make a scalar of a shape."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One dimension of a tensor.
+
+    Attributes:
+        tensor: The tensor.
+        axis: Which of its axes, counted from the front.
+        is_vector: Whether the tensor has no other.
+    """
+
+    tensor: ir.Value
+    axis: int
+    is_vector: bool
+
+    def is_sure(self) -> bool:
+        """Return whether onnxruntime infers the right Size of the vector, if it is one."""
+        return not (self.is_vector and comes_from_a_shape(self.tensor))
+
+    def vector(self, ops: Operators) -> ir.Value:
+        """Return a vector with so many elements."""
+        if self.is_vector:
+            return self.tensor
+        return made_of(ops.shape(self.tensor, self.axis, self.axis + 1), ops)
+
+
+def dimension_of(node: ir.Node, typing: Typing) -> Dimension | None:
+    """Return the dimension that a node yields alone, as a vector or scalar.
+
+    Args:
+        node: A node, None is returned for any but Shape and `PICKED`.
+        typing: The types of values.
+    """
+    is_picked = is_operator(node, PICKED)
+    shape = made_by(node.inputs[0], "Shape") if is_picked else node
+    rank = typing.rank(operand(shape, 0)) if is_operator(shape, "Shape") else None
+    if shape is None or rank is None:
+        return None
+    start, end = shape.attributes.get_int("start", 0), shape.attributes.get_int("end", rank)
+    axes = range(rank)[start:end]
+    at = 0
+    if is_operator(node, "Gather"):
+        index = constant_value(node.inputs[1])
+        if index is None or index.ndim or not -len(axes) <= int(index) < len(axes):
+            return None
+        at = int(index)
+    elif len(axes) != 1:
+        return None
+    return Dimension(operand(shape, 0), axes[at], rank == 1)
 
 
 def counted(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
@@ -30,40 +82,11 @@ def counted(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
         typing: The types of values.
         ops: Records a vector for a dimension that none has.
     """
-    vector = vector_of(node.inputs[0], typing)
-    if vector is not None and _picks_one(node, typing):
-        # onnxruntime infers a wrong Size of numbers that it knows
-        return None if comes_from_a_shape(vector) else vector
-    picked = _picked(node, typing, ops) if _is_only_counted_to(node.outputs[0]) else None
-    return None if picked is None else made_of(picked, ops)
-
-
-def _picks_one(node: ir.Node, typing: Typing) -> bool:
-    """Whether a node makes a scalar of a vector of one number."""
-    if node.op_type == "Squeeze":
-        return True
-    index = constant_value(node.inputs[1])
-    return index is not None and index.ndim == 0 and int(index) in (0, -1)
-
-
-def _picked(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
-    """Return the one number of a shape that a node makes a scalar of, as a vector."""
-    shape = made_by(node.inputs[0], "Shape")
-    rank = None if shape is None else typing.rank(operand(shape, 0))
-    if shape is None or rank is None:
+    found = dimension_of(node, typing)
+    if found is None or not found.is_sure():
         return None
-    axes = range(rank)[shape.attributes.get_int("start", 0) : _end(shape)]
-    if node.op_type == "Squeeze":
-        return node.inputs[0] if len(axes) == 1 else None
-    index = constant_value(node.inputs[1])
-    if index is None or index.ndim or not -len(axes) <= int(index) < len(axes):
-        return None
-    axis = axes[int(index)]
-    return ops.shape(operand(shape, 0), axis, axis + 1)
-
-
-def _end(shape: ir.Node) -> int | None:
-    return shape.attributes.get_int("end") if "end" in shape.attributes else None
+    takes = found.is_vector or _is_only_counted_to(node.outputs[0])
+    return found.vector(ops) if takes else None
 
 
 def _is_only_counted_to(number: ir.Value) -> bool:

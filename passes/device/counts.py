@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.shape_parts import axes_of
 from passes.device.shape_vectors import made_of
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import made_by, operand
@@ -61,9 +62,7 @@ def dimension_of(node: ir.Node, typing: Typing) -> Dimension | None:
     rank = typing.rank(operand(shape, 0)) if is_operator(shape, "Shape") else None
     if shape is None or rank is None:
         return None
-    start, end = shape.attributes.get_int("start", 0), shape.attributes.get_int("end", rank)
-    axes = range(rank)[start:end]
-    at = 0
+    axes, at = axes_of(shape, rank), 0
     if is_operator(node, "Gather"):
         index = constant_value(node.inputs[1])
         if index is None or index.ndim or not -len(axes) <= int(index) < len(axes):

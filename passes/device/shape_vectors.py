@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.shape_parts import axes_of
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
@@ -44,7 +45,7 @@ def _length(value: ir.Value | None, typing: Typing) -> int | None:
         rank = typing.rank(operand(node, 0))
         if rank is None:
             return None
-        return len(range(rank)[_bounds(node)])
+        return len(axes_of(node, rank))
     dims = typing.static_dims(value)
     return dims[0] if dims is not None and len(dims) == 1 else None
 
@@ -57,15 +58,9 @@ def _known(value: ir.Value, typing: Typing) -> np.ndarray | None:
     dims = typing.dims(operand(node, 0))
     if dims is None:
         return None
-    part = dims[_bounds(node)]
+    part = [dims[axis] for axis in axes_of(node, len(dims))]
     numbers = [dim for dim in part if isinstance(dim, int)]
     return np.array(numbers, np.int64) if len(numbers) == len(part) else None
-
-
-def _bounds(node: ir.Node) -> slice:
-    """Return which dimensions a Shape yields."""
-    end = node.attributes.get_int("end") if "end" in node.attributes else None
-    return slice(node.attributes.get_int("start", 0), end)
 
 
 @dataclasses.dataclass(frozen=True)

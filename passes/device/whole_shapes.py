@@ -17,6 +17,7 @@ import onnx_ir as ir
 from passes.batching.operators import Operators
 from passes.device.counts import PICKED, counted, ranged
 from passes.device.device_forms import HasKernel
+from passes.device.shape_parts import before_transpose, joined_parts
 from passes.device.shape_vectors import ShapePart, ShapeVector
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, constant_value, default_opset, is_operator
@@ -40,9 +41,10 @@ class WholeShapesPass(ir.passes.InPlacePass):
 
     1. The number of elements of a vector is its Size; so is what a Range counts to.
     2. A constant of such a shape is one of a part, expanded.
-    3. Expand takes 1 for a dimension that its operand has already.
-    4. What is expanded along parts of two tensors is expanded along one after the other.
-    5. Reshape infers the one dimension that is not constant.
+    3. Parts of one shape, one after another, are one part.
+    4. Expand takes 1 for a dimension that its operand has already.
+    5. What is expanded along parts of two tensors is expanded along one after the other.
+    6. Reshape infers the one dimension that is not constant.
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -72,12 +74,14 @@ class WholeShapesPass(ir.passes.InPlacePass):
         self, node: ir.Node, typing: Typing, opset: int, builder: Builder
     ) -> list[ir.Value] | None:
         ops = Operators(builder, opset)
-        if node.op_type == "Range":
-            return ranged(node, typing, ops)
+        if node.op_type in _JOINED:
+            return _JOINED[node.op_type](node, typing, ops)
         if node.op_type in PICKED:
             vector = counted(node, typing, ops)
             takes = vector is not None and self._takes(("Size",), vector, typing)
             return [ops.op("Size", [vector])] if takes else None
+        if is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Mul"):
+            return _as_one_axis(node, typing, ops) if node.op_type == "Reshape" else None
         position, write = _FORMS[node.op_type]
         shape = ShapeVector.read(node.inputs[position], typing)
         if shape is None:
@@ -100,11 +104,14 @@ _VIEWS = ("Unsqueeze", "Expand")
 def _may_have_form(node: ir.Node) -> bool:
     if is_operator(node, PICKED):
         return is_operator(operand(node, 0).producer(), "Shape")
-    if is_operator(node, "Range"):
+    if is_operator(node, _JOINED):
         return True
     if not is_operator(node, _FORMS):
         return False
-    return is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Concat")
+    shape = operand(node, _FORMS[node.op_type][0]).producer()
+    return is_operator(shape, "Concat") or (
+        node.op_type == "Reshape" and is_operator(shape, "Mul")
+    )
 
 
 def _filled(node: ir.Node, shape: ShapeVector, _: Typing, ops: Operators) -> list[ir.Value] | None:
@@ -190,6 +197,14 @@ def _reshaped(
     return [ops.op("Reshape", [node.inputs[0], ops.ints(*numbers)], node.attributes)]
 
 
+def _as_one_axis(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return all elements of an operand in one axis, where that is what their product says."""
+    given, size = node.inputs
+    if typing.static_dims(operand(node, 1)) != (1,) or not _follows(size, given):
+        return None
+    return [ops.op("Reshape", [given, ops.ints(-1)], node.attributes)]
+
+
 _ARITHMETIC = frozenset({"Concat", "Gather", "Mul", "Slice", "Squeeze", "Unsqueeze"})
 
 
@@ -203,6 +218,12 @@ def _follows(value: ir.Value | None, whole: ir.Value | None) -> bool:
     return is_operator(node, _ARITHMETIC) and all(_follows(one, whole) for one in node.inputs)
 
 
+_JOINED: dict[str, Callable[[ir.Node, Typing, Operators], list[ir.Value] | None]] = {
+    "Concat": joined_parts,
+    "Range": ranged,
+    "Shape": before_transpose,
+}
+"""The forms of what makes a shape, or counts to a number of one."""
 _Write = Callable[[ir.Node, ShapeVector, Typing, Operators], list[ir.Value] | None]
 _FORMS: dict[str, tuple[int, _Write]] = {
     "ConstantOfShape": (0, _filled),

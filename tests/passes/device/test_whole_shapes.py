@@ -142,8 +142,29 @@ RANGE_KEPT = {
     + "e = Add (n, n) r = Range (zero, e, one) y = Cast <to = 1> (r)",
 }
 READ |= RANGE
+READ |= {
+    "two parts of one shape": "a = Shape <end = 1> (table) b = Shape <start = 1> (table) "
+    "s = Concat <axis = 0> (a, b) t = Transpose (table) y = Reshape <allowzero = 1> (t, s)",
+    "one part of a shape": "a = Shape <end = 1> (table) s = Concat <axis = 0> (a) " + FILL,
+    "a size in front of a Transpose": "t = Transpose <perm = [1, 0]> (rows) "
+    "s = Shape <end = 1> (t) " + FILL,
+    "all elements": "d = Shape (table) "
+    + ints("z", 0)
+    + ints("o", 1)
+    + "a = Gather (d, z) b = Gather (d, o) p = Mul (a, b) y = Reshape (table, p)",
+}
 KEPT = {
     **RANGE_KEPT,
+    "both sizes behind a Transpose": "t = Transpose <perm = [1, 0]> (rows) s = Shape (t) " + FILL,
+    "a part twice": "a = Shape <end = 1> (table) s = Concat <axis = 0> (a, a) "
+    + "z = Constant <value_float = 1.0> () m = Mul (s, s) y0 = Expand (z, m) y = Neg (y0)",
+    "parts of two shapes": "a = Shape <end = 1> (table) b = Shape <start = 1> (rows) "
+    "c = Concat <axis = 0> (a, b) y = Cast <to = 1> (c)",
+    "some elements": "d = Shape (rows) "
+    + ints("z", 0)
+    + ints("o", 1)
+    + "a = Gather (d, z) b = Gather (d, o) p = Mul (a, b) t = Expand (z, p) "
+    + "f = Reshape (t, p) y = Cast <to = 1> (f)",
     "three open parts": IDS
     + "k = Shape <start = 1> (rows) a = Shape <end = 1> (table) "
     + "s = Concat <axis = 0> (n, k, a) "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -12,6 +13,7 @@ import onnx_ir as ir
 from passes.decisions import Code, Decision, Reason, Verdict
 from passes.device.decided_on_device import DecidedOnDevicePass
 from passes.device.device_forms import DeviceFormsPass
+from passes.device.device_numbers import DeviceNumbersPass
 from passes.device.host_numbers import HostNumbersPass
 from passes.device.whole_shapes import WholeShapesPass
 from passes.eliminate import EliminateSequencesPass
@@ -47,7 +49,12 @@ from passes.unroll import UnrollSequenceMapPass
 from rewriter.model_files.checking import require_valid
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import keeps_numbers, kernels_of, reads_on_host
+from rewriter.placement.device_kernels import (
+    host_nodes,
+    keeps_numbers,
+    kernels_of,
+    reads_on_host,
+)
 from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting.final_decisions import (
@@ -217,6 +224,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         if keeps_numbers(options.row.kernels):
             passes.append(GatheredRangesPass())
             passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
+            on_host = functools.partial(host_nodes, options.row.kernels)
+            passes.append(DeviceNumbersPass(on_host, reads_on_host(options.row.kernels, model)))
             passes.append(WholeShapesPass(kernels_of(options.row.kernels, model)))
     # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}

@@ -1,4 +1,4 @@
-"""Parts of a shape that one Shape yields, so that no node has to pick them on the host."""
+"""Parts of a shape that one Shape yields, so that no node has to pick or join them on the host."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import onnx_ir as ir
 
 from passes.batching.operators import Operators
 from passes.graph.graphs import constant_value, is_operator
-from passes.graph.made import operand, shaped
+from passes.graph.made import made_by, operand, shaped
 from passes.typing import Typing
 
-__all__ = ["SHAPE_PARTS", "may_be_part", "part_of_shape"]
+__all__ = [
+    "SHAPE_PARTS",
+    "axes_of",
+    "before_transpose",
+    "joined_parts",
+    "may_be_part",
+    "part_of_shape",
+]
 
 SHAPE_PARTS = frozenset({"Gather", "Slice", "Unsqueeze"})
 """The operators that pick a part of a vector."""
@@ -84,3 +91,55 @@ def _bounds_of_slice(node: ir.Node, typing: Typing) -> tuple[ir.Value, int, int]
         return None
     first, last, _ = slice(start, end).indices(len(dims))
     return (whole, first, max(first, last))
+
+
+def joined_parts(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return consecutive parts of one shape, which a Concat joins, as the one part that they are.
+
+    Args:
+        node: The Concat.
+        typing: The types of values.
+        ops: Records the new node.
+    """
+    makers = [made_by(value, "Shape") for value in node.inputs]
+    shapes = [maker for maker in makers if maker is not None]
+    tensor = operand(shapes[0], 0) if shapes else None
+    rank = None if tensor is None else typing.rank(tensor)
+    if tensor is None or rank is None or len(shapes) != len(makers):
+        return None
+    parts = [axes_of(shape, rank) for shape in shapes]
+    axes = [axis for part in parts for axis in part]
+    whole = range(axes[0], axes[0] + len(axes)) if axes else range(0)
+    if axes != list(whole) or any(shape.inputs[0] is not tensor for shape in shapes):
+        return None
+    return [ops.shape(tensor, whole.start, whole.stop)]
+
+
+def before_transpose(node: ir.Node, _: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return a part of the shape of what a Transpose reads, where it stands there in one piece.
+
+    onnxruntime moves a Transpose behind what picks of its shape by a node on the host.
+
+    Args:
+        node: A Shape.
+        _: The types of values.
+        ops: Records the new node.
+    """
+    moved = made_by(node.inputs[0], "Transpose")
+    order = None if moved is None else moved.attributes.get_ints("perm")
+    if moved is None or not order:
+        return None
+    axes = [order[axis] for axis in axes_of(node, len(order))]
+    whole = range(axes[0], axes[0] + len(axes)) if axes else range(0)
+    return [ops.shape(operand(moved, 0), whole.start, whole.stop)] if axes == list(whole) else None
+
+
+def axes_of(shape: ir.Node, rank: int) -> range:
+    """Return the axes whose sizes a Shape yields.
+
+    Args:
+        shape: The node.
+        rank: The number of axes of the tensor that it reads.
+    """
+    start, end = shape.attributes.get_int("start", 0), shape.attributes.get_int("end", rank)
+    return range(rank)[start:end]

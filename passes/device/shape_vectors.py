@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.shape_parts import axes_of
 from passes.graph.graphs import constant_value, is_operator
 from passes.graph.made import operand
 from passes.typing import Typing
 
-__all__ = ["ShapePart", "ShapeVector", "vector_of"]
+__all__ = ["ShapePart", "ShapeVector", "made_of", "vector_of"]
+
+
+_NO = ir.tensor(np.array([False]))
+
+
+def made_of(shape: ir.Value, ops: Operators) -> ir.Value:
+    """Record a tensor of a shape, for what reads the shape alone."""
+    made = ops.op("ConstantOfShape", [shape], {"value": _NO})
+    made.type = ir.TensorType(ir.DataType.BOOL)
+    return made
 
 
 def vector_of(part: ir.Value | None, typing: Typing) -> ir.Value | None:
@@ -33,7 +45,7 @@ def _length(value: ir.Value | None, typing: Typing) -> int | None:
         rank = typing.rank(operand(node, 0))
         if rank is None:
             return None
-        return len(range(rank)[_bounds(node)])
+        return len(axes_of(node, rank))
     dims = typing.static_dims(value)
     return dims[0] if dims is not None and len(dims) == 1 else None
 
@@ -46,15 +58,9 @@ def _known(value: ir.Value, typing: Typing) -> np.ndarray | None:
     dims = typing.dims(operand(node, 0))
     if dims is None:
         return None
-    part = dims[_bounds(node)]
+    part = [dims[axis] for axis in axes_of(node, len(dims))]
     numbers = [dim for dim in part if isinstance(dim, int)]
     return np.array(numbers, np.int64) if len(numbers) == len(part) else None
-
-
-def _bounds(node: ir.Node) -> slice:
-    """Return which dimensions a Shape yields."""
-    end = node.attributes.get_int("end") if "end" in node.attributes else None
-    return slice(node.attributes.get_int("start", 0), end)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +109,10 @@ class ShapeVector:
             rank += length
         return ShapeVector(rank, tuple(parts))
 
+    def is_read(self) -> bool:
+        """Return whether all parts that are not constant are read off tensors."""
+        return all(is_operator(part.value.producer(), "Shape") for part in self.open())
+
     def open(self) -> list[ShapePart]:
         """Return the parts that are not constant."""
         return [part for part in self.parts if part.constant is None]
@@ -116,6 +126,17 @@ class ShapeVector:
         return [axis for axis in range(self.rank) if axis not in part.axes]
 
     def viewed(self, part: ShapePart, ops: Operators) -> ir.Value:
-        """Record the shape that has 1 for all but the one dimension of a vector."""
-        assert part.vector is not None
-        return ops.shape(ops.unsqueeze(part.vector, self.others(part)), 0)
+        """Record the shape that has 1 for all but the dimensions of a part."""
+        held = part.vector
+        if held is None:
+            held = made_of(part.value, ops)
+        return ops.shape(ops.unsqueeze(held, self.others(part)), 0)
+
+    def fixed(self, known: Mapping[int, int]) -> list[int]:
+        """Return the shape that has 1 for all but the axes whose numbers are given."""
+        return [known.get(axis, 1) for axis in range(self.rank)]
+
+    def known(self) -> dict[int, int]:
+        """Return the numbers that are known, by their axes."""
+        axes = (axis for part in self.parts if part.constant is not None for axis in part.axes)
+        return dict(zip(axes, self.numbers(), strict=True))

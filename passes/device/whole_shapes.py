@@ -2,32 +2,36 @@
 
 onnxruntime computes a Concat of dimensions on the host. Of ids ``[5]`` and rows ``[7, 3]``, zeros
 of the shape ``[5, 3]`` are those of ``[3]``, expanded to the shape ``[5, 1]`` of the ids with an
-axis more: no node is left between Shape and what reads it.
+axis more: no node is left between Shape and what reads it. A dimension that no vector has is that
+of a vector which is made for it.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import onnx_ir as ir
 
 from passes.batching.operators import Operators
+from passes.device.counts import PICKED, counted, ranged
 from passes.device.device_forms import HasKernel
-from passes.device.shape_vectors import ShapeVector, vector_of
+from passes.device.shape_parts import before_transpose, joined_parts
+from passes.device.shape_vectors import ShapePart, ShapeVector
 from passes.graph.builder import Builder
 from passes.graph.graphs import all_graphs, constant_value, default_opset, is_operator
 from passes.graph.made import operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice_form
-from passes.runtimes.reshapes import comes_from_a_shape
 from passes.typing import Typing, type_values
 
 __all__ = ["WholeShapesPass"]
 
 _MOST_NUMBERS = 2**16
 """The largest constant that is expanded."""
+_MOST_PARTS = 2
+"""The most open parts that a value is expanded along, one after the other."""
 _SINCE = 15
 """The first opset in which Shape yields a part."""
 
@@ -35,10 +39,12 @@ _SINCE = 15
 class WholeShapesPass(ir.passes.InPlacePass):
     """Write what reads a shape made of several parts so that it reads a whole one.
 
-    1. The number of elements of a vector is its Size.
+    1. The number of elements of a vector is its Size; so is what a Range counts to.
     2. A constant of such a shape is one of a part, expanded.
-    3. Expand takes 1 for a dimension that its operand has already.
-    4. Reshape infers the one dimension that is not constant.
+    3. Parts of one shape, one after another, are one part.
+    4. Expand takes 1 for a dimension that its operand has already.
+    5. What is expanded along parts of two tensors is expanded along one after the other.
+    6. Reshape infers the one dimension that is not constant.
     """
 
     def __init__(self, has_kernel: HasKernel) -> None:
@@ -68,10 +74,14 @@ class WholeShapesPass(ir.passes.InPlacePass):
         self, node: ir.Node, typing: Typing, opset: int, builder: Builder
     ) -> list[ir.Value] | None:
         ops = Operators(builder, opset)
-        if node.op_type in _COUNTS:
-            counted = _counted(node, typing)
-            takes = counted is not None and self._takes(("Size",), counted, typing)
-            return [ops.op("Size", [counted])] if takes else None
+        if node.op_type in _JOINED:
+            return _JOINED[node.op_type](node, typing, ops)
+        if node.op_type in PICKED:
+            vector = counted(node, typing, ops)
+            takes = vector is not None and self._takes(("Size",), vector, typing)
+            return [ops.op("Size", [vector])] if takes else None
+        if is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Mul"):
+            return _as_one_axis(node, typing, ops) if node.op_type == "Reshape" else None
         position, write = _FORMS[node.op_type]
         shape = ShapeVector.read(node.inputs[position], typing)
         if shape is None:
@@ -83,74 +93,90 @@ class WholeShapesPass(ir.passes.InPlacePass):
 
     def _takes(self, operators: Iterable[str], value: ir.Value, typing: Typing) -> bool:
         """Whether the device has the operators for the type of a value."""
-        dtype = typing.dtype(value)
+        dtype = typing.dtype(value) or value.dtype
         nodes = (ir.Node("", op, []) for op in operators)
         return dtype is not None and all(self._has_kernel(node, dtype) for node in nodes)
 
 
-_COUNTS = frozenset({"Gather", "Squeeze"})
 _VIEWS = ("Unsqueeze", "Expand")
 
 
 def _may_have_form(node: ir.Node) -> bool:
-    if is_operator(node, _COUNTS):
+    if is_operator(node, PICKED):
         return is_operator(operand(node, 0).producer(), "Shape")
+    if is_operator(node, _JOINED):
+        return True
     if not is_operator(node, _FORMS):
         return False
-    return is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Concat")
-
-
-def _counted(node: ir.Node, typing: Typing) -> ir.Value | None:
-    """Return the vector whose number of elements a node picks as a scalar, None for no such."""
-    vector = vector_of(node.inputs[0], typing)
-    if node.op_type == "Gather":
-        index = constant_value(node.inputs[1])
-        is_one = index is not None and index.ndim == 0 and int(index) in (0, -1)
-    else:
-        is_one = True  # a vector of one element has one axis
-    if not is_one or vector is None or comes_from_a_shape(vector):
-        return None  # onnxruntime infers a wrong Size of numbers that it knows
-    return vector
+    shape = operand(node, _FORMS[node.op_type][0]).producer()
+    return is_operator(shape, "Concat") or (
+        node.op_type == "Reshape" and is_operator(shape, "Mul")
+    )
 
 
 def _filled(node: ir.Node, shape: ShapeVector, _: Typing, ops: Operators) -> list[ir.Value] | None:
     """Return a constant of a shape: that of a part, with axes of size 1, expanded."""
     opened, numbers = shape.open(), shape.numbers()
+    if not opened:
+        return [ops.op("ConstantOfShape", [ops.ints(*numbers)], node.attributes)]
     ids = next((part for part in opened if part.vector is not None), None)
     rest = [part for part in opened if part is not ids]
-    if len(rest) > 1:
-        return None
+    if len(rest) > 1 or (rest and any(number != 1 for number in numbers)):
+        return _filled_in_turn(node, shape, ops)
     if ids is not None and not rest and set(numbers) <= {1}:
         rest.append(ids)
         ids = None
     if not rest:
         if ids is None or math.prod(numbers) > _MOST_NUMBERS:
-            return None
+            return _filled_in_turn(node, shape, ops)
         numbers.insert(ids.axes[0], 1)
         filled = ops.op("ConstantOfShape", [ops.ints(*numbers)], node.attributes)
         return [ops.op("Expand", [filled, shape.viewed(ids, ops)])]
-    if any(number != 1 for number in numbers):
-        return None
     filled = ops.op("ConstantOfShape", [rest[0].value], node.attributes)
     filled = ops.unsqueeze(filled, shape.others(rest[0]))
     return [filled if ids is None else ops.op("Expand", [filled, shape.viewed(ids, ops)])]
 
 
+def _filled_in_turn(node: ir.Node, shape: ShapeVector, ops: Operators) -> list[ir.Value] | None:
+    """Return a constant of one open part, expanded along the numbers and the other part."""
+    first, *rest = shape.open()
+    if len(rest) >= _MOST_PARTS or not shape.is_read():
+        return None
+    filled = ops.op("ConstantOfShape", [first.value], node.attributes)
+    filled = ops.unsqueeze(filled, shape.others(first))
+    return [_along(filled, shape, shape.known(), rest, ops)]
+
+
+def _along(
+    value: ir.Value,
+    shape: ShapeVector,
+    known: Mapping[int, int],
+    parts: Iterable[ShapePart],
+    ops: Operators,
+) -> ir.Value:
+    """Return a value expanded along axes of known numbers, then along parts of the shape."""
+    numbers = shape.fixed(known)
+    if any(number != 1 for number in numbers):
+        value = ops.op("Expand", [value, ops.ints(*numbers)])
+    for part in parts:
+        value = ops.op("Expand", [value, shape.viewed(part, ops)])
+    return value
+
+
 def _expanded(
     node: ir.Node, shape: ShapeVector, typing: Typing, ops: Operators
 ) -> list[ir.Value] | None:
-    """Return an operand expanded to the one dimension that it does not have."""
-    opened, given = shape.open(), node.inputs[0]
-    dims = None if given is None else typing.dims(given)
-    if given is None or dims is None or len(opened) != 1 or opened[0].vector is None:
+    """Return an operand expanded along the dimensions that it does not have, part by part."""
+    opened, given = shape.open(), operand(node, 0)
+    if not opened:
+        return [ops.op("Expand", [given, ops.ints(*shape.numbers())])]
+    is_view = len(opened) == 1 and opened[0].vector is not None
+    if not is_view and (len(opened) > _MOST_PARTS or not shape.is_read()):
         return None
-    own = [1] * (shape.rank - len(dims)) + list(dims)
-    if len(own) != shape.rank:
-        return None
-    known = dict(zip(shape.others(opened[0]), shape.numbers(), strict=True))
-    if any(number not in (1, own[axis]) for axis, number in known.items()):
-        return None
-    return [ops.op("Expand", [given, shape.viewed(opened[0], ops)])]
+    own = dict(enumerate(reversed(typing.dims(given) or ()), start=1))
+    numbers = shape.known().items()
+    known = {axis: number for axis, number in numbers if own.get(shape.rank - axis) != number}
+    return [_along(given, shape, known, opened, ops)]
 
 
 def _reshaped(
@@ -158,13 +184,25 @@ def _reshaped(
 ) -> list[ir.Value] | None:
     """Return an operand in a shape whose one open dimension follows from the others."""
     opened = shape.open()
-    if len(opened) != 1 or len(opened[0].axes) != 1 or any(n < 1 for n in shape.numbers()):
+    if any(n < 1 for n in shape.numbers()):
+        return None
+    if not opened:
+        return [ops.op("Reshape", [node.inputs[0], ops.ints(*shape.numbers())], node.attributes)]
+    if len(opened) != 1 or len(opened[0].axes) != 1:
         return None
     if not _follows(opened[0].value, node.inputs[0]):
         return None  # a dimension that does not fit has to stay an error
     numbers = shape.numbers()
     numbers.insert(opened[0].axes[0], -1)
     return [ops.op("Reshape", [node.inputs[0], ops.ints(*numbers)], node.attributes)]
+
+
+def _as_one_axis(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return all elements of an operand in one axis, where that is what their product says."""
+    given, size = node.inputs
+    if typing.static_dims(operand(node, 1)) != (1,) or not _follows(size, given):
+        return None
+    return [ops.op("Reshape", [given, ops.ints(-1)], node.attributes)]
 
 
 _ARITHMETIC = frozenset({"Concat", "Gather", "Mul", "Slice", "Squeeze", "Unsqueeze"})
@@ -180,6 +218,12 @@ def _follows(value: ir.Value | None, whole: ir.Value | None) -> bool:
     return is_operator(node, _ARITHMETIC) and all(_follows(one, whole) for one in node.inputs)
 
 
+_JOINED: dict[str, Callable[[ir.Node, Typing, Operators], list[ir.Value] | None]] = {
+    "Concat": joined_parts,
+    "Range": ranged,
+    "Shape": before_transpose,
+}
+"""The forms of what makes a shape, or counts to a number of one."""
 _Write = Callable[[ir.Node, ShapeVector, Typing, Operators], list[ir.Value] | None]
 _FORMS: dict[str, tuple[int, _Write]] = {
     "ConstantOfShape": (0, _filled),

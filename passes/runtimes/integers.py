@@ -159,11 +159,28 @@ def extremum(node: ir.Node, types: Types, builder: Builder) -> list[ir.Value] | 
     if not axes or made_by(data, "TopK") is not None:
         return None
     for axis in axes:
-        size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])
-        count = builder.op("Min", [size, builder.ints(1)])
+        count = builder.ints(1)
+        if not _has_some(data, axis, types):
+            size = builder.op("Gather", [builder.op("Shape", [data]), builder.ints(axis)])
+            count = builder.op("Min", [size, count])
         options = {"axis": axis, "largest": int(node.op_type == "ReduceMax")}
         data = builder.node("TopK", [data, count], options, outputs=2).outputs[0]
     return [builder.op(node.op_type, [data, *node.inputs[1:]], node.attributes)]
+
+
+def _has_some(data: ir.Value, axis: int, types: Types) -> bool:
+    """Whether an axis surely has a size of 1 or more: its own, or that of a part of it."""
+    if not types.may_be_empty(data, slice(axis, axis + 1)):
+        return True
+    joined = made_by(data, "Concat")
+    rank = types.rank(data)
+    if (
+        joined is None
+        or rank is None
+        or from_front([joined.attributes["axis"].as_int()], rank) != [axis]
+    ):
+        return False
+    return any(_has_some(part, axis, types) for part in operands(joined))
 
 
 def _axes(node: ir.Node, rank: int | None) -> list[int] | None:

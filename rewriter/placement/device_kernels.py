@@ -6,11 +6,15 @@ import onnx_ir as ir
 
 from passes.device.device_forms import HasKernel
 from passes.device.host_numbers import ReadsOnHost
-from passes.graph.graphs import default_opset
+from passes.graph.graphs import all_graphs, all_nodes, default_opset
 from passes.graph.opsets import schema_of
-from rewriter.placement.kernel_table import load_table
+from passes.typing import TypeValuesPass
+from rewriter.model_files.model_copies import share
+from rewriter.placement.host_rule import shape_arithmetic
+from rewriter.placement.kernel_table import Kernel, load_table
+from rewriter.placement.predict import kernel_of
 
-__all__ = ["keeps_numbers", "kernels_of", "reads_on_host"]
+__all__ = ["host_nodes", "keeps_numbers", "kernels_of", "reads_on_host"]
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:
@@ -41,6 +45,25 @@ def kernels_of(name: str, model: ir.Model) -> HasKernel:
 def keeps_numbers(name: str) -> bool:
     """Return whether a device leaves arithmetic on shapes on the host, by onnxruntime's rule."""
     return bool(name) and not load_table(name).kind
+
+
+def host_nodes(name: str, model: ir.Model) -> dict[ir.Node, bool]:
+    """Return the nodes that stay on the host, and whether the device has a kernel for each.
+
+    Args:
+        name: The table of the device.
+        model: The model; it is not changed.
+    """
+    table, copy = load_table(name), share(model)
+    TypeValuesPass()(copy)
+    kept = dict[ir.Node, bool]()
+    for graph in all_graphs(copy):
+        found = {node: kernel_of(node, table, copy.opset_imports) for node in graph}
+        kernels = {node: one for node, one in found.items() if isinstance(one, Kernel)}
+        kept |= dict.fromkeys(found.keys() - kernels.keys(), False)
+        kept |= dict.fromkeys(shape_arithmetic(graph, kernels), True)
+    nodes = zip(all_nodes(copy), all_nodes(model), strict=True)
+    return {own: kept[other] for other, own in nodes if other in kept}
 
 
 def reads_on_host(name: str, model: ir.Model) -> ReadsOnHost:

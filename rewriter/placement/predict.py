@@ -14,7 +14,7 @@ from rewriter.placement.copies import count_copies
 from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, KernelTable
 
-__all__ = ["HostNode", "PredictedPlacement", "host_attribute", "predict"]
+__all__ = ["HostNode", "PredictedPlacement", "host_attribute", "kernel_of", "predict"]
 
 
 SHAPES = "arithmetic on shapes, which onnxruntime keeps there"
@@ -98,7 +98,7 @@ def predict(model: ir.Model, table: KernelTable, note: str = "") -> PredictedPla
     looped: dict[str, int] = {}
     for place in _places(_Place(model.graph, "", "")):
         found = {
-            node: _kernel(node, table, model.opset_imports)
+            node: kernel_of(node, table, model.opset_imports)
             for node in place.graph
             if node.op_type != "Constant" or node.domain
         }
@@ -134,7 +134,8 @@ def _places(place: _Place) -> Iterator[_Place]:
             yield from _places(_Place(inner, f"{path}/{name}/", loop))
 
 
-def _kernel(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Kernel | str:
+def kernel_of(node: ir.Node, table: KernelTable, imports: dict[str, int]) -> Kernel | str:
+    """Return the kernel of a device for a node, or why there is none."""
     version = _version(node, imports)
     found = table.find(node, version)
     if isinstance(found, Kernel) and (name := host_attribute(node, table.device)):

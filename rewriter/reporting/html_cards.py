@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rewriter.reporting.alike import kinds_of
 from rewriter.reporting.html_sections import safe
 from rewriter.reporting.remedies import told
 
-__all__ = ["card", "legend"]
+__all__ = ["cards", "legend"]
 
 Record = Mapping[str, Any]
 _FOLDED = 6
 """Reasons of one map that are shown unfolded."""
 
 
-def card(entry: Record, by_path: Mapping[str, int], record: Record) -> str:
-    """Return the card of one map.
+def cards(record: Record, by_path: Mapping[str, int]) -> list[str]:
+    """Return the cards of all maps; those of which the same is said as of one before are closed.
 
     Args:
-        entry: The map.
-        by_path: The number of the picture of each map, by path.
         record: The report.
+        by_path: The number of the picture of each map, by path.
     """
+    kinds = kinds_of(record["maps"], each=False)
+    alike = {path for _, paths in kinds for path in paths}
+    return [_card(one, by_path, record, one["path"] not in alike) for one in record["maps"]]
+
+
+def _card(entry: Record, by_path: Mapping[str, int], record: Record, is_open: bool) -> str:
     form = f" {safe(entry['form'])}" if entry["form"] else ""
     lines = [_reason(one, tried=record["remedies_tried"]) for one in entry["reasons"]]
     shown, folded = lines[:_FOLDED], lines[_FOLDED:]
@@ -33,8 +39,9 @@ def card(entry: Record, by_path: Mapping[str, int], record: Record) -> str:
     remedies = [_remedy(one) for one in entry["remedies"]]
     number = by_path.get(entry["path"])
     picture = "" if number is None else _panes(number, entry["path"])
+    opened = " open" * is_open
     return (
-        f'<details open class="card {entry["verdict"]}"><summary>{safe(entry["path"])} '
+        f'<details{opened} class="card {entry["verdict"]}"><summary>{safe(entry["path"])} '
         f'({safe(entry["op_type"])}) <span class="verdict">{entry["verdict"]}</span>{form}'
         f"</summary>\n{''.join([*shown, *notes, *remedies, picture])}\n</details>"
     )

@@ -15,7 +15,7 @@ from rewriter.reporting.bench_record import Bench
 from rewriter.reporting.blocks import Block
 from rewriter.reporting.code_pages import page_text
 from rewriter.reporting.headline import told_counts
-from rewriter.reporting.html_cards import card, legend
+from rewriter.reporting.html_cards import cards, legend
 from rewriter.reporting.html_sections import (
     environment_section,
     html_table,
@@ -65,7 +65,7 @@ def to_html(
     parts = [
         _head(name, record, version, command, date),
         _tiles(record, bench),
-        section("maps", (card(one, by_path, record) for one in record["maps"])),
+        section("maps", cards(record, by_path)),
         legend() if pictures else "",
         *(_block(block) for block in later_blocks(record)),
         shapes_section(record),

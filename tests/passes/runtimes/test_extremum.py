@@ -55,6 +55,27 @@ def test_form(name: str, rows: int) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+ALWAYS_SOME = {
+    "one of a constant": "d = Concat <axis = 0> (k, two) y = ReduceMax (d)",
+    "one of a known size": "y = ReduceMax (x, last)",
+    "one of a part of a part": """c = Concat <axis = -1> (k, two) d = Concat <axis = 0> (c, k)
+        y = ReduceMin (d)""",
+}
+PERHAPS_NONE = {
+    "an open size": "y = ReduceMax (k)",
+    "nothing and an open size": "d = Concat <axis = 0> (k, none) y = ReduceMax (d)",
+    "a constant along another axis": "c = Concat <axis = 1> (x, x) y = ReduceMax (c, two)",
+}
+
+
+@pytest.mark.parametrize("name", [*ALWAYS_SOME, *PERHAPS_NONE])
+def test_a_size_that_is_surely_there_is_not_asked_for(name: str) -> None:
+    lines = {**ALWAYS_SOME, **PERHAPS_NONE}[name]
+    _, builder, made = _form(lines)
+    assert made is not None
+    assert any(node.op_type == "Shape" for node in builder.nodes) == (name in PERHAPS_NONE)
+
+
 @pytest.mark.parametrize("name", LEFT)
 def test_left_as_it_is(name: str) -> None:
     assert _form(LEFT[name])[2] is None

@@ -117,6 +117,14 @@ def test_nodes_that_follow_from_a_cause_are_folded() -> None:
     assert "m/body/b" in page.text
 
 
+def test_cards_that_say_the_same_again_are_closed() -> None:
+    maps = [Decision(f"m{i}", "Loop", Verdict.FUSED) for i in range(4)]
+    maps += [Decision("other", "Scan", Verdict.FUSED)]
+    page = Report(maps, OperatorCounts(), OperatorCounts()).to_html()
+    assert page.count('<details open class="card fused"') == 2
+    assert page.count('<details class="card fused"') == 3
+
+
 def test_many_reasons_are_folded() -> None:
     reasons = [Reason(Code.NEVER, f"n{i}", "Unique") for i in range(9)]
     decision = Decision("m", "SequenceMap", Verdict.EXPANDED, reasons=reasons)

@@ -1,0 +1,138 @@
+"""Numbers of a shape that a Range counts to, as the Size of a vector.
+
+onnxruntime picks one number of a shape on the host. The Size of a vector is such a number by
+itself: Range reads it where Size leaves it, and no node is left between the two.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import onnx_ir as ir
+
+from passes.batching.operators import Operators
+from passes.device.shape_parts import axes_of
+from passes.device.shape_vectors import made_of
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import made_by, operand
+from passes.runtimes.reshapes import comes_from_a_shape
+from passes.typing import Typing
+
+__all__ = ["PICKED", "Dimension", "counted", "dimension_of", "ranged"]
+
+PICKED = frozenset({"Gather", "Squeeze"})
+"""The operators that make a scalar of a shape."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One dimension of a tensor.
+
+    Attributes:
+        tensor: The tensor.
+        axis: Which of its axes, counted from the front.
+        is_vector: Whether the tensor has no other.
+    """
+
+    tensor: ir.Value
+    axis: int
+    is_vector: bool
+
+    def is_sure(self) -> bool:
+        """Return whether onnxruntime infers the right Size of the vector, if it is one."""
+        return not (self.is_vector and comes_from_a_shape(self.tensor))
+
+    def vector(self, ops: Operators) -> ir.Value:
+        """Return a vector with so many elements."""
+        if self.is_vector:
+            return self.tensor
+        return made_of(ops.shape(self.tensor, self.axis, self.axis + 1), ops)
+
+
+def dimension_of(node: ir.Node, typing: Typing) -> Dimension | None:
+    """Return the dimension that a node yields alone, as a vector or scalar.
+
+    Args:
+        node: A node, None is returned for any but Shape and `PICKED`.
+        typing: The types of values.
+    """
+    is_picked = is_operator(node, PICKED)
+    shape = made_by(node.inputs[0], "Shape") if is_picked else node
+    rank = typing.rank(operand(shape, 0)) if is_operator(shape, "Shape") else None
+    if shape is None or rank is None:
+        return None
+    axes, at = axes_of(shape, rank), 0
+    if is_operator(node, "Gather"):
+        index = constant_value(node.inputs[1])
+        if index is None or index.ndim or not -len(axes) <= int(index) < len(axes):
+            return None
+        at = int(index)
+    elif len(axes) != 1:
+        return None
+    return Dimension(operand(shape, 0), axes[at], rank == 1)
+
+
+def counted(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
+    """Return the vector whose number of elements a node picks as a scalar, None for no such.
+
+    Args:
+        node: A node of one of `PICKED`.
+        typing: The types of values.
+        ops: Records a vector for a dimension that none has.
+    """
+    found = dimension_of(node, typing)
+    if found is None or not found.is_sure():
+        return None
+    takes = found.is_vector or _is_only_counted_to(node.outputs[0])
+    return found.vector(ops) if takes else None
+
+
+def _is_only_counted_to(number: ir.Value) -> bool:
+    """Whether Ranges alone read a number, or one that is a constant more."""
+    uses = list(number.uses())
+    return not number.is_graph_output() and all(
+        is_operator(use.node, "Range") or _is_only_the_end(use.node) for use in uses
+    )
+
+
+def _is_only_the_end(node: ir.Node) -> bool:
+    """Whether Ranges that have a form alone read the result of a node."""
+    (output, *_) = node.outputs
+    uses = list(output.uses())
+    return not output.is_graph_output() and all(
+        use.idx == 1 and is_operator(use.node, "Range") and _bounds(use.node) is not None
+        for use in uses
+    )
+
+
+def _bounds(node: ir.Node) -> tuple[int, ir.Value, int] | None:
+    """Return the start of a Range by ones, and the number and constant that make its end."""
+    start, step = constant_value(node.inputs[0]), constant_value(node.inputs[2])
+    added = made_by(node.inputs[1], "Add")
+    if start is None or step is None or added is None or start.dtype != np.int64 or int(step) != 1:
+        return None
+    for number, other in (added.inputs, reversed(added.inputs)):
+        more = constant_value(other)
+        if number is not None and more is not None and more.size == 1:
+            first, end = int(start), int(more.item())
+            return (first, number, end) if end - first in (0, 1) else None
+    return None
+
+
+def ranged(node: ir.Node, typing: Typing, ops: Operators) -> list[ir.Value] | None:
+    """Return a Range to a size and a constant more: one to the size, moved on the device.
+
+    ``Range(1, n + 1)`` of ``n = 2`` is ``[0, 1] + 1``; ``Range(0, n + 1)`` is ``[0]`` and that.
+    """
+    bounds = _bounds(node)
+    if bounds is None or made_by(bounds[1], "Size") is None:
+        return None
+    first, number, end = bounds
+    builder = ops.builder
+    numbers = ops.op("Range", [builder.scalar(0), number, builder.scalar(1)])
+    if end:
+        numbers = ops.op("Add", [numbers, builder.scalar(end)])
+    if end > first:
+        numbers = ops.op("Concat", [ops.ints(first), numbers], {"axis": 0})
+    return [numbers]

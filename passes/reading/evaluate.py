@@ -10,9 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import made_by
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
-from passes.reading.integers import Dim, Linear, Scalar
+from passes.reading.integers import Dim, Linear, Scalar, greatest
 from passes.typing.value_types import Typing
 
 __all__ = ["Evaluator", "Numbers"]
@@ -31,6 +32,7 @@ class Evaluator:
     Attributes:
         known: What is known beforehand; nothing else is asked of these values.
         through_floats: Whether a number that is no constant was cast to a float.
+        is_far: Whether a vector was taken to have no more than 10^9 entries.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
         last: The number of the last iteration, if it is known beforehand.
@@ -55,6 +57,7 @@ class Evaluator:
         self._inside = inside
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
+        self.is_far = False
         self.in_range: list[tuple[Linear, Linear]] = []
         self.outer: dict[ir.Value, ir.Value] = {}
         self.last: Linear | None = None
@@ -200,10 +203,20 @@ class Evaluator:
         """Return what a value is outside of the iterations, or the value."""
         return self.outer.get(value, value)
 
+    def _counted(self, tensor: ir.Value) -> Linear | None:
+        """Return how many numbers a Range counts that stands outside of the iterations."""
+        node = None if tensor in self._inside else made_by(tensor, "Range")
+        start, end, step = (None,) * 3 if node is None else map(self.number, node.inputs)
+        if start is None or end is None or step != Linear(1):
+            return None
+        return greatest([Linear(0), end - start])
+
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:
         """Return a dimension of a tensor that is the same in all iterations."""
         tensor = self.outside(tensor)
         tensor = uncut_along(tensor, axis, self._typing.rank(tensor))
+        if (counted := self._counted(tensor)) is not None:
+            return counted
         dims = self._typing.dims(tensor)
         if dims is not None:
             if not -len(dims) <= axis < len(dims):

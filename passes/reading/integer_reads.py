@@ -13,6 +13,7 @@ from passes.maps.operator import is_map
 from passes.reading.integers import Length, Linear
 
 __all__ = [
+    "FAR",
     "INTEGERS",
     "NumberReader",
     "Numbers",
@@ -27,6 +28,9 @@ __all__ = [
 
 Numbers: TypeAlias = tuple[Linear, ...]
 """The numbers of a tensor of rank 0 or 1, in order."""
+
+FAR = 1_000_000_000
+"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
 
 INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 """Element types that are followed."""
@@ -44,6 +48,7 @@ class NumberReader(Protocol):
     """The evaluator as its rules see it; see `passes.reading.evaluate`."""
 
     last: Linear | None
+    is_far: bool
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor."""

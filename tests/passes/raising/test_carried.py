@@ -235,6 +235,15 @@ WRITTEN = {
         "start",
         "carried write by index",
     ),
+    "index_add_at_a_cut_list_of_places": Case(
+        ROWS,
+        """three = Constant <value = int64 {3}> ()  a = ArgMax <axis = 0, keepdims = 1> (e)
+            none = Sub (a, a)  some = Add (none, one1)  d = Mod (a, three)
+            places0 = Unsqueeze (d, zero1)  places = Slice (places0, zero1, some, one1)
+            v = Unsqueeze (e, zero1)  s2 = ScatterND <reduction = "add"> (s, places, v)""",
+        "start",
+        "carried write by index",
+    ),
     "add_to_what_stands_at_a_place": Case(
         ROWS,
         """a = ArgMax <axis = 0, keepdims = 0> (e)  d = Mod (a, three)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.appends import like_initial
 from passes.carried.masks import neutral_of
-from passes.carried.pattern import FLOATS, Joined
+from passes.carried.pattern import FLOATS, Joined, covers
 from passes.graph.builder import Builder
+from passes.reading.iterations import Carried
 
-__all__ = ["reduce_rows", "rounds_in_order", "truth_of"]
+__all__ = ["reduce_rows", "rounds_in_order", "rows_to_join", "truth_of"]
 
 
 def rounds_in_order(family: str, dtype: ir.DataType) -> bool:
@@ -37,6 +39,28 @@ def reduce_rows(joined: Joined, rows: ir.Value, family: str, dtype: ir.DataType)
     counted = builder.op("Not", [rows]) if family == "And" else rows
     numbers = builder.op("Cast", [counted], {"to": int(ir.DataType.INT64)})
     return truth_of(builder, joined.reduce("ReduceSum", numbers), family)
+
+
+def rows_to_join(joined: Joined, carried: Carried, at: int) -> ir.Value:
+    """Record a term of all iterations; of no iteration, with the shape of the initial value.
+
+    A term may be larger than the initial value: the first iteration makes that as large.
+
+    Raises:
+        NotAMapError: A term may have more axes, or their number is not known.
+    """
+    builder, rows, dims = joined.builder, joined.values[at], joined.types[at].dims
+    rank = joined.typing.rank(carried.initial)
+    if joined.runs or covers(joined.typing, carried.initial, dims):
+        return rows
+    if dims is None or rank is None or len(dims) > rank:
+        joined.needs_shape(at, carried)
+        return rows
+    if len(dims) < rank:
+        axes = range(1, 1 + rank - len(dims))
+        rows = builder.op("Unsqueeze", [rows, builder.ints(*axes)])
+    first = builder.op("Unsqueeze", [carried.initial, builder.ints(0)])
+    return like_initial(builder, first, rows, rank + 1, 0)
 
 
 def truth_of(builder: Builder, total: ir.Value, family: str) -> ir.Value:

@@ -119,7 +119,8 @@ def find_free_places(carried: Carried, iteration: Iteration, typing: Typing) -> 
     ):
         return None
     dependent = dependent_values(body, carried.inner)
-    asked, flags = [], []
+    asked: list[ir.Value] = []
+    flags: list[ir.Value] = []
     for part in _parts(selection.condition, body, typing):
         (asked if part in dependent else flags).append(part)
     free = _compared(asked[0], carried.inner, body) if len(asked) == 1 else None

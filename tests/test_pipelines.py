@@ -22,6 +22,7 @@ LEFT = {
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",
     "ts_maskrcnn": "masks of any size",
+    "ts_masks_by_score": "a plane for each mask, which the loop is no slower with",
     "ts_moe_stacked_experts": "a loop behind a question, faster with many tokens for each expert",
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
 }

@@ -22,6 +22,7 @@ from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
 from passes.carried.flags import find_flag
+from passes.carried.free_places import find_free_places
 from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.nested_appends import find_nested_append
@@ -86,6 +87,7 @@ def _with_choices(states: list[State], facts: LoopFacts, typing: Typing) -> list
             chosen = chosen or find_chosen(state.carried, iteration, best, typing)
             anew: Pattern | None = chosen or find_resets(state.carried, iteration, typing)
             anew = anew or find_flag(state.carried, iteration, typing)
+            anew = anew or find_free_places(state.carried, iteration, typing)
             states[at] = dataclasses.replace(state, pattern=anew)
     return states
 

@@ -8,6 +8,7 @@ often as ``q_i and not p_i``. From false ``p = [1, 0, 0]``, ``q = [1, 1, 1]`` ma
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
@@ -27,6 +28,8 @@ from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
 __all__ = ["CarriedFlag", "find_flag"]
+
+_WHOLE = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +143,10 @@ class _Reader:
             return value
         selection = find_selection(value, self._scope)
         if selection is not None:
-            return self._chosen(selection, is_true)
+            return self._chosen(selection, is_true, self._read)
+        weighed = self._weighed(value)
+        if weighed is not None:
+            return self._chosen(weighed, is_true, self._truth)
         node = made_by(value, "Not", "And", "Or", "Xor", body=self._scope)
         parts = [] if node is None else [self._read(v, is_true) for v in operands(node)]
         known = [part for part in parts if part is not None]
@@ -158,13 +164,36 @@ class _Reader:
             value = whole
         return value
 
-    def _chosen(self, selection: Selection, is_true: bool) -> ir.Value | bool | None:
+    def _weighed(self, value: ir.Value) -> Selection | None:
+        """Return the choice between two integers that is cast to a boolean, as tf2onnx has it."""
+        cast = made_by(value, "Cast", body=self._scope)
+        number = None if cast is None else skip_identities(operand(cast, 0))
+        is_whole = number is not None and self._typing.dtype(number) in _WHOLE
+        return find_selection(number, self._scope) if number is not None and is_whole else None
+
+    def _truth(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:
+        """Return whether an integer is not 0: a known one, or what a boolean was cast to."""
+        number = only_number(value)
+        if number is not None:
+            return bool(number)
+        cast = made_by(value, "Cast", body=self._scope)
+        flag = None if cast is None else skip_identities(operand(cast, 0))
+        if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
+            return None
+        return self._read(flag, is_true)
+
+    def _chosen(
+        self,
+        selection: Selection,
+        is_true: bool,
+        read: Callable[[ir.Value, bool], ir.Value | bool | None],
+    ) -> ir.Value | bool | None:
         self.branches += [graph for graph in selection.branches if graph not in self.branches]
         self._dependent |= dependent_values(self._scope, self._inner)
         condition = self._read(selection.condition, is_true)
         if isinstance(condition, bool):
-            return self._read(selection.chosen if condition else selection.other, is_true)
-        sides = [self._read(v, is_true) for v in (selection.chosen, selection.other)]
+            return read(selection.chosen if condition else selection.other, is_true)
+        sides = [read(v, is_true) for v in (selection.chosen, selection.other)]
         one, other = sides
         if condition is None or one is None or other is None:
             return None

@@ -19,7 +19,13 @@ from passes.carried.pattern import (
 )
 from passes.carried.running import running, total_of
 from passes.carried.selections import find_selection
-from passes.carried.totals import are_counts, reduce_rows, rounds_in_order, truth_of
+from passes.carried.totals import (
+    are_counts,
+    reduce_rows,
+    rounds_in_order,
+    rows_to_join,
+    truth_of,
+)
 from passes.carried.weighed import weigh_totals
 from passes.graph.made import made_by, operand, skip_identities
 from passes.graph.scopes import Scope
@@ -109,9 +115,9 @@ class Reduction(Pattern):
         if self._joins_own_terms(joined):
             rows = reduce_rows(joined, self._joined_terms(joined), self.family, self.dtype)
             return joined.builder.op(self.family, [total, rows])
-        for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
-            joined.needs_shape(at, self.carried)
-            part = reduce_rows(joined, value, self.family, self.dtype, are_counts=self.counts)
+        for at, sign in enumerate(self.signs):
+            rows = self._given(joined, at)
+            part = reduce_rows(joined, rows, self.family, self.dtype, are_counts=self.counts)
             op_type = "Sub" if sign < 0 else self.family
             total = joined.builder.op(op_type, [total, part])
         if self.weighs:
@@ -152,7 +158,7 @@ class Reduction(Pattern):
 
     def write_all(self, joined: Joined, *, is_after: bool) -> ir.Value:
         """Record the running totals: a cumulative sum, or totals of twice as many rows each."""
-        rows = self._joined_terms(joined)
+        rows = self._joined_terms(joined, keeps_shape=not is_after or not self._is_cumulated)
         if not self._is_cumulated:
             return running(joined, self.carried, rows, self.family, is_after=is_after)
         builder = joined.builder
@@ -162,20 +168,35 @@ class Reduction(Pattern):
             sums = truth_of(builder, sums, self.family)
         return builder.op(self.family, [self.carried.initial, sums])
 
-    def _joined_terms(self, joined: Joined) -> ir.Value:
-        """Record what each iteration adds, as numbers."""
+    def _given(self, joined: Joined, at: int) -> ir.Value:
+        """Record a term of all iterations, which may be larger than the initial value.
+
+        In a branch it may not: an iteration that does not take it leaves the shape as it is.
+        """
+        if self.nodes:
+            joined.needs_shape(at, self.carried)
+        return rows_to_join(joined, self.carried, at)
+
+    def _joined_terms(self, joined: Joined, *, keeps_shape: bool = True) -> ir.Value:
+        """Record what each iteration adds, as numbers.
+
+        Args:
+            joined: Writes the graph.
+            keeps_shape: Whether no term may be larger than the initial value.
+        """
         builder, rank = joined.builder, joined.typing.rank(self.carried.initial)
         join, leave = (
             ("Add", "Sub") if self.family in ("And", "Or", "Xor") else (self.family, "Sub")
         )
         rows: ir.Value | None = None
         for at, (value, sign) in enumerate(zip(joined.values, self.signs, strict=True)):
-            joined.needs_shape(at, self.carried, always=True)
+            if keeps_shape:
+                joined.needs_shape(at, self.carried, always=True)
             dims = joined.types[at].dims
+            own = value if keeps_shape else self._given(joined, at)
             assert dims is not None
             assert rank is not None
-            own = value
-            if len(dims) < rank:
+            if own is value and len(dims) < rank:
                 axes = range(1, 1 + rank - len(dims))
                 own = builder.op("Unsqueeze", [value, builder.ints(*axes)])
             if self.dtype == ir.DataType.BOOL:

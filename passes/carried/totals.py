@@ -7,14 +7,16 @@ from collections.abc import Iterable
 import numpy as np
 import onnx_ir as ir
 
+from passes.carried.appends import like_initial
 from passes.carried.masks import neutral_of
-from passes.carried.pattern import FLOATS, Joined
+from passes.carried.pattern import FLOATS, Joined, covers
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain
 from passes.graph.made import operand, operands
+from passes.reading.iterations import Carried
 from passes.typing.value_types import Typing
 
-__all__ = ["are_counts", "reduce_rows", "rounds_in_order", "truth_of"]
+__all__ = ["are_counts", "reduce_rows", "rounds_in_order", "rows_to_join", "truth_of"]
 
 _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 _NARROW = frozenset(
@@ -99,6 +101,28 @@ def _exact_sum(joined: Joined, rows: ir.Value, dtype: ir.DataType) -> ir.Value:
         return builder.op("Cast", [joined.reduce("ReduceSum", wide)], {"to": int(dtype)})
     padded = rows if joined.runs else _with_neutral_row(builder, rows, "Add", dtype)
     return joined.last_of(builder.op("CumSum", [padded, builder.scalar(0)]))
+
+
+def rows_to_join(joined: Joined, carried: Carried, at: int) -> ir.Value:
+    """Record a term of all iterations; of no iteration, with the shape of the initial value.
+
+    A term may be larger than the initial value: the first iteration makes that as large.
+
+    Raises:
+        NotAMapError: A term may have more axes, or their number is not known.
+    """
+    builder, rows, dims = joined.builder, joined.values[at], joined.types[at].dims
+    rank = joined.typing.rank(carried.initial)
+    if joined.runs or covers(joined.typing, carried.initial, dims):
+        return rows
+    if dims is None or rank is None or len(dims) > rank:
+        joined.needs_shape(at, carried)
+        return rows
+    if len(dims) < rank:
+        axes = range(1, 1 + rank - len(dims))
+        rows = builder.op("Unsqueeze", [rows, builder.ints(*axes)])
+    first = builder.op("Unsqueeze", [carried.initial, builder.ints(0)])
+    return like_initial(builder, first, rows, rank + 1, 0)
 
 
 def truth_of(builder: Builder, total: ir.Value, family: str) -> ir.Value:

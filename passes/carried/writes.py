@@ -28,6 +28,7 @@ from passes.reading.not_a_map import NotAMapError
 __all__ = ["Write", "find_write", "is_distinct", "placed_terms", "scattered_terms"]
 
 _SCATTERS = frozenset({"ScatterND", "ScatterElements"})
+_Dims = tuple[int | str | None, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,8 +112,9 @@ class Write(Pattern):
     ) -> ir.Value:
         """Record how rows are joined by the numbers of their places."""
         typing, initial, dims = joined.typing, self.carried.initial, joined.types[0].dims
-        rank, named = typing.rank(initial), dims[-1] if dims else None
-        if not isinstance(named, int) or named < 1 or rank is None or named > rank:
+        rank = typing.rank(initial)
+        named = _named_axes(rank, dims, joined.types[1].dims if self._is_of_node else None)
+        if named is None or rank is None or not 1 <= named <= rank:
             detail = f"'{self.carried.inner.name}' is joined to at places of several axes"
             raise NotAMapError(Code.RECURRENCE, detail, self.node)
         is_list = len(dims or ()) + (self.terms[0].kind == "stacked") == 2
@@ -133,6 +135,19 @@ class Write(Pattern):
         """Whether no two iterations have one index; a negative one counts from the end."""
         assert self.index is not None
         return is_distinct(self.index, self.width, joined)
+
+
+def _named_axes(rank: int | None, indices: _Dims | None, updates: _Dims | None) -> int | None:
+    """Return along how many axes the indices of a ScatterND name places.
+
+    Where their last dimension is no number, the ranks tell: an update has the axes of the indices
+    but the last, then those of the tensor that are not named.
+    """
+    if indices and isinstance(indices[-1], int):
+        return indices[-1]
+    if rank is None or not indices or updates is None:
+        return None
+    return len(indices) - 1 + rank - len(updates)
 
 
 def is_distinct(index: Linear, width: int, joined: Joined) -> bool:

@@ -288,6 +288,7 @@ class BodyWriter:
                 f"{self.path}: its counters stay below 2^24, where the floats that it compares "
                 "them as are exact"
             )
-        if self.is_far or any(read.is_far for read in self.needs.found):
+        is_far = self.is_far or self.facts.evaluator.is_far
+        if is_far or any(read.is_far for read in self.needs.found):
             found.append(f"{self.path}: no dimension is larger than 10^9")
         return found

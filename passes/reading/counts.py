@@ -17,6 +17,7 @@ from passes.reading.integers import (
     Quotient,
     Scalar,
     greatest,
+    if_positive,
     is_nonnegative,
     least,
     not_more,
@@ -64,6 +65,7 @@ def _count_loop(facts: LoopFacts, typing: Typing) -> Trips:
         raise _early_exit(facts)
     first = conditions(outside, iteration.condition, None)
     facts.evaluator.through_floats |= outside.through_floats
+    facts.evaluator.is_far |= outside.is_far
     facts.evaluator.in_range += outside.in_range
     if not going_on:
         if not bounds:
@@ -126,7 +128,7 @@ def _gated(
     """Return a number of iterations, none if the condition outside is false."""
     number = greatest([total, Linear()])
     gate = None if first == [] else iteration.condition
-    return Trips(number, total, gate, by_condition)
+    return Trips(number, if_positive(total), gate, by_condition)
 
 
 def _further_iterations(condition: Linear, facts: LoopFacts) -> tuple[Linear, Linear]:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from passes.graph.graphs import constant_value, is_operator
 from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
 from passes.reading.integer_rules import RULES
-from passes.reading.integers import Dim, Linear, Scalar
+from passes.reading.integers import Dim, Length, Linear, Scalar
 from passes.reading.vector_reads import made_size
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Evaluator:
     Attributes:
         known: What is known beforehand; nothing else is asked of these values.
         through_floats: Whether a number that is no constant was cast to a float.
+        is_far: Whether a vector was taken to have no more than 10^9 entries.
         in_range: Positions, and sizes that they must be less than for what was found to hold.
         outer: Values that are the same in all iterations, and what each is outside of them.
         last: The number of the last iteration, if it is known beforehand.
@@ -63,6 +64,7 @@ class Evaluator:
         self._inside = inside
         self.known: dict[ir.Value, Numbers | None] = dict(known or {})
         self.through_floats = False
+        self.is_far = False
         self.in_range: list[tuple[Linear, Linear]] = []
         self.outer: dict[ir.Value, ir.Value] = {}
         self.last: Linear | None = None
@@ -217,24 +219,28 @@ class Evaluator:
         tensor = self.sized.get(tensor, tensor)
         tensor = self.outside(tensor)
         tensor, axis = uncut_along(tensor, axis, self._typing.rank(tensor))
-        dims = self._typing.dims(tensor)
+        dims, dim = self._typing.dims(tensor), None
         if dims is not None:
             if not -len(dims) <= axis < len(dims):
                 return None
             axis %= len(dims)
             dim = dims[axis]
-            if isinstance(dim, int):
-                return Linear(dim)
-            if self._typing.is_same_number(dim) and tensor not in self._inside:
-                return Linear.of(Dim(dim, tensor, axis))
-            if isinstance(dim, str) and dim in self.named:
-                return Linear.of(self.named[dim])
-        if axis < 0:
-            return None
-        size = made_size(self, tensor, axis)
-        if size is not None or tensor in self._inside:
+        if isinstance(dim, int):
+            return Linear(dim)
+        size = made_size(self, tensor, axis) if axis >= 0 else None
+        is_inside = tensor in self._inside
+        if size is not None and (not is_inside or _is_fixed(size)):
             return size
-        return Linear.of(Dim((tensor, axis), tensor, axis))
+        if self._typing.is_same_number(dim) and not is_inside:
+            return Linear.of(Dim(dim, tensor, axis))
+        if isinstance(dim, str) and dim in self.named:
+            return Linear.of(self.named[dim])
+        return None if axis < 0 or is_inside else Linear.of(Dim((tensor, axis), tensor, axis))
+
+
+def _is_fixed(size: Linear) -> bool:
+    """Whether a size is that of tensors and sequences alone, which no iteration changes."""
+    return all(isinstance(atom, Dim | Length) for atom, _ in size.terms)
 
 
 def _constants(array: np.ndarray) -> Numbers | None:

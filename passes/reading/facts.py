@@ -121,6 +121,7 @@ def find_facts(iteration: Iteration, typing: Typing) -> LoopFacts:
             evaluator.sized[inner] = initial
     evaluator.in_range = [*probe.in_range, *outside.in_range]
     evaluator.through_floats = probe.through_floats or outside.through_floats
+    evaluator.is_far = probe.is_far or outside.is_far
     return LoopFacts(iteration, states, evaluator, inside)
 
 

@@ -14,6 +14,7 @@ from passes.reading.integers import Length, Linear
 from passes.sequence_operators import is_map
 
 __all__ = [
+    "FAR",
     "INTEGERS",
     "NumberReader",
     "Numbers",
@@ -28,6 +29,9 @@ __all__ = [
 
 Numbers: TypeAlias = tuple[Linear, ...]
 """The numbers of a tensor of rank 0 or 1, in order."""
+
+FAR = 1_000_000_000
+"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
 
 INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 """Element types that are followed."""
@@ -45,6 +49,7 @@ class NumberReader(Protocol):
     """The evaluator as its rules see it; see `passes.reading.evaluate`."""
 
     last: Linear | None
+    is_far: bool
 
     def number(self, value: ir.Value | None) -> Linear | None:
         """Return the only number of a tensor."""

@@ -22,6 +22,7 @@ __all__ = [
     "StateSymbol",
     "Trip",
     "greatest",
+    "if_positive",
     "is_nonnegative",
     "least",
     "not_more",
@@ -238,6 +239,13 @@ def not_more(number: Linear) -> Linear:
         else:
             total += Linear.of(atom) * count
     return total
+
+
+def if_positive(number: Linear) -> Linear:
+    """Return what a number is if it is positive: simpler where it is no less than 0 by a rule."""
+    atom = _sole_atom(number)
+    members = [m for m in atom.members if m != Linear(0)] if isinstance(atom, Greatest) else []
+    return greatest(members) if members else number
 
 
 def least(numbers: Iterable[Linear], lowest: _Lowest | None = None) -> Linear:

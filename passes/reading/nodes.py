@@ -13,8 +13,7 @@ from passes.graph.if_outputs import with_outputs
 from passes.graph.made import operand
 from passes.graph.node_copies import copy_node, rank_alone
 from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import INTEGERS
-from passes.reading.sources import FAR
+from passes.reading.integer_reads import FAR, INTEGERS
 
 __all__ = [
     "by_type",

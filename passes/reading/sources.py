@@ -14,16 +14,13 @@ from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import DISPUTED, is_disputed, sequence_source
 from passes.maps.tensor_source import TensorSource
 from passes.reading.evaluate import Evaluator
-from passes.reading.integer_reads import size_along
+from passes.reading.integer_reads import FAR, size_along
 from passes.reading.integers import TRIP, Linear, is_nonnegative, not_more
 from passes.reading.not_a_map import NotAMapError
 from passes.reading.slice_bounds import AxisCut, Bounds, axes_cut, cut_of, cuts_of
 from passes.typing.value_types import Typing
 
-__all__ = ["FAR", "Element", "Reads", "Window", "find_read", "positions"]
-
-FAR = 1_000_000_000
-"""No dimension is larger, where TensorFlow's exporter says "to the end" so."""
+__all__ = ["Element", "Reads", "Window", "find_read", "positions"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,15 @@ import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.made import axes_of, made_by, only_number, operand, operands, optional_operand
-from passes.reading.integer_reads import INTEGERS, NumberReader, Numbers, fits, size_along
-from passes.reading.integers import Atom, Entry, Linear, Trip, is_nonnegative
+from passes.reading.integer_reads import (
+    FAR,
+    INTEGERS,
+    NumberReader,
+    Numbers,
+    fits,
+    size_along,
+)
+from passes.reading.integers import Atom, Entry, Linear, Trip, greatest, is_nonnegative
 
 __all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
 
@@ -147,13 +154,13 @@ def _counted(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     start, limit, step = (evaluator.number(v) for v in node.inputs)
     if start is None or limit is None or step is None or step.number != 1:
         return None
-    if evaluator.dtype(node.outputs[0]) not in INTEGERS or not is_nonnegative(limit - start):
+    if evaluator.dtype(node.outputs[0]) not in INTEGERS:
         return None
-    return limit - start
+    return greatest([Linear(), limit - start])
 
 
 def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Cut known numbers; or read one entry of a vector, from ``p`` to ``p + 1``."""
+    """Cut known numbers; or read one entry of a vector: ``p`` to ``p + 1``, or in far steps."""
     if len(node.inputs) < 3:
         return None  # an older Slice has its bounds as attributes
     vector = operand(node, 0)
@@ -172,7 +179,7 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
         return ()
     if numbers is not None and None not in (start.number, end.number, step.number):
         return numbers[start.number : end.number : step.number] if step.number else None
-    if step.number != 1 or evaluator.is_inside(vector) or (end - start).number != 1:
+    if evaluator.is_inside(vector) or not _is_one(start, end, step):
         return None
     size = size_along(evaluator, vector, 0)
     if size is None or not is_nonnegative(start) or evaluator.dtype(vector) not in INTEGERS:
@@ -180,8 +187,17 @@ def slice_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     # Behind the last number the Slice would be empty.
     if not _needs_one_number(node.outputs[0]) and not evaluator.is_within(start, size):
         return None
+    evaluator.is_far |= step.number != 1
     steps = _even_steps(evaluator, vector)
     return (entry(vector, start) if steps is None else start * steps[1] + steps[0],)
+
+
+def _is_one(start: Linear, end: Linear, step: Linear) -> bool:
+    """Whether a Slice takes one entry, or the first of many that lie far from each other."""
+    if step.number == 1:
+        return (end - start).number == 1
+    # TensorFlow's exporter writes x[i] so.
+    return (step.number or 0) >= FAR and is_nonnegative(end - start - 1)
 
 
 def _needs_one_number(vector: ir.Value) -> bool:

@@ -45,7 +45,12 @@ def _is_behind(node: ir.Node, new: Collection[ir.Node], operators: Collection[st
 
 def is_captured(node: ir.Node) -> bool:
     """Whether a graph inside of a node reads a result, or what may be the same once more."""
-    readers = {use.node for value in node.outputs for use in value.uses()}
-    return any(one.graph is not node.graph for one in readers) or any(
-        is_captured(one) for one in readers if one.op_type in TAKEN_AWAY
-    )
+    seen, left = {node}, [node]
+    while left:
+        for reader in {use.node for value in left.pop().outputs for use in value.uses()}:
+            if reader.graph is not node.graph:
+                return True
+            if reader.op_type in TAKEN_AWAY and reader not in seen:
+                seen.add(reader)
+                left.append(reader)
+    return False

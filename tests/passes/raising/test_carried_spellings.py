@@ -34,6 +34,13 @@ def _kept(state: str, name: str) -> str:
     return KEPT.replace("TYPE", state).replace("NAME", name)
 
 
+NUMBERS = """s0 = Cast <to = 6> (s)  c2 = Cast <to = 6> (l2)  u2 = Not (l2)  d2 = Cast <to = 6> (u2)
+            off = Mul (c2, zero32)  on = Mul (s0, d2)  a0 = Add (off, on)  a1 = Cast <to = 9> (a0)
+            a2 = Cast <to = 6> (a1)  c1 = Cast <to = 6> (l)  u1 = Not (l)  d1 = Cast <to = 6> (u1)
+            set = Mul (c1, one32)  held = Mul (a2, d1)  a3 = Add (set, held)
+            s2 = Cast <to = 9> (a3)"""
+"""``s2 = 1 if l else 0 if l2 else s`` as TensorFlow's exporter writes it."""
+
 CASES = {
     "set_or_held": Case(
         FLAGS,
@@ -53,6 +60,13 @@ CASES = {
         "bool",
         f"{ANY}  " + _if("l", "(bool v) { v = Not (s) }", _kept("bool", "s2")) + "  y = Identity (s2)",
         "Identity (t)",
+        FLAG,
+        "bool",
+    ),
+    "set_or_cleared_in_numbers": Case(
+        "bool",
+        f"{ANY}  {LOW}  {NUMBERS}  y = Identity (s2)",
+        "Not (t)",
         FLAG,
         "bool",
     ),

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 
 from passes.runtimes import (
+    beside,
     contractions,
     empties,
     integers,
@@ -231,3 +232,21 @@ def test_what_meets_a_defect(meets: Meets, text: str, is_met: bool) -> None:
     model = ir.from_onnx_text(TEXT % text)
     *_, node = model.graph
     assert meets(node, Types(model)) is is_met
+
+
+@pytest.mark.parametrize(
+    ("end", "is_captured"),
+    [
+        ("y = Neg (s64)", False),
+        (
+            """c = Constant <value = bool {1}> ()
+            y = If (c) <then_branch = g () => (float[] a) { a = Neg (s64) },
+                else_branch = h () => (float[] b) { b = Neg (x) }>""",
+            True,
+        ),
+    ],
+)
+def test_ways_that_meet_again_are_gone_once(end: str, is_captured: bool) -> None:
+    doubled = " ".join(f"s{at + 1} = Add (s{at}, s{at})" for at in range(64))
+    model = ir.from_onnx_text(TEXT % f"s0 = Identity (x) {doubled} {end}")
+    assert beside.is_captured(model.graph[0]) is is_captured

@@ -1,0 +1,143 @@
+"""Writes models of ``models/pipelines`` that come from ``torch.jit.script``, with vectors.
+
+Run ``python models/make_scripted.py DIRECTORY`` where torch (2.13 wrote the files here) is
+installed. Nothing else needs it: tests use the files that are checked in.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+
+class LogMelClips(nn.Module):
+    """Log mel features of clips of any length, without the mean of each clip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        turns = torch.arange(5).unsqueeze(1) * torch.arange(8) * (2 * torch.pi / 8)
+        self.register_buffer("cosines", torch.cos(turns).t())
+        self.register_buffer("sines", torch.sin(turns).t())
+        self.register_buffer("mel", torch.rand(5, 3))
+        self.register_buffer("window", torch.hann_window(8))
+
+    def forward(self, signal: Tensor, offsets: Tensor) -> Tensor:
+        features: list[Tensor] = []
+        for i in range(offsets.size(0) - 1):
+            clip = signal[int(offsets[i]) : int(offsets[i + 1])]
+            starts = torch.arange(0, clip.size(0) - 7, 4).unsqueeze(1)
+            frames = clip[starts + torch.arange(8)] * self.window
+            power = (frames @ self.cosines) ** 2 + (frames @ self.sines) ** 2
+            made = torch.log(power @ self.mel + 1e-6)
+            features.append(made - made.mean(0, keepdim=True))
+        return torch.cat(features)
+
+
+class BoxVoting(nn.Module):
+    """Each kept box becomes the mean of all that overlap it, by score and overlap."""
+
+    def forward(self, boxes: Tensor, scores: Tensor, kept: Tensor) -> Tensor:
+        voted: list[Tensor] = []
+        area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+        for j in range(kept.size(0)):
+            i = int(kept[j])
+            low = torch.max(boxes[i, :2], boxes[:, :2])
+            high = torch.min(boxes[i, 2:], boxes[:, 2:])
+            sides = (high - low).clamp(min=0)
+            shared = sides[:, 0] * sides[:, 1]
+            overlap = shared / (area[i] + area - shared)
+            near = torch.nonzero(overlap > 0.3)[:, 0]
+            weight = scores[near] * overlap[near]
+            voted.append((boxes[near] * weight.unsqueeze(1)).sum(0) / weight.sum())
+        return torch.stack(voted)
+
+
+class MasksByScore(nn.Module):
+    """A segmentation from masks: what a better mask has taken stays."""
+
+    def forward(self, masks: Tensor, scores: Tensor) -> Tensor:
+        order = torch.argsort(scores, descending=True)
+        segments = torch.zeros(masks.size(1), masks.size(2), dtype=torch.int64)
+        for k in range(order.size(0)):
+            i = int(order[k])
+            free = (segments == 0) & masks[i]
+            segments[free] = i + 1
+        return segments
+
+
+class TokensPacked(nn.Module):
+    """Token ids of texts with their first and last token, cut and padded to 6, and the mask."""
+
+    def forward(self, tokens: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        ids = torch.zeros(offsets.size(0) - 1, 6, dtype=torch.int64)
+        mask = torch.zeros(offsets.size(0) - 1, 6, dtype=torch.int64)
+        for b in range(offsets.size(0) - 1):
+            text = tokens[int(offsets[b]) : int(offsets[b + 1])][:4]
+            row = torch.cat([torch.tensor([101]), text, torch.tensor([102])])
+            ids[b, : row.size(0)] = row
+            mask[b, : row.size(0)] = 1
+        return ids, mask
+
+
+def clips(n: int) -> tuple[Tensor, ...]:
+    offsets = torch.cumsum(torch.randint(8, 40, (n + 1,)), 0)
+    offsets -= offsets[:1].clone()
+    return torch.randn(int(offsets[-1])), offsets
+
+
+def boxes(n: int) -> tuple[Tensor, ...]:
+    corners = torch.rand(n, 2) * 8
+    found = torch.cat([corners, corners + 1 + torch.rand(n, 2) * 4], 1)
+    return found, torch.rand(n), torch.randperm(n)[: n // 2 + 1]
+
+
+def masks(n: int) -> tuple[Tensor, ...]:
+    return torch.rand(n, 5 + n, 7) > 0.6, torch.rand(n)
+
+
+def texts(n: int) -> tuple[Tensor, ...]:
+    offsets = torch.cumsum(torch.randint(0, 9, (n + 1,)), 0)
+    offsets -= offsets[:1].clone()
+    return torch.randint(1, 90, (int(offsets[-1]),)), offsets
+
+
+PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], list[int]]] = {
+    "ts_log_mel_clips": (LogMelClips, clips, [1, 1]),
+    "ts_box_voting": (BoxVoting, boxes, [1, 1, 1]),
+    "ts_masks_by_score": (MasksByScore, masks, [3, 1]),
+    "ts_tokens_packed": (TokensPacked, texts, [1, 1]),
+}
+"""The module, what draws its inputs, and how many dimensions of each are open."""
+
+
+def main(folder: pathlib.Path) -> None:
+    torch.manual_seed(0)
+    for name, (program, draw, open_dims) in PROGRAMS.items():
+        module = program().eval()
+        names = list(inspect.signature(program.forward).parameters)[1:]
+        sizes = {
+            key: {axis: f"{key}_{axis}" for axis in range(count)}
+            for key, count in zip(names, open_dims, strict=True)
+        }
+        path = folder / f"{name}.onnx"
+        options: dict[str, Any] = {"input_names": names, "dynamic_axes": sizes}
+        script = torch.jit.script(module)
+        torch.onnx.export(script, draw(3), path, opset_version=17, dynamo=False, **options)
+        for number, count in enumerate((3, 1, 9)):
+            given = draw(count)
+            made = module(*given)
+            outputs = made if isinstance(made, tuple) else (made,)
+            vector = {f"in__{key}": value.numpy() for key, value in zip(names, given, strict=True)}
+            vector |= {f"out__{at}": value.numpy() for at, value in enumerate(outputs)}
+            np.savez(folder / f"{name}{f'.v{number}' * bool(number)}.npz", **vector)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

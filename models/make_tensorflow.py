@@ -1,0 +1,71 @@
+"""Writes models of ``models/pipelines`` that come from TensorFlow, with three vectors each.
+
+Run ``python models/make_tensorflow.py DIRECTORY`` where tensorflow and tf2onnx (1.17 wrote the
+files here) are installed. Nothing else needs them: tests use the files that are checked in.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tf2onnx
+
+
+def clip_features(signal: Any, offsets: Any) -> Any:
+    """Zero crossings, loudness and peak of clips of any length: ``tf.map_fn`` over numbers."""
+
+    def features(i: Any) -> Any:
+        clip = signal[offsets[i] : offsets[i + 1]]
+        turns = tf.cast(tf.sign(clip[1:]) != tf.sign(clip[:-1]), tf.float32)
+        loudness = tf.sqrt(tf.reduce_mean(clip * clip))
+        return tf.stack([tf.reduce_sum(turns), loudness, tf.reduce_max(tf.abs(clip))])
+
+    numbers = tf.range(tf.shape(offsets)[0] - 1)
+    return tf.map_fn(features, numbers, fn_output_signature=tf.TensorSpec([3], tf.float32))
+
+
+def hysteresis(level: Any, limit: Any) -> Any:
+    """A switch that turns on above a limit and off well below it: ``tf.where`` in autograph."""
+    is_on = tf.constant(False)
+    states = tf.TensorArray(tf.bool, tf.shape(level)[0])
+    for i in tf.range(tf.shape(level)[0]):
+        is_on = tf.where(level[i] > limit, True, tf.where(level[i] < limit - 0.2, False, is_on))
+        states = states.write(i, is_on)
+    return states.stack()
+
+
+SIGNATURES = {
+    clip_features: [("signal", [None], np.float32), ("offsets", [None], np.int32)],
+    hysteresis: [("level", [None], np.float32), ("limit", [], np.float32)],
+}
+
+
+def drawn(program: Any, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Draw inputs of so many clips, or steps."""
+    if program is hysteresis:
+        return [rng.random(count, np.float32), np.array(0.6, np.float32)]
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 20, count))]).astype(np.int32)
+    return [rng.standard_normal(offsets[-1]).astype(np.float32), offsets]
+
+
+def main(folder: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    for program, given in SIGNATURES.items():
+        name = f"tf_{program.__name__}"
+        function = tf.function(program)
+        specs = [tf.TensorSpec(shape, dtype, name=key) for key, shape, dtype in given]
+        path = str(folder / f"{name}.onnx")
+        tf2onnx.convert.from_function(function, specs, opset=17, output_path=path)
+        for number, count in enumerate((4, 1, 30)):
+            inputs = drawn(program, count, rng)
+            vector = {f"in__{spec.name}": array for spec, array in zip(specs, inputs, strict=True)}
+            vector["out__0"] = function(*map(tf.constant, inputs)).numpy()
+            np.savez(folder / f"{name}{f'.v{number}' * bool(number)}.npz", **vector)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

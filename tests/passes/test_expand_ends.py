@@ -232,3 +232,14 @@ def test_what_is_only_declared_of_a_tensor_costs_no_copy_of_it(count: int) -> No
         np.testing.assert_array_equal(out, expected)
     else:
         assert (out.shape[0], out.shape[-1]) == (0, 3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_map_of_which_only_the_length_is_read_does_not_run(count: int) -> None:
+    text = f"""{HEADER}g (seq(float[N,M]) xs) => (int64 length) {{
+      ys = SequenceMap (xs) <body = f (float[N,M] x) => (float[N,M] y) {{ y = Neg (x) }}>
+      zs = SequenceMap (ys) <body = h (float[N,M] y) => (float[N,M] z) {{ z = Abs (y) }}>
+      length = SequenceLength (zs) }}"""
+    expanded = expand(text)
+    assert expanded.operators["Loop"] == 0
+    assert run(expanded.model, {"xs": rows(*[(k, 2) for k in range(count)])})["length"] == count

@@ -155,7 +155,7 @@ class BodyWriter:
     def _enter_inputs(self, needed: set[ir.Value | ir.Node]) -> None:
         iteration = self.facts.iteration
         if iteration.number is not None:
-            self.values[iteration.number] = self.index
+            self.values[iteration.number] = self._number(iteration.number)
         if iteration.goes_on is not None and iteration.goes_on in needed:
             self.values[iteration.goes_on] = self.builder.flag(True)
         for state in self.facts.states:
@@ -178,6 +178,14 @@ class BodyWriter:
                 rows = TensorSource(tensor, 0, keepdims=False)
                 self.whole = self.whole or rows
                 self.values[value] = self._element(rows, value)
+
+    def _number(self, declared: ir.Value) -> ir.Value:
+        """Return the number of the iteration, with the rank that the body declares."""
+        if self.typings.declared.rank(declared) != 1:
+            return self.index
+        value = self.builder.op("Unsqueeze", [self.index, self.builder.ints(0)])
+        self.typings.set(value, lambda _: ValueType(ir.TensorType(_INT64), (1,)))
+        return value
 
     def _check_speculated(self, node: ir.Node) -> None:
         """Check that a node of a branch may run in iterations that would not have run it.

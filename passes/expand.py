@@ -19,6 +19,7 @@ from passes.graph.splice import splice
 from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
+from passes.maps.read_lengths import read_lengths_before_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
@@ -133,6 +134,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         modified = prepare(model)
         if self.form == "linear":
             modified |= _fold_known_branches(model)
+            modified |= read_lengths_before_maps(model)
         maps = find_sequence_maps(model)
         if self._in_loops:
             inside = set(graphs_in_loops(model.graph))

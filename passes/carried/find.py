@@ -198,6 +198,8 @@ def _find_write(carried: Carried, facts: LoopFacts, typing: Typing) -> Pattern |
     found = found or find_write(carried, facts, typing.dtype(carried.initial))
     if found is None or _is_open_grid(found, facts) or _is_joined_range(found):
         found = find_tiles(carried, facts, typing) or found
+    if found is not None and _is_open_grid(found, facts):
+        found = find_row_update(carried, facts, typing) or found
     return (
         found
         or find_range_write(carried, facts, typing)

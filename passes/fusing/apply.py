@@ -230,7 +230,14 @@ def _writes_rest(
 def _writes_unguarded_loop(
     plan: FusionPlan, typings: Typings, questions: Questions, count: ir.Value
 ) -> Branch:
-    """Return what writes the branch of no guard as a loop."""
+    """Return what writes the branch of no guard as a loop.
+
+    Where a loop inserts each sample into a sequence, a Loop of the model's own does the same, with
+    the types that onnxruntime shares memory by.
+    """
+    given = copied_loop(plan.site, typings)
+    if given is not None and all(one.form is Form.INSERTION for one in plan.loop.outputs.values()):
+        return given.write
     elements = [
         (inner, _read_unguarded(plan, inner, source, typings, questions))
         for inner, source in plan.site.elements

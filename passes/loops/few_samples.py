@@ -10,8 +10,9 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.loops.escape import SPLITTABLE
 from passes.loops.forms import Form, OutputPlan
+from passes.loops.one_shape import lacks_dims
 from passes.loops.plan import LoopPlan, write_results
-from passes.loops.write_if import no_samples, write_if
+from passes.loops.write_if import Branch, no_samples, write_if
 from passes.maps.element_source import ElementSource
 from passes.maps.sequence_source import SequenceSource
 from passes.site import MapSite
@@ -56,25 +57,24 @@ class FewSamples:
             count: The number of samples, an int64 scalar.
             is_some: Whether there is at least one.
         """
-        plans = [self._plan.outputs[r.output] for r in self._site.results if r.kind != "sequence"]
-        if is_some or all(one.form is not Form.INSERTION or one.begin for one in plans):
-            return self._write_loop(builder, count)
-        some = builder.op("Greater", [count, builder.scalar(0)])
-        return write_if(
+        if is_some or not _asks_for_samples(self._site, self._plan):
+            return self._write_loop(builder, count, is_some=is_some)
+        return _write_where_some(
             builder,
             self._site,
             self._typings,
-            some,
-            lambda inner: self._write_loop(inner, count),
-            lambda inner: no_samples(inner, self._site, self._typings),
+            count,
+            lambda inner: self._write_loop(inner, count, is_some=True),
         )
 
-    def _write_loop(self, builder: Builder, count: ir.Value) -> Sequence[ir.Value]:
+    def _write_loop(
+        self, builder: Builder, count: ir.Value, *, is_some: bool
+    ) -> Sequence[ir.Value]:
         elements = [
             (inner, self._read_from(builder, source)) for inner, source in self._site.elements
         ]
         site = dataclasses.replace(self._site, elements=elements)
-        return write_results(builder, site, self._typings, self._plan, count)
+        return write_results(builder, site, self._typings, self._plan, count, is_some=is_some)
 
     def _inserted(self, output: int, plan: OutputPlan) -> OutputPlan:
         """Return the plan of an output that inserts its samples into one sequence."""
@@ -98,6 +98,27 @@ class FewSamples:
         return SequenceSource(builder.op("SplitToSequence", parts, {"axis": cut.axis}))
 
 
+def _asks_for_samples(site: MapSite, plan: LoopPlan) -> bool:
+    """Whether a loop of no steps would yield a tensor without its dimensions, or none at all.
+
+    A Reshape behind the loop would give the dimensions, too, but copies what the model yields.
+    """
+    plans = [plan.outputs[r.output] for r in site.results if r.kind != "sequence"]
+    return any(
+        lacks_dims(one) or (one.form is Form.INSERTION and one.begin is None) for one in plans
+    )
+
+
+def _write_where_some(
+    builder: Builder, site: MapSite, typings: Typings, count: ir.Value, write: Branch
+) -> Sequence[ir.Value]:
+    """Record an If: what is there without samples, and what a function writes for some."""
+    some = builder.op("Greater", [count, builder.scalar(0)])
+    return write_if(
+        builder, site, typings, some, write, lambda inner: no_samples(inner, site, typings)
+    )
+
+
 def write_by_count(
     builder: Builder,
     site: MapSite,
@@ -119,22 +140,29 @@ def write_by_count(
     Returns:
         The value of each result.
     """
-    has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
-    if not has_blocks or not plan.by_count or site.has_grown:
-        return write_results(builder, site, typings, plan, count)
     known = site.elements[0][1].number(typings.proven)
-    if known is not None and known > FEW_FOR_BLOCKS:
-        return write_results(builder, site, typings, plan, count)
-    is_some = count is not None
+    is_some = count is not None or bool(known)
+    has_blocks = any(one.form is Form.BLOCKS for one in plan.outputs.values())
+    is_plain = not plan.by_count or site.has_grown or (known or 0) > FEW_FOR_BLOCKS
+    if is_plain or not (has_blocks or (_asks_for_samples(site, plan) and not is_some)):
+        return write_results(builder, site, typings, plan, count, is_some=is_some)
     samples = site.elements[0][1].scalar_count(builder, typings.proven) if count is None else count
+    if not has_blocks:
+        return _write_where_some(
+            builder,
+            site,
+            typings,
+            samples,
+            lambda inner: write_results(inner, site, typings, plan, samples, is_some=True),
+        )
     few = FewSamples(few_site or site, plan, typings)
     if known is not None:
-        return few.write(builder, samples, is_some=known > 0)
+        return few.write(builder, samples, is_some=is_some)
     return write_if(
         builder,
         site,
         typings,
         builder.op("Greater", [samples, builder.scalar(FEW_FOR_BLOCKS)]),
-        lambda inner: write_results(inner, site, typings, plan, samples),
+        lambda inner: write_results(inner, site, typings, plan, samples, is_some=True),
         lambda inner: few.write(inner, samples, is_some=is_some),
     )

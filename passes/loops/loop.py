@@ -47,6 +47,8 @@ def write_loop(
     typings: Typings,
     plans: Mapping[int, OutputPlan],
     count: ir.Value | None = None,
+    *,
+    is_some: bool = False,
 ) -> dict[int, Held]:
     """Record a Loop over the samples of a map.
 
@@ -56,6 +58,7 @@ def write_loop(
         typings: Gains the types of the copies.
         plans: How each used output of the body is collected.
         count: Number of samples, an int64 scalar; otherwise the first element source gives it.
+        is_some: Whether there is at least one.
 
     Returns:
         What each of these outputs has become.
@@ -77,7 +80,7 @@ def write_loop(
     held = writer(whole, typings, all_plans, sources).write(builder, count)
     rows = {i: held.pop(position).value for i, position in shapes.items()}
     for i, plan in plans.items():
-        held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count)
+        held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count, is_some=is_some)
         _enter_types(typings, plan, held[i])
     return held
 

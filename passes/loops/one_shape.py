@@ -17,7 +17,7 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 
-__all__ = ["with_shapes", "with_true_shape"]
+__all__ = ["lacks_dims", "with_shapes", "with_true_shape"]
 
 _INT64 = ir.DataType.INT64
 
@@ -45,6 +45,11 @@ def with_shapes(
     rows = {positions[i]: _row_plan(len(plans[i].dims or ())) for i in checked}
     body = dataclasses.replace(body, nodes=[*body.nodes, *nodes], outputs=[*body.outputs, *shapes])
     return body, {**plans, **rows}, positions
+
+
+def lacks_dims(plan: OutputPlan) -> bool:
+    """Whether a tensor that a Loop of no steps yields has other dimensions than are declared."""
+    return plan.form is Form.SCAN_OUTPUT and plan.is_tensor and bool(plan.declared_axes)
 
 
 def _row_plan(rank: int) -> OutputPlan:
@@ -75,7 +80,13 @@ def _other_axes(plan: OutputPlan) -> list[int]:
 
 
 def with_true_shape(
-    builder: Builder, plan: OutputPlan, held: Held, rows: ir.Value | None, count: ir.Value
+    builder: Builder,
+    plan: OutputPlan,
+    held: Held,
+    rows: ir.Value | None,
+    count: ir.Value,
+    *,
+    is_some: bool = False,
 ) -> Held:
     """Record a Reshape that fails where the samples of a collected tensor differ in shape.
 
@@ -88,9 +99,10 @@ def with_true_shape(
         held: What was collected.
         rows: The shape of each sample, int64 ``[B, rank]``, if they have to be compared.
         count: Number of samples, an int64 scalar.
+        is_some: Whether there is at least one.
     """
     dims = plan.dims or ()
-    may_lack = plan.form is Form.SCAN_OUTPUT and plan.is_tensor and bool(plan.declared_axes)
+    may_lack = lacks_dims(plan) and not is_some
     if rows is None and not may_lack:
         return held
     shape = builder.op("Shape", [held.value])

@@ -238,6 +238,8 @@ def write_results(
     typings: Typings,
     plan: LoopPlan,
     samples: ir.Value | None = None,
+    *,
+    is_some: bool = False,
 ) -> list[ir.Value]:
     """Record the loop of a map and return the value of each of its results.
 
@@ -247,10 +249,12 @@ def write_results(
         typings: Both typings of the model.
         plan: What the map becomes.
         samples: The number of samples, an int64 scalar, if it is there already.
+        is_some: Whether there is at least one.
     """
     if not plan.outputs:
         return []
-    held = write_loop(builder, LoopBody.of(site), typings, plan.outputs, samples)
+    body = LoopBody.of(site)
+    held = write_loop(builder, body, typings, plan.outputs, samples, is_some=is_some)
     count = site.elements[0][1].number(typings.proven)
     values = []
     for result in site.results:

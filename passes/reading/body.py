@@ -156,9 +156,7 @@ class BodyWriter:
     def _enter_inputs(self, needed: set[ir.Value | ir.Node]) -> None:
         iteration = self.facts.iteration
         if iteration.number is not None:
-            self.values[iteration.number] = self.index
-            if iteration.number in needed:
-                self.values[iteration.number] = self._as_declared(self.index, iteration.number)
+            self.values[iteration.number] = self._as_declared(self.index, iteration.number)
         if iteration.goes_on is not None and iteration.goes_on in needed:
             goes_on = self.builder.flag(True)
             self.values[iteration.goes_on] = self._as_declared(goes_on, iteration.goes_on)
@@ -185,9 +183,12 @@ class BodyWriter:
 
     def _as_declared(self, value: ir.Value, inner: ir.Value) -> ir.Value:
         """Give a number one axis where the body declares it with one: onnxruntime follows that."""
-        if self.typings.declared.rank(inner) != 1:
+        known = self.typings.declared[inner]
+        if known.dims is None or len(known.dims) != 1:
             return value
-        return self.builder.op("Reshape", [value, self.builder.ints(1)])
+        made = self.builder.op("Unsqueeze", [value, self.builder.ints(0)])
+        self.typings.set(made, lambda _: ValueType(known.type, (1,)))
+        return made
 
     def _check_speculated(self, node: ir.Node) -> None:
         """Check that a node of a branch may run in iterations that would not have run it.

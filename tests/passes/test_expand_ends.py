@@ -213,3 +213,33 @@ def test_number_of_samples_in_blocks(samples: int, axis: int) -> None:
     shapes = [(k % 3, 2) if axis == 0 else (2, k % 3) for k in range(samples)]
     expanded = prove(text, {"xs": rows(*shapes)})
     assert expanded.decisions[0].form == "Loop with blocks"
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+def test_what_is_only_declared_of_a_tensor_costs_no_copy_of_it(count: int) -> None:
+    """A Reshape that gives a tensor of no samples its dimensions copies what a model yields."""
+    text = f"""{HEADER}g (seq(uint8[H,W,3]) xs, int64[3] to) => (uint8[P,H2,W2,3] batch) {{
+      ys = SequenceMap (xs, to) <body = f (uint8[H,W,3] x, int64[3] t) => (uint8[H2,W2,3] y) {{
+        y = CenterCropPad (x, t) }}>
+      batch = ConcatFromSequence <axis = 0, new_axis = 1> (ys) }}"""
+    images = [np.full((k + 1, 4, 3), k, np.uint8) for k in range(count)]
+    feeds = {"xs": images, "to": np.array([3, 2, 3])}
+    expanded = expand(text)
+    assert expanded.operators["Reshape"] == 0
+    out = run(expanded.model, feeds)["batch"]
+    if count:
+        expected = run(inlined(onnx.parser.parse_model(text)), feeds)["batch"]
+        np.testing.assert_array_equal(out, expected)
+    else:
+        assert (out.shape[0], out.shape[-1]) == (0, 3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_map_of_which_only_the_length_is_read_does_not_run(count: int) -> None:
+    text = f"""{HEADER}g (seq(float[N,M]) xs) => (int64 length) {{
+      ys = SequenceMap (xs) <body = f (float[N,M] x) => (float[N,M] y) {{ y = Neg (x) }}>
+      zs = SequenceMap (ys) <body = h (float[N,M] y) => (float[N,M] z) {{ z = Abs (y) }}>
+      length = SequenceLength (zs) }}"""
+    expanded = expand(text)
+    assert expanded.operators["Loop"] == 0
+    assert run(expanded.model, {"xs": rows(*[(k, 2) for k in range(count)])})["length"] == count

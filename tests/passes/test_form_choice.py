@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
@@ -180,6 +181,29 @@ def test_few_samples_read_the_sequence_itself_behind_a_refuted_guard() -> None:
         if node.op_type == "SequenceAt" and node.inputs[0] is not None
     ]
     assert sorted(reads) == [False, True]
+
+
+def test_a_loop_of_the_model_runs_as_it_is_behind_a_refuted_guard() -> None:
+    """Its types let onnxruntime share memory, and its condition is no node."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (seq(uint8[3, h, w]) xs) => (seq(float[p, q, r]) ys)
+    <float c = {255.0}, float[3, 1, 1] m = {1, 2, 3}, bool t = {1}> {
+      n = SequenceLength (xs) e = SequenceEmpty ()
+      ys = Loop (n, t, e) <body = one (int64 i, bool g, seq(float[p, q, r]) acc)
+                                   => (bool o, seq(float[p, q, r]) new) {
+        o = Identity (t) x = SequenceAt (xs, i) f = Cast <to = 1> (x) d = Div (f, c)
+        s = Sub (d, m) z = Div (s, m) new = SequenceInsert (acc, z) }>
+    }"""
+    given = onnx.parser.parse_model(text)
+    rewritten = rewrite(given).model
+    assert isinstance(rewritten, onnx.ModelProto)
+    loops = [n for n in walk_nodes(ir.from_proto(rewritten).graph) if n.op_type == "Loop"]
+    bodies = [[n.op_type for n in loop.attributes["body"].as_graph()] for loop in loops]
+    assert len(bodies) == 2
+    assert bodies[0] == bodies[1]
+    case = [np.full((3, 2 + k % 3, 4), k, np.uint8) for k in range(200)]
+    expected = open_session(given).run({"xs": case})
+    assert compare(expected, open_session(rewritten).run({"xs": case})).equal
 
 
 def test_a_known_number_of_samples_is_no_question() -> None:

@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from rewriter.backends import BackendError, open_session
+from rewriter.proof.compare import compare
 from tests.passes.loops import kept, model, prove, read, rows, same
 
 COUNTS = (0, 1, 2, 5)
@@ -70,6 +71,28 @@ READS = {
 def test_reads_by_the_iteration_number(name: str) -> None:
     sizes = (0, 2, 5) if name == "remainder" else COUNTS
     prove(scanned(READS[name]), *counts(*sizes))
+
+
+VECTORS = {
+    "a slice": "q = Add (i, one1)  e = Slice (x, i, q, zero1)  s = Squeeze (e, zero1)  y = Tanh (s)",
+    "a slice of what is no tensor around": """
+        q = Add (i, one1)  r = Neg (x)  e = Slice (r, i, q, zero1)  s = Squeeze (e, zero1)
+        y = Tanh (s)""",
+    "joined": """
+        j = Concat <axis = 0> (i, i, i, i)  f = Cast <to = 1> (j)  p = Squeeze (i, zero1)
+        e = Gather <axis = 0> (x, p)  y = Mul (e, f)""",
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_an_iteration_number_that_is_declared_as_a_vector(name: str) -> None:
+    """TensorFlow's exporter declares it so for CropAndResize, and onnxruntime yields it so."""
+    text = scanned(VECTORS[name]).replace("int64 i,", "int64[1] i,")
+    before = model(text)
+    after = read(before)
+    for feeds in counts(1, 3):
+        expected = open_session(before).run(feeds)
+        assert compare(expected, open_session(after.model).run(feeds)).equal
 
 
 def test_a_read_of_all_rows_is_the_tensor_itself() -> None:

@@ -13,9 +13,12 @@ import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid
-from passes.batching.flat.moves import read_simply
+from passes.batching.flat.meeting import alike
+from passes.batching.flat.moves import read_simply, stacked_again
 from passes.batching.flat.reading import in_order
-from passes.batching.layouts import Batched, Layout
+from passes.batching.flat.samples import FlatSamples
+from passes.batching.flat.spreading import in_their_order, on_first, sides_of
+from passes.batching.layouts import Batched, Layout, flats_of, present
 from passes.batching.lengths import Lengths
 from passes.batching.places import places_in_all
 from passes.decisions import Code, Decline
@@ -72,28 +75,71 @@ def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
 
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Updates of flat samples by positions that are stacked or packed."""
+    """Updates of flat samples, or at flat positions of samples of one shape."""
     simple = read_simply(ctx, node, operands)
     if simple is not None:
         return simple
-    data, positions, updates = (ctx.operand(operands, i) for i in range(3))
-    if data.flat is None or positions.flat is not None or updates.flat is not None:
-        raise Decline(Code.RAGGED, "its updates differ along several axes")
-    if positions.is_packed != updates.is_packed or not _are_alike(positions, updates):
+    data, positions, updates = (_on_an_axis(ctx, ctx.operand(operands, i)) for i in range(3))
+    if not (positions.has_an_axis and updates.has_an_axis) and not _are_packed_alike(
+        positions, updates
+    ):
+        held, samples, values = _row_for_row(ctx, positions, updates)
+    elif data.flat is None:
         raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    else:
+        held, samples = with_samples(ctx, positions)
+        values = updates.value if updates.is_packed else ctx.expanded(updates)
+    if data.has_an_axis:
+        where = _with_first(ctx, held, samples)
+        return ctx.same(node, [ctx.expanded(data), where, values])
     rows, flat = in_order(ctx, data)
-    held, samples = with_samples(ctx, positions)
     where = _row_positions(ctx, flat.grid, held, samples)
-    values = updates.value if updates.is_packed else ctx.expanded(updates)
     (new,) = ctx.same(node, [rows, where, values])
     return [ctx.flat(new.value, flat)]
 
 
-def _are_alike(positions: Batched, updates: Batched) -> bool:
-    """Whether each position has its update, row for row, if they are packed."""
-    if positions.lengths is None:
-        return True
+def _on_an_axis(ctx: Context, x: Batched) -> Batched:
+    """Return flat samples of one shape as stacked ones; any other value stays as it is."""
+    return stacked_again(ctx, x) if x.flat is not None and not x.differs else x
+
+
+def _are_packed_alike(positions: Batched, updates: Batched) -> bool:
+    """Whether both are packed, and each position has its update, row for row."""
+    if positions.lengths is None or updates.lengths is None:
+        return False
     return positions.axis == updates.axis and positions.lengths.equal(updates.lengths)
+
+
+def _row_for_row(
+    ctx: Context, positions: Batched, updates: Batched
+) -> tuple[Batched, ir.Value, ir.Value]:
+    """Return positions and updates with a row of one for each row of the other.
+
+    Raises:
+        Decline: One of them has the same shape in all samples, or axes whose size is not known.
+
+    Returns:
+        The positions, which sample each belongs to (see `with_samples`), and the updates.
+    """
+    depth, both = positions.rank - 1, present(in_their_order(ctx, [positions, updates]))
+    flats = flats_of(both)
+    count = max(flat.grid.rank for flat in flats)
+    if len(flats) < len(both) or count > depth:
+        raise Decline(Code.RAGGED, "its operands are not proven to be equally long")
+    own = [sides_of(x) for x in both]
+    sides = [alike(ctx, pair) for pair in zip(*(one[:depth] for one in own), strict=True)]
+    grid = Grid.of_sides(ctx.builder, sides[:count], ctx.batch)
+    where, values = (on_first(ctx, x, one, count)[1] for x, one in zip(both, own, strict=True))
+    flat = FlatSamples(grid, tuple(range(depth + 1)), (None,) * count)
+    held = dataclasses.replace(positions, layout=Layout.FLAT, value=where, lengths=None, flat=flat)
+    return held, ctx.unsqueeze(grid.rows.samples, range(1, depth - count + 2)), values
+
+
+def _with_first(ctx: Context, held: Batched, samples: ir.Value) -> ir.Value:
+    """Return positions with the number of their sample in front."""
+    where = ctx.op("Cast", [held.value], {"to": int(ir.DataType.INT64)})
+    none = ctx.op("Mul", [_coordinates(ctx, where, 0, 1), ctx.builder.scalar(0)])
+    return ctx.op("Concat", [ctx.op("Add", [none, samples]), where], {"axis": -1})
 
 
 def _rows_of(ctx: Context, data: Batched) -> tuple[ir.Value, Grid]:

@@ -27,6 +27,9 @@ _FLOAT, _INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """What opset 16 calls the modes."""
 
+_FARTHEST = 1e18
+"""Places of points beyond it are no integers of 64 bits."""
+
 
 @dataclasses.dataclass(frozen=True)
 class _Axis:
@@ -125,7 +128,7 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     axes = []
     for position, size in enumerate(sizes):
         start = ctx.ints(position), ctx.ints(position + 1), ctx.ints(-1)
-        n = reals(ctx, ctx.op("Slice", [held.value, *start])) + 1.0
+        n = _on_one(reals(ctx, ctx.op("Slice", [held.value, *start]))) + 1.0
         at = n / 2.0 * (size - 1.0) if is_aligned else (n * size - 1.0) / 2.0
         ends = (size * 0.0, size - 1.0) if is_aligned else (size * 0.0 - 0.5, size - 0.5)
         axes.append(_Axis(size, ends, padding))
@@ -137,6 +140,14 @@ def grid_sample(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
     else:
         value = _linear(ctx, pixels, down, across, at_y, at_x)
     return [_in_front(ctx, value.value, held)]
+
+
+def _on_one(points: Formula) -> Formula:
+    """Return points with -1 for what is no number, or too large for a place, as the kernel does.
+
+    ``linspace(-1, 1, h)`` is a division of 0 by 0 where ``h`` is 1.
+    """
+    return points.abs().compare("Less", _FARTHEST).where(points, -1.0)
 
 
 def _linear(

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.grid import Grid, Side
 from passes.batching.flat.meeting import alike
-from passes.batching.flat.moves import one_place_each, restacked
+from passes.batching.flat.moves import one_place_each, read_simply, restacked
 from passes.batching.flat.places import rows_of_places
 from passes.batching.flat.row_by_row import are_alike, on_one_grid
 from passes.batching.flat.samples import FlatSamples
@@ -27,7 +27,10 @@ def concat(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if not any(x.differs or x.is_packed for x in given):
         return restacked(ctx, node, operands)
     if any(x.has_an_axis for x in given):
-        raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")
+        simple = read_simply(ctx, node, operands)
+        if simple is None:
+            raise Decline(Code.RAGGED, "what it joins with does not differ along several axes")
+        return simple
     axis = int(ctx.attribute(node, "axis", 0)) % given[0].rank
     flats = flats_of(given)
     if (

@@ -154,6 +154,9 @@ def pad(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Ou
     known, sums = ctx.constant(pads), ctx.numbers.of(node.inputs[1])
     if not pads.has_an_axis:
         raise Decline(Code.RAGGED, "its pads differ along several axes")
+    count = pads.dims[0] if sums is None else len(sums)
+    if isinstance(count, int) and count != 2 * len(axes):
+        raise Decline(Code.NO_RULE, "it has no two amounts for each axis")
     if mode == "wrap" and (known is None or min(known, default=0) < 0):
         raise Decline(Code.NO_RULE, "it may crop what it wraps around")
     tables = list(flat.tables)

@@ -381,3 +381,12 @@ def test_windows_that_hang_on_the_size_of_an_image_stay_apart(name: str) -> None
         r for d in report.decisions for r in d.reasons if r.op_type.endswith(("Conv", "Pool"))
     ]
     assert {reason.code for reason in reasons} == {Code.NO_RULE}
+
+
+@pytest.mark.parametrize("amounts", ["0, 0, 1, 1", "0, 0, 1, 0, 0, 1, 0, 0"])
+def test_a_pad_of_more_or_fewer_amounts_than_it_has_axes_has_no_form(amounts: str) -> None:
+    """It is an error for each image, as exporters write it that do not know a rank."""
+    pads = f"q = Constant <value_ints = [{amounts}]> () y = Pad (x, q)"
+    case = FlatCase("amounts", pads, "float[H,W,3]", "float[h,w,c]")
+    with pytest.raises(rewriter.TargetError, match="two amounts for each axis"):
+        reached(case)

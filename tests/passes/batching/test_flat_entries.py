@@ -81,6 +81,46 @@ POSITIONS = [
              "float[1,3] {5.0, 7.0, 9.0}> () y = ScatterND (x, p, v)", IMAGE),
 ]  # fmt: skip
 
+GRID = ROWS + numbers("k", 1) + numbers("e", 2) + "z = Constant <value_ints = [0]> () "
+ALL = GRID + (
+    "s = Shape <end = 2> (x) u = Unsqueeze (ri, k) v = Expand (u, s) l = Expand (ci, s) "
+    "v1 = Unsqueeze (v, e) l1 = Unsqueeze (l, e) p = Concat <axis = 2> (v1, l1) "
+)
+BEHIND = ALL + "n = Neg (p) two = Constant <value_int = -1> () p1 = Add (n, two) "
+INSIDE = (
+    ALL
+    + numbers("a", 1, 1)
+    + numbers("b", -1, -1)
+    + numbers("k01", 0, 1)
+    + ("p1 = Slice (p, a, b, k01) part = Slice (x, a, b, k01) m = Neg (part) ")
+)
+WRITTEN = [
+    FlatCase("pixels of it backwards", BEHIND + "y = ScatterND (x, p1, x)", GRAY),
+    FlatCase("pixels of several channels", BEHIND + "y = ScatterND (x, p1, x)", IMAGE),
+    FlatCase("all but the border", INSIDE + "y = ScatterND (x, p1, m)", IMAGE, least=2),
+    FlatCase("numbers of one channel", ALL + numbers("c", 1) + "sh = Shape <end = 2> (x) "
+             + numbers("o1", 1) + "d = Concat <axis = 0> (sh, o1) w1c = Expand (c, d) "
+             "p1 = Concat <axis = 2> (p, w1c) f = Constant <value_int = 1> () "
+             "g = Gather <axis = 2> (x, f) q = Neg (g) y = ScatterND (x, p1, q)", IMAGE),
+    FlatCase("into a larger image", ALL + "two = Constant <value_ints = [2, 3]> () "
+             "sh = Shape (x) d = Add (sh, two) canvas = ConstantOfShape (d) one2 = Constant "
+             "<value_int = 1> () p1 = Add (p, one2) y = ScatterND (canvas, p1, x)", GRAY,
+             "float[h,w]"),
+    FlatCase("into an image of one size", ALL + numbers("d", 24, 25)
+             + "canvas = ConstantOfShape (d) y = ScatterND (canvas, p, x)", GRAY, "float[24,25]",
+             stacked=True),
+    FlatCase("channels into an image of one size", ALL + numbers("d", 24, 25, 3)
+             + "canvas = ConstantOfShape (d) y = ScatterND (canvas, p, x)", IMAGE,
+             "float[24,25,3]", stacked=True),
+    FlatCase("into an image of each of one size", ALL + "t = Constant <value_ints = [24, 24]> () "
+             "canvas = CenterCropPad (x, t) y = ScatterND (canvas, p, x)", GRAY, "float[24,24]",
+             stacked=True),
+    FlatCase("added to an image of one size", ALL + numbers("d", 12, 13) + "canvas = "
+             "ConstantOfShape (d) half = Constant <value_int = 2> () p1 = Div (p, half) "
+             'y = ScatterND <reduction = "add"> (canvas, p1, x)', GRAY, "float[12,13]",
+             stacked=True, low=1.0, high=9.0, tolerance=1e-6),
+]  # fmt: skip
+
 ALONG = [
     FlatCase("some rows", numbers("i", 0, -1, 0) + "y = Gather <axis = 0> (x, i)", IMAGE,
              "float[3,w,3]"),
@@ -147,7 +187,7 @@ OF_ONE_SIZE = [
              "float[h,7]"),
 ]  # fmt: skip
 
-CASES = [*OF_ONE_SIZE, *PLACES, *POSITIONS, *ALONG, *LOOKED_UP]
+CASES = [*OF_ONE_SIZE, *PLACES, *POSITIONS, *WRITTEN, *ALONG, *LOOKED_UP]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -170,6 +210,12 @@ OUTSIDE = [
              "float[1]", stacked=True),
     FlatCase("a pixel that is set", "p = Constant <value = int64[1,2] {4, 0}> () v = Constant "
              "<value_floats = [5.0]> () y = ScatterND (x, p, v)", GRAY, "float[h,w]"),
+    FlatCase("pixels that are set", ALL + "one2 = Constant <value_int = 1> () p1 = Add (p, one2) "
+             "y = ScatterND (x, p1, x)", GRAY, "float[h,w]"),
+    FlatCase("pixels that do not fit", ALL + numbers("d", 5, 3) + "canvas = ConstantOfShape (d) "
+             "y = ScatterND (canvas, p, x)", GRAY, "float[5,3]"),
+    FlatCase("fewer pixels than places", ALL + numbers("a", 1) + numbers("b", 99)
+             + "p1 = Slice (p, a, b, k) y = ScatterND (x, p1, x)", GRAY, "float[h,w]"),
     FlatCase("an entry", OWN + "i = Cast <to = 7> (x) y = Gather (t, i)", IMAGE, "float[h,w,3]"),
 ]  # fmt: skip
 

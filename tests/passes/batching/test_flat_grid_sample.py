@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.passes.batching.images import FlatCase, prove_flat, prove_nothing
@@ -59,6 +60,27 @@ CASES = [
              "() e2 = Constant <value_ints = [2]> () v = Slice (x, e0, e9, e2) " + POINTS
              + "y = GridSample (v, g)", tolerance=2e-6, least=2, **FIXED),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_points_that_are_no_numbers(mode: str, padding: str) -> None:
+    """Those of an image of one row or column are 0 / 0."""
+    nodes = ANY.replace(
+        "part = Constant <value_float = 0.21> ()",
+        "lh = Sub (h, one) lw = Sub (w, one) lhf = Cast <to = 1> (lh) lwf = Cast <to = 1> (lw)",
+    )
+    nodes = nodes.replace("Mul (fy, part)", "Div (fy, lhf)").replace(
+        "Mul (fx, part)", "Div (fx, lwf)"
+    )
+    nodes += (
+        f'y = GridSample <mode = "{mode}", padding_mode = "{padding}", align_corners = 1> (x, any)'
+    )
+    case = FlatCase("no numbers", nodes, result="float[1,3,h,w]", tolerance=2e-6, **GIVEN)
+    shapes = [(1, 4), (5, 1), (1, 1), (3, 2)]
+    rng = np.random.default_rng(0)
+    images = [rng.random((1, 3, *shape)).astype(np.float32) for shape in shapes]
+    prove_flat(case, feeds=[images])
 
 
 def test_as_many_nearest_pixels_as_there_are() -> None:

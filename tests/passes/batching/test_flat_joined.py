@@ -39,6 +39,16 @@ JOINED = [
              "y = Concat <axis = 0> (p, n)", result="float[n,3]"),
     FlatCase("a row of means above it", numbers("k", 0) + "m = ReduceMax (x, k) "
              "y = Concat <axis = 0> (m, x)", result="float[h,w,3]"),
+    FlatCase("rows behind one of all", "c = Constant <value = float[1,3] {1.0, 2.0, 3.0}> () "
+             + numbers("t", -1, 3) + "p = Reshape (x, t) y = Concat <axis = 0> (c, p)",
+             result="float[n,3]"),
+    FlatCase("tokens behind one of all", "c = Constant <value = float[1,1,3] {1.0, 2.0, 3.0}> () "
+             + numbers("k", 0) + "t = Transpose <perm = [2, 0, 1]> (x) u = Unsqueeze (t, k) "
+             + numbers("r", 1, 3, -1) + "v = Reshape (u, r) q = Transpose <perm = [0, 2, 1]> (v) "
+             "y = Concat <axis = 1> (c, q)", result="float[1,n,3]"),
+    FlatCase("rows between two of its own", numbers("k", 0, 1) + "m = ReduceMax (x, k) "
+             + numbers("s", 1, 3) + "m1 = Reshape (m, s) " + numbers("t", -1, 3)
+             + "p = Reshape (x, t) y = Concat <axis = 0> (m1, p, m1)", result="float[n,3]"),
     FlatCase("a whole slice", numbers("a", 0) + numbers("e", MOST) + numbers("k", 0)
              + "p = Slice (x, a, e, k) y = Sub (x, p)"),
 ]  # fmt: skip

@@ -46,7 +46,7 @@ def turned_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seq
 
 
 def _checked(ctx: Context, places: ir.Value, counts: ir.Value, sizes: ir.Value) -> ir.Value:
-    """Return places that are an error if more is turned than a sample has, or less than nothing."""
+    """Return places that are an error if more is turned than a sample has, or less than 0."""
     sizes = ctx.op("Unsqueeze", [sizes, ctx.ints(1)])
     flags = [ctx.op("Less", [sizes, counts]), ctx.op("Less", [counts, ctx.builder.scalar(0)])]
     flag = ctx.op("Reshape", [ctx.op("Or", flags), ctx.ints(-1)])

@@ -37,6 +37,7 @@ from passes.batching.packed.row_by_row import (
 from passes.batching.packed.rows_as_samples import ANY, loss_of_rows, rows_as_samples
 from passes.batching.packed.sliding import sliding
 from passes.batching.packed.top_k import top_k_rows
+from passes.batching.packed.turned import turned_rows
 from passes.batching.table import register_packed
 
 __all__ = ["BROADCASTING", "UNARY"]
@@ -91,6 +92,7 @@ register_packed(
 )
 register_packed("CumSum CumProd", cumulation_rows, rounding=True, since=14, any_axis=True)
 register_packed("Split", cuts.split_rows, any_axis=True)
+register_packed("ReverseSequence", turned_rows, any_axis=True)
 
 # Matrices and images.
 register_packed("MatMul", inner_products(matrix_rows), any_axis=True, two_axes=True)

@@ -327,6 +327,19 @@ STEPS = [
         for i in both([1, 4])
     ),
     *(
+        made(
+            "ReverseSequence",
+            "sequence_lens",
+            (5, -1, 0, -4, 8),
+            "<time_axis = 0, batch_axis = 1>",
+            label="packed",
+            engines=("onnxruntime",),  # the evaluator counts from the end of a batch
+            x=ragged(2, lengths=(4, 5, 4)),
+            i=i,
+        )
+        for i in both([1, 4])
+    ),
+    *(
         recurrent(op_type, gates, i)
         for op_type, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4))
         for i in both([1, 4], np.int32)

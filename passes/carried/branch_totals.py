@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from passes.carried.masks import neutral_value
-from passes.carried.pattern import Term, dependent_values, path_through
+from passes.carried.pattern import Term, path_through
 from passes.carried.reductions import FAMILIES, TYPES, Reduction
-from passes.carried.selections import find_selection
+from passes.carried.selections import BranchReader, find_selection
 from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node, copy_of
-from passes.graph.scopes import Scope
 from passes.reading.iterations import Carried, Iteration
 from passes.typing.value_types import Typing
 
@@ -45,31 +44,27 @@ def find_branch_total(carried: Carried, iteration: Iteration, typing: Typing) ->
     return Reduction(carried, (delta,), (1,), reader.family, name, dtype, tuple(nodes))
 
 
-class _Reader:
+class _Reader(BranchReader):
     """Reads whether a value is a carried one with others joined to it, in all branches."""
 
     def __init__(self, inner: ir.Value, body: ir.Graph) -> None:
+        super().__init__(inner, body)
         self.family: str | None = None
         self.name = ""
         self.chooses = False
-        self._inner = inner
-        self._body = body
-        self._graphs = [body]
-        self._dependent = dependent_values(body, inner)
 
     def is_total(self, value: ir.Value) -> bool:
         """Whether a value is the carried one, or one that others are joined to."""
         value = skip_identities(value)
-        if value is self._inner:
+        if value is self.inner:
             return True
-        scope = Scope(tuple(self._graphs))
-        selection = find_selection(value, scope)
+        selection = find_selection(value, self.scope)
         if selection is not None:
             self.chooses = True
-            self._enter(selection.branches)
+            self.enter(selection)
             sides = (selection.chosen, selection.other)
-            return selection.condition not in self._dependent and all(map(self.is_total, sides))
-        node = made_by(value, *FAMILIES, "Gemm", body=scope)
+            return selection.condition not in self.dependent and all(map(self.is_total, sides))
+        node = made_by(value, *FAMILIES, "Gemm", body=self.scope)
         read = None if node is None else self._joined_to(node)
         return read is not None and self.is_total(read)
 
@@ -81,21 +76,15 @@ class _Reader:
             node = pending.pop().producer()
             if node is None or node in needed or node.graph is not self._body:
                 continue
-            if self._dependent.isdisjoint(node.outputs):
+            if self.dependent.isdisjoint(node.outputs):
                 continue
             needed.add(node)
             pending += operands(node)
         return [node for node in self._body if node in needed]
 
-    def _enter(self, branches: Sequence[ir.Graph]) -> None:
-        for graph in branches:
-            if graph not in self._graphs:
-                self._graphs.append(graph)
-        self._dependent |= dependent_values(Scope(tuple(self._graphs)), self._inner)
-
     def _joined_to(self, node: ir.Node) -> ir.Value | None:
         """Return what a node joins others to, None if the family is another one."""
-        path = path_through(node, self._dependent)
+        path = path_through(node, self.dependent)
         if path is None:
             return None
         family, name = FAMILIES.get(node.op_type, ("Add", "sum of products"))

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from passes.carried.best import Chosen
 from passes.carried.hits import Hits
 from passes.carried.masks import flag_of
-from passes.carried.pattern import FLOATS, Term, added, dependent_values
-from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.pattern import FLOATS, Term, added
+from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.graph.made import (
     made_by,
     only_number,
@@ -34,19 +34,18 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     dtype = typing.dtype(carried.initial)
     if typing.dims(carried.initial) != () or dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return None
-    reader = _Reader(facts.iteration.body, typing)
+    reader = _Reader(carried.inner, facts.iteration.body, typing)
     number_of = reader.chosen(carried)
     if number_of is None:
         return None
-    scope = reader.scope
-    dependent = dependent_values(scope, carried.inner)
+    dependent = reader.dependent
     number = facts.evaluator.number(number_of)
     own = [part for part in reader.parts if part in dependent]
     asked = [part for part in reader.parts if part not in dependent]
     if number_of in dependent or number is None or len(own) != 1 or not asked:
         return None
     (chosen, *flags), nodes, pairs = hoist([number_of, *asked], reader.branches)
-    mark = _mark(own[0], carried.inner, scope)
+    mark = _mark(own[0], carried.inner, reader.scope)
     if mark is None or number.coefficient(TRIP) < 0:
         return None
     op_type, least = mark
@@ -64,24 +63,17 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     return Chosen(carried, terms, hits, name, (*nodes, *beside), tuple(pairs))
 
 
-class _Reader:
+class _Reader(BranchReader):
     """Reads which booleans have to be true for a carried value to be replaced, all of them.
 
     Attributes:
         parts: These booleans.
-        branches: The branches that they, and the new value, may stand in.
     """
 
-    def __init__(self, body: ir.Graph, typing: Typing) -> None:
+    def __init__(self, inner: ir.Value, body: ir.Graph, typing: Typing) -> None:
+        super().__init__(inner, body)
         self.parts: list[ir.Value] = []
-        self.branches: list[ir.Graph] = []
-        self._body = body
         self._typing = typing
-
-    @property
-    def scope(self) -> Scope:
-        """The body, and these branches."""
-        return Scope((self._body, *self.branches))
 
     def chosen(self, carried: Carried) -> ir.Value | None:
         """Return what takes the place of a carried value; None if nothing else may be."""
@@ -89,13 +81,10 @@ class _Reader:
         while (selection := find_selection(value, self.scope)) is not None:
             if selection.other is not carried.inner:
                 return None
-            self._enter(selection)
+            self.enter(selection)
             self._read(selection.condition)
             value = selection.chosen
         return value if self.parts else None
-
-    def _enter(self, selection: Selection) -> None:
-        self.branches += [graph for graph in selection.branches if graph not in self.branches]
 
     def _read(self, value: ir.Value) -> None:
         """Enter what a chain of And needs; scripts write ``a and b`` as ``b if a else False``."""
@@ -103,7 +92,7 @@ class _Reader:
         node = made_by(value, "And", "If", body=self.scope)
         selection = find_selection(value, self.scope) if _is_if(node) else None
         if selection is not None and self._is_false(selection):
-            self._enter(selection)
+            self.enter(selection)
             self._read(selection.condition)
             self._read(selection.chosen)
         elif node is None or node.op_type == "If":

@@ -18,8 +18,8 @@ from passes.carried.find_conditional import reread
 from passes.carried.in_branch import may_fail_apart
 from passes.carried.masks import choice, flag_of
 from passes.carried.outside import known_outside
-from passes.carried.pattern import Joined, Term, added, dependent_values
-from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.pattern import Joined, Term, added
+from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import truth_of
 from passes.graph.builder import Builder
 from passes.graph.made import made_by, only_number, operand, operands, skip_identities
@@ -104,50 +104,40 @@ def find_flag(carried: Carried, iteration: Iteration, typing: Typing) -> Carried
     return CarriedFlag(carried, terms, (*copies, *reader.nodes), tuple(pairs))
 
 
-class _Reader:
+class _Reader(BranchReader):
     """Writes what a boolean is where a carried one is true, or false.
 
     Attributes:
-        nodes: What was written.
         leaves: The values that it reads, which do not depend on the carried one.
-        branches: The branches of Ifs that they may stand in.
     """
 
     def __init__(self, inner: ir.Value, body: ir.Graph, typing: Typing) -> None:
-        self.nodes: list[ir.Node] = []
+        super().__init__(inner, body)
         self.leaves: list[ir.Value] = []
-        self.branches: list[ir.Graph] = []
-        self._inner = inner
         self._typing = typing
-        self._body = body
-        self._dependent = dependent_values(body, inner)
 
     def value_where(self, value: ir.Value, is_true: bool) -> ir.Value | None:
         """Return what a value is where the carried one is true, or false; None if that is open."""
         found = self._read(value, is_true)
         return self._constant(found) if isinstance(found, bool) else found
 
-    @property
-    def _scope(self) -> Scope:
-        return Scope((self._body, *self.branches))
-
     def _read(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:
         value = self._uncast(value)
-        if value is self._inner:
+        if value is self.inner:
             return is_true
         number = only_number(value)
         if isinstance(number, bool):
             return number
-        if value not in self._dependent:
+        if value not in self.dependent:
             self.leaves.append(value)
             return value
-        selection = find_selection(value, self._scope)
+        selection = find_selection(value, self.scope)
         if selection is not None:
             return self._chosen(selection, is_true, self._read)
         weighed = self._weighed(value)
         if weighed is not None:
             return self._chosen(weighed, is_true, self._truth)
-        node = made_by(value, "Not", "And", "Or", "Xor", body=self._scope)
+        node = made_by(value, "Not", "And", "Or", "Xor", body=self.scope)
         parts = [] if node is None else [self._read(v, is_true) for v in operands(node)]
         known = [part for part in parts if part is not None]
         if node is None or len(known) < len(parts):
@@ -157,7 +147,7 @@ class _Reader:
     def _uncast(self, value: ir.Value) -> ir.Value:
         """Return the boolean that a boolean was cast from, or itself."""
         value = skip_identities(value)
-        while (node := made_by(value, "Cast", body=self._scope)) is not None:
+        while (node := made_by(value, "Cast", body=self.scope)) is not None:
             whole = skip_identities(operand(node, 0))
             if {self._typing.dtype(whole), self._typing.dtype(value)} != {ir.DataType.BOOL}:
                 break
@@ -166,17 +156,17 @@ class _Reader:
 
     def _weighed(self, value: ir.Value) -> Selection | None:
         """Return the choice between two integers that is cast to a boolean, as tf2onnx has it."""
-        cast = made_by(value, "Cast", body=self._scope)
+        cast = made_by(value, "Cast", body=self.scope)
         number = None if cast is None else skip_identities(operand(cast, 0))
         is_whole = number is not None and self._typing.dtype(number) in _WHOLE
-        return find_selection(number, self._scope) if number is not None and is_whole else None
+        return find_selection(number, self.scope) if number is not None and is_whole else None
 
     def _truth(self, value: ir.Value, is_true: bool) -> ir.Value | bool | None:
         """Return whether an integer is not 0: a known one, or what a boolean was cast to."""
         number = only_number(value)
         if number is not None:
             return bool(number)
-        cast = made_by(value, "Cast", body=self._scope)
+        cast = made_by(value, "Cast", body=self.scope)
         flag = None if cast is None else skip_identities(operand(cast, 0))
         if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
             return None
@@ -188,8 +178,7 @@ class _Reader:
         is_true: bool,
         read: Callable[[ir.Value, bool], ir.Value | bool | None],
     ) -> ir.Value | bool | None:
-        self.branches += [graph for graph in selection.branches if graph not in self.branches]
-        self._dependent |= dependent_values(self._scope, self._inner)
+        self.enter(selection)
         condition = self._read(selection.condition, is_true)
         if isinstance(condition, bool):
             return read(selection.chosen if condition else selection.other, is_true)
@@ -209,7 +198,7 @@ class _Reader:
         return self.nodes[-1].outputs[0]
 
     def _not(self, value: ir.Value | bool) -> ir.Value | bool:
-        return not value if isinstance(value, bool) else self._made("Not", value)
+        return not value if isinstance(value, bool) else self.made("Not", value)
 
     def _joined(
         self, op_type: str, one: ir.Value | bool, other: ir.Value | bool
@@ -218,7 +207,7 @@ class _Reader:
         if isinstance(other, bool):
             one, other = other, one
         if not isinstance(one, bool):
-            return self._made(op_type, one, self._as_value(other))
+            return self.made(op_type, one, self._as_value(other))
         if op_type == "Xor":
             return self._not(other) if one else other
         decides = one is (op_type == "Or")
@@ -226,10 +215,6 @@ class _Reader:
 
     def _as_value(self, value: ir.Value | bool) -> ir.Value:
         return self._constant(value) if isinstance(value, bool) else value
-
-    def _made(self, op_type: str, *values: ir.Value) -> ir.Value:
-        self.nodes.append(added(op_type, values))
-        return self.nodes[-1].outputs[0]
 
     def _constant(self, value: bool) -> ir.Value:
         self.nodes.append(added("Constant", [], {"value": ir.tensor(np.array(value))}))

@@ -16,12 +16,10 @@ from passes.carried.masks import choice, flag_of, less_than_one, neutral_value
 from passes.carried.pattern import (
     Joined,
     Term,
-    added,
-    dependent_values,
     path_through,
 )
 from passes.carried.reductions import FAMILIES, TYPES
-from passes.carried.selections import Selection, find_selection, hoist
+from passes.carried.selections import BranchReader, Selection, find_selection, hoist
 from passes.carried.totals import rounds_in_order
 from passes.graph.made import either_order, made_by, operand, skip_identities
 from passes.reading.iterations import Carried, Iteration
@@ -102,30 +100,27 @@ class _Part:
     term: ir.Value | None = None
 
 
-class _Reader:
+class _Reader(BranchReader):
     """Reads what a value of the body is of a carried one, and makes the nodes that say it."""
 
     def __init__(
         self, inner: ir.Value, body: ir.Graph, dtype: ir.DataType, typing: Typing
     ) -> None:
+        super().__init__(inner, body)
         self.family: str | None = None
         self.name = ""
-        self.nodes: list[ir.Node] = []
         self.speculated: list[tuple[ir.Node, ir.Node]] = []
         self._dtype = dtype
         self._typing = typing
-        self._inner = inner
-        self._graphs = [body]
-        self._dependent = dependent_values(body, inner)
 
     def read(self, value: ir.Value) -> _Part | None:
         """Return what a value is, None if it is anything else."""
         value = skip_identities(value)
-        if value is self._inner:
+        if value is self.inner:
             return _Part()
-        if value not in self._dependent:
+        if value not in self.dependent:
             return None
-        graph = next((g for g in self._graphs if made_by(value, body=g) is not None), None)
+        graph = next((g for g in self.scope.graphs if made_by(value, body=g) is not None), None)
         if graph is None:
             return None
         selection = find_selection(value, graph)
@@ -134,11 +129,6 @@ class _Reader:
         masked = self._masked(value, graph)
         return self._joined(value, graph) if masked is None else masked
 
-    def made(self, op_type: str, inputs: Sequence[ir.Value]) -> ir.Value:
-        """Make a node and return its output."""
-        self.nodes.append(added(op_type, inputs))
-        return self.nodes[-1].outputs[0]
-
     def chosen(self, flag: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
         """Make a choice and return its output."""
         self.nodes += choice(flag, one, other, self._dtype)
@@ -146,13 +136,11 @@ class _Reader:
 
     def _chosen(self, selection: Selection) -> _Part | None:
         """Return what a choice is of which one side does not depend on the carried value."""
-        if selection.condition in self._dependent:
+        if selection.condition in self.dependent:
             return None
-        for graph in selection.branches:
-            self._graphs.append(graph)
-            self._dependent |= dependent_values(graph, *self._dependent)
+        self.enter(selection)
         sides = [selection.chosen, selection.other]
-        on_path = [side in self._dependent for side in sides]
+        on_path = [side in self.dependent for side in sides]
         if on_path.count(True) != 1:
             return None
         own, (new,) = sides[on_path.index(True)], self._outside([sides[on_path.index(False)]])
@@ -163,7 +151,7 @@ class _Reader:
         if selection.is_whole:
             condition, beside = flag_of(condition)
             self.nodes += beside
-        flag = condition if on_path[1] else self.made("Not", [condition])
+        flag = condition if on_path[1] else self.made("Not", condition)
         return self._begins(part, flag, new)
 
     def _masked(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
@@ -177,15 +165,15 @@ class _Reader:
             flag = None if cast is None else operand(cast, 0)
             if flag is None or self._typing.dtype(flag) != ir.DataType.BOOL:
                 continue
-            if flag in self._dependent or skip_identities(own) is self._inner:
+            if flag in self.dependent or skip_identities(own) is self.inner:
                 continue
             part = self.read(own)
             if part is None:
                 return None
             (condition,) = self._outside([flag])
-            zero, nodes = neutral_value(self._inner, "Add", self._dtype, is_scalar=False)
+            zero, nodes = neutral_value(self.inner, "Add", self._dtype, is_scalar=False)
             self.nodes += nodes
-            gone = condition if is_turned else self.made("Not", [condition])
+            gone = condition if is_turned else self.made("Not", condition)
             return self._begins(part, gone, zero)
         return None
 
@@ -194,12 +182,12 @@ class _Reader:
         if part.flag is None or part.fixed is None:
             return _Part(flag, new, part.term)
         fixed = self.chosen(flag, new, part.fixed)
-        return _Part(self.made("Or", [flag, part.flag]), fixed, part.term)
+        return _Part(self.made("Or", flag, part.flag), fixed, part.term)
 
     def _joined(self, value: ir.Value, graph: ir.Graph) -> _Part | None:
         """Return what a value is that is joined to others."""
         node = made_by(value, *FAMILIES, body=graph)
-        path = None if node is None else path_through(node, self._dependent)
+        path = None if node is None else path_through(node, self.dependent)
         if node is None or path is None:
             return None
         family, name = FAMILIES[node.op_type]
@@ -217,15 +205,15 @@ class _Reader:
     def _with(self, part: _Part, op_type: str, term: ir.Value) -> _Part:
         assert self.family is not None
         join = op_type if op_type == "Sub" else self.family
-        fixed = None if part.fixed is None else self.made(join, [part.fixed, term])
+        fixed = None if part.fixed is None else self.made(join, part.fixed, term)
         if part.term is not None:
-            return _Part(part.flag, fixed, self.made(join, [part.term, term]))
-        own = self.made("Neg", [term]) if op_type == "Sub" else term
+            return _Part(part.flag, fixed, self.made(join, part.term, term))
+        own = self.made("Neg", term) if op_type == "Sub" else term
         return _Part(part.flag, fixed, own)
 
     def _outside(self, values: Sequence[ir.Value]) -> list[ir.Value]:
         """Return values of branches as they are known outside of them."""
-        found, nodes, pairs = hoist(values, self._graphs[1:])
+        found, nodes, pairs = hoist(values, self.branches)
         self.nodes += nodes
         self.speculated += pairs
         return found

@@ -9,14 +9,14 @@ from types import MappingProxyType
 
 import onnx_ir as ir
 
-from passes.carried.pattern import added
+from passes.carried.pattern import added, dependent_values
 from passes.graph.builder import unnamed
 from passes.graph.graphs import reads_of
 from passes.graph.made import either_order, made_by, operand, operands, skip_identities
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
 
-__all__ = ["Selection", "find_replacing", "find_selection", "hoist"]
+__all__ = ["BranchReader", "Selection", "find_replacing", "find_selection", "hoist"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +41,41 @@ class Selection:
     branches: tuple[ir.Graph, ...] = ()
     weighs: bool = False
     is_turned: bool = False
+
+
+class BranchReader:
+    """Reads what a carried value becomes in a body, and in the branches that it looks into.
+
+    Attributes:
+        inner: The carried value at the start of an iteration.
+        branches: The branches of Ifs that were entered, outer ones first.
+        dependent: What depends on the carried value, in the body and in these branches.
+        nodes: What was written beside the body.
+    """
+
+    def __init__(self, inner: ir.Value, body: ir.Graph) -> None:
+        self.inner = inner
+        self.branches: list[ir.Graph] = []
+        self.dependent = dependent_values(body, inner)
+        self.nodes: list[ir.Node] = []
+        self._body = body
+
+    @property
+    def scope(self) -> Scope:
+        """The body, and these branches."""
+        return Scope((self._body, *self.branches))
+
+    def enter(self, selection: Selection) -> None:
+        """Look into the branches of an If."""
+        new = [graph for graph in selection.branches if graph not in self.branches]
+        if new:
+            self.branches += new
+            self.dependent |= dependent_values(self.scope, self.inner)
+
+    def made(self, op_type: str, *inputs: ir.Value) -> ir.Value:
+        """Write a node and return its output."""
+        self.nodes.append(added(op_type, inputs))
+        return self.nodes[-1].outputs[0]
 
 
 def find_replacing(value: ir.Value, inner: ir.Value, body: ir.Graph | Scope) -> Selection | None:

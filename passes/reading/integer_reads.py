@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -18,6 +19,8 @@ __all__ = [
     "INTEGERS",
     "NumberReader",
     "Numbers",
+    "Rule",
+    "are_vectors",
     "fits",
     "length_number",
     "length_of",
@@ -25,6 +28,7 @@ __all__ = [
     "size_along",
     "size_number",
     "uncut_along",
+    "zipped",
 ]
 
 Numbers: TypeAlias = tuple[Linear, ...]
@@ -89,6 +93,10 @@ class NumberReader(Protocol):
 
     def is_followed_as_float(self, numbers: Numbers) -> bool:
         """Whether numbers that were cast to float32 are still known."""
+
+
+Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
+"""What an operator makes of numbers; None where that is not known."""
 
 
 def shape_numbers(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -202,3 +210,23 @@ def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear |
     sizes = [None if v is None else evaluator.dimension(v, axis) for v in node.inputs]
     known = [size for size in sizes if size is not None]
     return sum(known, Linear()) if len(known) == len(sizes) else None
+
+
+def zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
+    """Return the operands of each number of an elementwise result."""
+    operands = evaluator.operands(node)
+    if not operands or not are_vectors(evaluator, node):
+        return None
+    sizes = {len(x) for x in operands} - {1}
+    if len(sizes) > 1:
+        return None
+    size = sizes.pop() if sizes else 1
+    return [tuple(x[0 if len(x) == 1 else i] for x in operands) for i in range(size)]
+
+
+def are_vectors(evaluator: NumberReader, node: ir.Node) -> bool:
+    """Whether no operand is a matrix of several numbers: two of one size may differ in shape."""
+    ranks = [evaluator.rank(v) for v in node.inputs]
+    if all(rank is None or rank < 2 for rank in ranks):
+        return True
+    return all(evaluator.number(v) is not None for v in node.inputs)

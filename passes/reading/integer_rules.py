@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx_ir as ir
@@ -14,28 +13,23 @@ from passes.reading.integer_reads import (
     INTEGERS,
     NumberReader,
     Numbers,
+    Rule,
+    are_vectors,
     fits,
     length_number,
     shape_numbers,
     size_number,
+    zipped,
 )
 from passes.reading.integers import Linear, greatest, is_nonnegative, least
+from passes.reading.truth_rules import TRUTH_RULES, truth
 from passes.reading.vector_reads import gather_numbers, lowest, slice_numbers
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["RULES"]
 
 _EXACT_FLOATS = 1 << 24
-_MOST_COMPARED = 64
-_COMPARISONS: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "Equal": np.equal,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-}
+_MOST_CAST = 64
 _MOST_FILLED = 64
-
-Rule: TypeAlias = Callable[[NumberReader, ir.Node], Numbers | None]
 
 
 def _first(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -52,7 +46,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     if numbers is None:
         return _cast_constant(node, dtype)
     if dtype == ir.DataType.BOOL:
-        truths = [_truth(n, evaluator.last) for n in numbers]
+        truths = [truth(n, evaluator.last) for n in numbers]
         return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
     if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         if any(_rounds(n, dtype) for n in numbers):
@@ -65,7 +59,7 @@ def _cast(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 def _cast_constant(node: ir.Node, dtype: ir.DataType) -> Numbers | None:
     """Cut the fractions off constants."""
     array = constant_value(node.inputs[0])
-    if array is None or array.dtype.kind != "f" or array.size > _MOST_COMPARED:
+    if array is None or array.dtype.kind != "f" or array.size > _MOST_CAST:
         return None
     if dtype not in INTEGERS or not (np.abs(array) < np.iinfo(dtype.numpy()).max).all():
         return None
@@ -79,46 +73,18 @@ def _rounds(number: Linear, dtype: ir.DataType) -> bool:
     return int(dtype.numpy().type(number.number)) != number.number
 
 
-def _truth(number: Linear, last: Linear | None) -> bool | None:
-    """Whether a number is not 0, if that is certain."""
-    if number.number is not None:
-        return number.number != 0
-    signed = (lowest(number - 1, last), lowest(number * -1 - 1, last))
-    return True if any(is_nonnegative(n) for n in signed) else None
-
-
-def _zipped(evaluator: NumberReader, node: ir.Node) -> Sequence[tuple[Linear, ...]] | None:
-    """Return the operands of each number of an elementwise result."""
-    operands = evaluator.operands(node)
-    if not operands or not _are_vectors(evaluator, node):
-        return None
-    sizes = {len(x) for x in operands} - {1}
-    if len(sizes) > 1:
-        return None
-    size = sizes.pop() if sizes else 1
-    return [tuple(x[0 if len(x) == 1 else i] for x in operands) for i in range(size)]
-
-
-def _are_vectors(evaluator: NumberReader, node: ir.Node) -> bool:
-    """Whether no operand is a matrix of several numbers: two of one size may differ in shape."""
-    ranks = [evaluator.rank(v) for v in node.inputs]
-    if all(rank is None or rank < 2 for rank in ranks):
-        return True
-    return all(evaluator.number(v) is not None for v in node.inputs)
-
-
 def _add(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    pairs = _zipped(evaluator, node)
+    pairs = zipped(evaluator, node)
     return None if pairs is None else tuple(a + b for a, b in pairs)
 
 
 def _sub(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    pairs = _zipped(evaluator, node)
+    pairs = zipped(evaluator, node)
     return None if pairs is None else tuple(a - b for a, b in pairs)
 
 
 def _mul(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    pairs = _zipped(evaluator, node)
+    pairs = zipped(evaluator, node)
     if pairs is None:
         return None
     made = []
@@ -137,7 +103,7 @@ def _div(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
     Whole numbers are divided by 1 and -1 in floats, too, as the count of a Python range is.
     """
-    pairs = _zipped(evaluator, node)
+    pairs = zipped(evaluator, node)
     if pairs is not None and all(b.number in (1, -1) for _, b in pairs):
         return tuple(a * (b.number or 1) for a, b in pairs)
     if pairs is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
@@ -178,12 +144,12 @@ def _rounded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    groups, bound = zipped(evaluator, node), _bound(evaluator)
     return None if groups is None else tuple(least(group, bound) for group in groups)
 
 
 def _max(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups, bound = _zipped(evaluator, node), _bound(evaluator)
+    groups, bound = zipped(evaluator, node), _bound(evaluator)
     return None if groups is None else tuple(greatest(group, bound) for group in groups)
 
 
@@ -207,86 +173,9 @@ def _reduced(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 def _concat(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     operands, axis = evaluator.operands(node), node.attributes.get_int("axis", 0)
     are_rows = axis in (0, -2) and all(evaluator.rank(v) == 2 for v in node.inputs)
-    if operands is None or not (are_rows or _are_vectors(evaluator, node)):
+    if operands is None or not (are_rows or are_vectors(evaluator, node)):
         return None
     return tuple(n for x in operands for n in x)
-
-
-def _compare(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    pairs = _zipped(evaluator, node)
-    if pairs is None:
-        return _compared_constants(node)
-    truths = [_compared(node.op_type, a, b, evaluator.last) for a, b in pairs]
-    return None if None in truths else tuple(Linear(int(t or 0)) for t in truths)
-
-
-def _compared_constants(node: ir.Node) -> Numbers | None:
-    """Compare constants that are no whole numbers."""
-    one, other = (constant_value(v) for v in node.inputs)
-    if one is None or other is None or "O" in (one.dtype.kind, other.dtype.kind):
-        return None
-    truths = _COMPARISONS[node.op_type](one, other)
-    found = np.ravel(truths).tolist() if truths.size <= _MOST_COMPARED else None
-    return None if found is None else tuple(Linear(int(t)) for t in found)
-
-
-def _compared(op_type: str, a: Linear, b: Linear, last: Linear | None) -> bool | None:
-    match op_type:
-        case "Greater":
-            return _compared("Less", b, a, last)
-        case "GreaterOrEqual":
-            return _compared("LessOrEqual", b, a, last)
-        case "LessOrEqual":
-            return _compared("Less", a, b + 1, last)
-        case "Less":
-            if is_nonnegative(lowest(b - a - 1, last)):
-                return True
-            return False if is_nonnegative(lowest(a - b, last)) else None
-    if not (a - b).terms:
-        return a == b
-    return False if _truth(a - b, last) else None
-
-
-def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    """Join flags: one that decides does so whatever the other one is."""
-    deciding = 0 if node.op_type == "And" else 1
-    size = _flat_size(evaluator.dims(node.outputs[0]))
-    if size is None:
-        return None
-    sides = [_truths(evaluator.of(v), size) for v in node.inputs]
-    joined = [_joined(one, other, deciding) for one, other in zip(*sides, strict=True)]
-    return None if None in joined else tuple(Linear(flag or 0) for flag in joined)
-
-
-def _flat_size(dims: tuple[int | str | None, ...] | None) -> int | None:
-    """Return how many numbers a vector has, or a tensor of any rank that has one."""
-    if dims is None:
-        return None
-    if all(dim == 1 for dim in dims):
-        return 1
-    return dims[0] if len(dims) == 1 and isinstance(dims[0], int) else None
-
-
-def _truths(numbers: Numbers | None, size: int) -> list[int | None]:
-    """Return as many flags as an operand is broadcast to, None for those that are not known."""
-    if numbers is None or len(numbers) not in (1, size):
-        return [None] * size
-    found = [None if n.number is None else int(bool(n.number)) for n in numbers]
-    return found * size if len(found) == 1 else found
-
-
-def _joined(one: int | None, other: int | None, deciding: int) -> int | None:
-    if deciding in (one, other):
-        return deciding
-    return None if None in (one, other) else 1 - deciding
-
-
-def _xor(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    pairs = _zipped(evaluator, node)
-    known = [(a.number, b.number) for a, b in pairs or ()]
-    if pairs is None or any(None in pair for pair in known):
-        return None
-    return tuple(Linear(int(bool(a) != bool(b))) for a, b in known)
 
 
 def _neg(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
@@ -303,7 +192,7 @@ def _abs(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 def _mod(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Give what is left of natural constants, for which all ways to round a quotient agree."""
-    pairs = _zipped(evaluator, node)
+    pairs = zipped(evaluator, node)
     known = [(a.number, b.number) for a, b in pairs or ()]
     if pairs is None or evaluator.dtype(node.outputs[0]) not in INTEGERS:
         return None
@@ -311,17 +200,10 @@ def _mod(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return tuple(map(Linear, rests)) if len(rests) == len(known) else None
 
 
-def _not(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    found = evaluator.of(node.inputs[0])
-    if found is None or any(n.number is None for n in found):
-        return None
-    return tuple(Linear(int(not n.number)) for n in found)
-
-
 def _where(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Choose numbers by known flags."""
     flags, *branches = (evaluator.of(v) for v in node.inputs)
-    if flags is None or not _are_vectors(evaluator, node):
+    if flags is None or not are_vectors(evaluator, node):
         return None
     if len(flags) == 1:
         chosen = None if flags[0].number is None else branches[0 if flags[0].number else 1]
@@ -340,7 +222,7 @@ def _places(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     found = evaluator.of(node.inputs[0])
     if found is None or evaluator.rank(node.inputs[0]) != 1:
         return None
-    truths = [_truth(n, evaluator.last) for n in found]
+    truths = [truth(n, evaluator.last) for n in found]
     if None in truths:
         return None
     return tuple(Linear(at) for at, is_true in enumerate(truths) if is_true)
@@ -371,8 +253,7 @@ def _filled(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Identity", "Unsqueeze", "Squeeze", "Reshape"), _first),
     **dict.fromkeys(("Cast", "CastLike"), _cast),
-    **dict.fromkeys(_COMPARISONS, _compare),
-    **dict.fromkeys(("And", "Or"), _logic),
+    **TRUTH_RULES,
     **dict.fromkeys(("Ceil", "Floor", "Round"), _rounded),
     **dict.fromkeys(("ReduceMin", "ReduceMax", "ReduceSum"), _reduced),
     "Abs": _abs,
@@ -387,7 +268,6 @@ RULES: Mapping[str, Rule] = {
     "Mul": _mul,
     "Neg": _neg,
     "NonZero": _places,
-    "Not": _not,
     "Range": _range,
     "SequenceLength": length_number,
     "Shape": shape_numbers,
@@ -396,5 +276,4 @@ RULES: Mapping[str, Rule] = {
     "Sub": _sub,
     "Transpose": _transpose,
     "Where": _where,
-    "Xor": _xor,
 }

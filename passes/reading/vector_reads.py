@@ -17,7 +17,7 @@ from passes.reading.integer_reads import (
 )
 from passes.reading.integers import Atom, Entry, Linear, Trip, greatest, is_nonnegative
 
-__all__ = ["gather_numbers", "lowest", "number_at", "slice_numbers"]
+__all__ = ["gather_numbers", "lowest", "made_size", "number_at", "slice_numbers"]
 
 _LONGEST = 1 << 24
 

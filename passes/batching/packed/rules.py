@@ -108,6 +108,7 @@ register_packed(
     of_images(3),
 )
 register_packed("DepthToSpace SpaceToDepth", of_images(4))
+register_packed("Det", of_images(3), since=11)
 
 # Rows that are samples of one row each.
 register_packed("SwiGLU", rows_as_samples(same_shape, {}), since=28)

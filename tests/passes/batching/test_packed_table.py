@@ -153,6 +153,7 @@ CASES = [
         x=ragged(4, lengths=(3, 1, 4)),
         i=ragged(2, lengths=(2, 0, 5), dtype=np.int64, low=-0.9, high=0.9),
     ),
+    made("Det", x=ragged(3, 3)),
     made("GatherElements", "<axis = 0>", x=X, i=SAME),
     made("ScatterElements", "<axis = 0>", x=X, i=SAME, u=ragged(2, seed=5)),
     made(

@@ -62,22 +62,29 @@ def along_the_first_axis(node: ir.Node, types: Types, builder: Builder) -> list[
 
 def _inputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each input that is sliced along a later axis."""
-    first = len(node.inputs) - _scanned(node)
+    first, body = len(node.inputs) - _scanned(node), node.attributes["body"].as_graph()
     for i, axis in enumerate(node.attributes.get_ints("scan_input_axes", ())):
-        yield from _later_axis(first + i, operand(node, first + i), axis, types)
+        yield from _later_axis(
+            first + i, operand(node, first + i), body.inputs[first + i], axis, types
+        )
 
 
 def _outputs(node: ir.Node, types: Types) -> Iterator[tuple[int, int, int]]:
     """Yield position, axis and rank of each output that is stacked along a later axis."""
-    first = len(node.inputs) - _scanned(node)
+    first, body = len(node.inputs) - _scanned(node), node.attributes["body"].as_graph()
     for i, axis in enumerate(node.attributes.get_ints("scan_output_axes", ())):
-        yield from _later_axis(first + i, node.outputs[first + i], axis, types)
+        yield from _later_axis(
+            first + i, node.outputs[first + i], body.outputs[first + i], axis, types
+        )
 
 
 def _later_axis(
-    place: int, value: ir.Value, axis: int, types: Types
+    place: int, value: ir.Value, part: ir.Value, axis: int, types: Types
 ) -> Iterator[tuple[int, int, int]]:
-    rank = types.rank(value)
+    """Yield a place if the axis is a later one of a value, of which the body has a part."""
+    rank, rank_of_part = types.rank(value), types.rank(part)
+    if rank is None and rank_of_part is not None:
+        rank = rank_of_part + 1
     front = None if rank is None else from_front([axis], rank)
     if rank is not None and front is not None and front[0]:
         yield place, front[0], rank

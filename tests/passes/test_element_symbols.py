@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
+from passes.typing.declared_types import name_elements
 from tests.passes.typed import HEADER, both
 
 READ_TWICE = "a = SequenceAt (s, i)  b = SequenceAt (s, j)  y = Neg (a)  z = Neg (b)"
@@ -96,3 +98,28 @@ def test_values_of_one_sample() -> None:
     assert typings.proven.have_one_shape(values["e"], values["q1"])
     assert typings.proven.have_one_shape(values["q2"], values["q3"])
     assert not typings.proven.have_one_shape(values["q1"], values["q2"])
+
+
+NAMED = """<ir_version: 8, opset_import: ["" : 18]>
+g (seq({element}) xs) => (seq(float[]) ys) {{
+  ys = SequenceMap (xs) <body = m ({declared} e) => (float[] q) {{ q = Exp (e) }}> }}"""
+
+
+@pytest.mark.parametrize(
+    ("element", "declared", "is_named"),
+    [
+        ("float[N]", "float[]", True),
+        ("float[N]", "float[K]", False),
+        ("float[3]", "float[]", False),
+    ],
+)
+def test_symbols_are_given_where_a_body_declares_none(
+    element: str, declared: str, is_named: bool
+) -> None:
+    proto = onnx.parser.parse_model(NAMED.format(element=element, declared=declared))
+    body = proto.graph.node[0].attribute[0].g
+    if declared == "float[]":
+        body.input[0].type.tensor_type.ClearField("shape")
+    given = body.input[0].SerializeToString()
+    assert name_elements(proto.graph, onnx.shape_inference.infer_shapes(proto).graph) == is_named
+    assert (body.input[0].SerializeToString() != given) == is_named

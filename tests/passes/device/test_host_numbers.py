@@ -225,3 +225,17 @@ def test_loops_over_blocks_copy_nothing() -> None:
     placement = rewriter.rewrite(model, target="onnxruntime-cuda").report.placement
     assert placement is not None
     assert placement.copies_per_iteration == 0
+
+
+def test_a_number_that_the_device_computes_with_is_read_from_a_range() -> None:
+    body = SLICED.replace("r =", "u =") + " v = Cast <to = 1> (i) r = Add (u, v)"
+    text = looped(body, before=COUNT, given="float[N] x, int64 n, float[W] w")
+    given, model, modified = kept(text)
+    assert modified
+    ranges = [node for node in model.graph.all_nodes() if node.op_type == "Range"]
+    assert [
+        node.op_type for one in ranges for reader in one.outputs[0].consumers()
+        for node in reader.outputs[0].consumers()
+    ] == ["Cast"]
+    feeds = {"x": np.arange(12, dtype=np.float32), "n": np.array(3), "w": np.ones(2, np.float32)}
+    compare(given, model, feeds)

@@ -780,3 +780,14 @@ def test_where_of_types_without_a_kernel(dtype: str) -> None:
     b = np.array(1, dtype)
     found = run(ir.to_proto(model), {"c": c, "a": a, "b": b})
     np.testing.assert_array_equal(found, np.where(c, a, b), strict=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 2, 3), (2, 3, 4)])
+def test_a_scan_along_another_axis_of_what_has_no_known_rank(shape: tuple[int, ...]) -> None:
+    text = """g (string[] x) => (string[A, B, C] r) {
+        r = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+          body = s (string[K, L] e) => (string[K, L] o) { o = Identity (e) }> (x) }"""
+    model = ir.from_proto(parse(text))
+    assert SidestepDefectsPass()(model).modified
+    x = np.full(shape, "a", object)
+    np.testing.assert_array_equal(run(ir.to_proto(model), {"x": x}), x)

@@ -114,7 +114,8 @@ def execute(args: argparse.Namespace, console: Console) -> int:
     resumed = f", {before} of them from before" if before else ""
     told = f"{_count(job.rows, 'sample')} in {_count(len(job.parts), 'part')}{resumed}"
     console.say(f"{told}, {_count(errors, 'error')}")
-    console.say(f"{count / seconds:.0f} samples a second with {args.workers} x {args.engine}")
+    if missing:
+        console.say(f"{count / seconds:.0f} samples a second with {args.workers} x {args.engine}")
     if errors > args.max_errors:
         console.error(
             f"{_count(errors, 'sample')} failed (--max-errors {args.max_errors}); the column "

@@ -10,7 +10,7 @@ import rewriter
 from benchmarks.placement import count, measure
 
 ROOT = pathlib.Path(__file__).parents[3]
-PLACED, WHOLE, SHAPES_AT_MOST = 93, 43, 84
+PLACED, WHOLE, SHAPES_AT_MOST = 104, 63, 94
 # string_elements, whose body computes texts, and ts_filter_negative, whose Loop stays as given.
 COPYING = 2
 
@@ -32,7 +32,7 @@ def test_images_of_any_size_stay_on_the_device(name: str) -> None:
     report = rewriter.explain(model, target="onnxruntime-cuda", tensor_io=True)
     placement = report.placement
     assert placement is not None
-    assert all(one.is_shapes for one in placement.host) and len(placement.host) <= 3
+    assert not placement.host
     assert not placement.copies_per_iteration
     assert not {"Loop", "Scan", "If"} & set(report.after.by_type)
 

@@ -68,6 +68,10 @@ POSITIONS = [
              "b = Greater (x, limit) i = Cast <to = 7> (b) " + numbers("k", -1)
              + "u = Unsqueeze (i, k) p = Concat <axis = -1> (u, u) y = GatherND (t, p)", GRAY,
              "float[h,w]"),
+    FlatCase("rows of a table of two axes", "t = Constant <value = float[2,3] {1.0, 2.0, 3.0, 4.0, "
+             "5.0, 6.0}> () limit = Constant <value_float = 128.0> () "
+             "b = Greater (x, limit) i = Cast <to = 7> (b) " + numbers("k", -1)
+             + "u = Unsqueeze (i, k) y = GatherND (t, u)", GRAY, "float[h,w,3]"),
     FlatCase("pixels by places of pixels", BACKWARDS + numbers("k", 1) + numbers("e", 2)
              + "s = Shape (x) u = Unsqueeze (up, k) v = Expand (u, s) l = Expand (left, s) "
              "v1 = Unsqueeze (v, e) l1 = Unsqueeze (l, e) p = Concat <axis = 2> (v1, l1) "

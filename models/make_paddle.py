@@ -1,8 +1,8 @@
 """Writes the models of ``models/pipelines`` that come from PaddlePaddle: ``pd_*``.
 
-Run ``python models/make_paddle.py DIRECTORY`` where paddlepaddle and paddle2onnx (3.3 and 2.1 wrote
-the files here) are installed, which also need packaging. Nothing else needs them: tests use the
-files that are checked in.
+Run ``python models/make_paddle.py DIRECTORY`` where paddlepaddle and paddle2onnx (3.3 and 2.1
+wrote the files here) are installed, which also need packaging. Nothing else needs them: tests use
+the files that are checked in.
 """
 
 from __future__ import annotations

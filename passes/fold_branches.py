@@ -10,6 +10,7 @@ from passes.folding import Folder
 from passes.graph.graphs import all_nodes, is_operator, subgraphs, walk_nodes
 from passes.graph.names import make_names_unique
 from passes.graph.splice import remove_dead
+from passes.maps.prepare import move_initializers
 from passes.typing import type_values
 
 __all__ = ["FoldBranchesPass", "chosen_branch", "fold_branches"]
@@ -83,6 +84,7 @@ def fold_branches(nodes: Iterable[ir.Node], folder: Folder) -> bool:
 def _inline_branch(node: ir.Node, branch: ir.Graph) -> None:
     graph = node.graph
     assert graph is not None
+    move_initializers(branch, graph)
     outputs = list(branch.outputs)
     branch.outputs.clear()
     nodes = list(branch)

@@ -1,10 +1,14 @@
-"""Sizes that a Where chooses one by one; some are known.
+"""Numbers of a vector of which a comparison tells some.
 
 PyTorch's exporter writes ``expand(n, -1)`` as a shape with 1 in the place of each size that is -1:
 ``Where(Equal(s, -1), 1, s)`` of ``s = [n, -1]`` is ``[?, 1]``, and not two unknown sizes.
+TensorFlow's writes ``slice(x, begin, [1, n, -1])`` with ends that are far where a size is -1:
+``begin + s + far * Cast(Equal(s, -1))``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -12,7 +16,7 @@ from passes.graph.graphs import is_operator
 from passes.reading.evaluate import Evaluator, Numbers
 from passes.reading.integers import Linear, is_nonnegative
 
-__all__ = ["chosen_one_by_one"]
+__all__ = ["cast_one_by_one", "chosen_one_by_one"]
 
 
 def chosen_one_by_one(
@@ -25,18 +29,56 @@ def chosen_one_by_one(
         node: The Where.
         found: What is known of its result otherwise.
     """
-    made = None if node.inputs[0] is None else node.inputs[0].producer()
-    if found is None or not is_operator(made, "Equal"):
-        return found
-    pairs = [evaluator.of(v) for v in (*made.inputs, *node.inputs[1:])]
-    wide = [n * len(found) if n is not None and len(n) == 1 else n for n in pairs]
-    known = [n for n in wide if n is not None and len(n) == len(found)]
-    if len(known) < len(wide):
+    if found is None:
+        return None
+    flags = _flags(evaluator, node.inputs[0], len(found))
+    branches = [_wide(evaluator, v, len(found)) for v in node.inputs[1:]]
+    known = [n for n in branches if n is not None]
+    if flags is None or len(known) < len(branches):
         return found
     return tuple(
-        unknown if (same := _is_same(a, b)) is None else one if same else other
-        for a, b, one, other, unknown in zip(*known, found, strict=True)
+        unknown if same is None else one if same else other
+        for same, one, other, unknown in zip(flags, *known, found, strict=True)
     )
+
+
+def cast_one_by_one(evaluator: Evaluator, node: ir.Node, found: Numbers | None) -> Numbers | None:
+    """Return the numbers that flags are cast to, entry by entry, where they are known.
+
+    Args:
+        evaluator: Knows the numbers.
+        node: The Cast.
+        found: What is known of its result otherwise.
+    """
+    flags = None if found is None else _flags(evaluator, node.inputs[0], len(found))
+    if found is None or flags is None:
+        return found
+    return tuple(
+        unknown if flag is None else Linear(int(flag))
+        for flag, unknown in zip(flags, found, strict=True)
+    )
+
+
+def _flags(
+    evaluator: Evaluator, value: ir.Value | None, count: int
+) -> Sequence[bool | None] | None:
+    """Return which entries an Equal finds equal, None for each of which that is not known."""
+    made = None if value is None else value.producer()
+    if not is_operator(made, "Equal"):
+        return None
+    sides = [_wide(evaluator, v, count) for v in made.inputs]
+    known = [n for n in sides if n is not None]
+    if len(known) < len(sides):
+        return None
+    return [_is_same(a, b) for a, b in zip(*known, strict=True)]
+
+
+def _wide(evaluator: Evaluator, value: ir.Value | None, count: int) -> Numbers | None:
+    """Return so many numbers that a value is broadcast to."""
+    numbers = evaluator.of(value)
+    if numbers is not None and len(numbers) == 1:
+        return numbers * count
+    return numbers if numbers is not None and len(numbers) == count else None
 
 
 def _is_same(one: Linear, other: Linear) -> bool | None:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
-from passes.batching.chosen_numbers import chosen_one_by_one
+from passes.batching.chosen_numbers import cast_one_by_one, chosen_one_by_one
 from passes.batching.counted_numbers import CountedNumbers, maker
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
@@ -101,6 +101,8 @@ class SampleNumbers(CountedNumbers):
         found = super()._compute(node)
         if is_operator(node, "Where"):
             return chosen_one_by_one(self, node, found)
+        if is_operator(node, "Cast"):
+            return cast_one_by_one(self, node, found)
         return found
 
     def dimension(self, tensor: ir.Value, axis: int) -> Linear | None:

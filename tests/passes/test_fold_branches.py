@@ -7,6 +7,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.fold_branches import FoldBranchesPass
 from passes.graph.graphs import all_graphs
 from tests.passes.batching.harness import run_model
@@ -146,3 +147,20 @@ def test_an_if_around_a_map_goes_where_its_condition_is_known(
     feed = {"x": x, "given": given}
     expected, made = (run_model(one, feed) for one in (before, ir.to_proto(model)))
     np.testing.assert_array_equal(made[0], expected[0])
+
+
+@pytest.mark.parametrize("nodes", ["p = Mul (e, w) q = Exp (e)", "p = Neg (e)"])
+def test_a_branch_brings_its_initializers_along(nodes: str) -> None:
+    """TensorFlow's exporter gives each branch constants of its own."""
+    given = RESULTS.format(nodes=nodes if "q =" in nodes else nodes + " q = Identity (w)")
+    before = onnx.parser.parse_model(
+        given.replace("float[4] q) {", "float[4] q) <float[4] w = {1, 2, 3, 4}> {", 1)
+    )
+    model = ir.from_proto(before)
+    assert FoldBranchesPass()(model).modified
+    after = ir.to_proto(model)
+    onnx.checker.check_model(after, full_check=True)
+    feeds = {"x": np.ones((3, 4), np.float32), "trips": np.array(3)}
+    for got, want in zip(run_model(after, feeds), run_model(before, feeds), strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert rewriter.explain(before, require=["loop-free"]).reached

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.batching.context import Context, Operand, Output
-from passes.batching.flat.cutting import slice_
+from passes.batching.flat.cutting import known_bounds, slice_, takes_all
 from passes.batching.flat.laying import laid_out
 from passes.decisions import Code, Decline
 from passes.graph.graphs import is_operator
@@ -22,8 +22,18 @@ __all__ = ["boxes", "boxes_of_spans"]
 
 def boxes(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Slice of shared or stacked data by bounds of each sample, along any axes."""
-    data = ctx.operand(operands, 0, "data")
-    return slice_(ctx, node, [laid_out(ctx, data, _axes(ctx, operands)), *operands[1:]])
+    data, axes = ctx.operand(operands, 0, "data"), _axes(ctx, operands)
+    steps = ctx.constant(ctx.optional(operands, 4))
+    cut = [
+        axis
+        for position, axis in enumerate(axes)
+        if not takes_all(
+            known_bounds(ctx, node, operands, position),
+            1 if steps is None else int(steps.ravel()[position]),
+            data.dims[axis],
+        )
+    ]
+    return slice_(ctx, node, [laid_out(ctx, data, cut or axes), *operands[1:]])
 
 
 def boxes_of_spans(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

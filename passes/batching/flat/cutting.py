@@ -13,11 +13,12 @@ from passes.batching.flat.axis_table import largest, picked, places
 from passes.batching.flat.formula import Formula, integers
 from passes.batching.flat.moves import entry, with_axis_in_grid
 from passes.batching.flat.samples import AxisTable, FlatSamples
-from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
+from passes.graph.made import operand
+from passes.reading.vector_reads import number_at
 
-__all__ = ["slice_"]
+__all__ = ["known_bounds", "slice_", "takes_all"]
 
 
 def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -37,34 +38,74 @@ def slice_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         raise Decline(Code.NO_RULE, "its axes and steps are no constants")
     if not (starts.has_an_axis and ends.has_an_axis):
         raise Decline(Code.RAGGED, "its bounds differ along several axes")
-    rank, are_shared = len(flat.order), starts.is_shared and ends.is_shared
-    if not are_shared and flat.sampler is None:
-        for axis in sorted({int(a) % rank for a in axes.ravel()}):
+    rank = len(flat.order)
+    cuts = [
+        _Along(int(axis) % rank, at, 1 if strides is None else int(strides.ravel()[at]))
+        for at, axis in enumerate(axes.ravel())
+    ]
+    are_shared = starts.is_shared and ends.is_shared
+    bounds = {cut: known_bounds(ctx, node, operands, cut.position) for cut in cuts}
+    cuts = [one for one in cuts if not takes_all(bounds[one], one.step, x.dims[one.axis])]
+    if flat.sampler is None:
+        for axis in sorted(c.axis for c in cuts if not are_shared and None in bounds[c]):
             assert x.flat is not None
             x = x if x.flat.order[axis] < x.flat.grid.rank else with_axis_in_grid(ctx, x, axis)
         flat = x.flat
         assert flat is not None
     tables, rows = list(flat.tables), x.value
-    for position, axis in enumerate(axes.ravel().tolist()):
-        at = flat.order[int(axis) % rank]
-        step = 1 if strides is None else int(strides.ravel()[position])
-        bounds = [entry(ctx, v, position) for v in (starts, ends)]
+    for cut in cuts:
+        at, known = flat.order[cut.axis], bounds[cut]
+        given_bounds = [entry(ctx, v, cut.position) for v in (starts, ends)]
+        is_shared = are_shared or None not in known
         if at < flat.grid.rank:
-            known = [_number(ctx, v, position) for v in (starts, ends)]
-            if _is_whole(known, step) and step > 0:
-                continue
-            tables[at] = _cut(ctx, flat, at, bounds, step, known, are_shared=are_shared)
+            tables[at] = _cut(ctx, flat, at, given_bounds, cut.step, known, are_shared=is_shared)
             continue
-        if not are_shared or flat.sampler is not None:
+        if not is_shared or flat.sampler is not None:
             raise Decline(Code.RAGGED, "its bounds along an axis beside the ragged ones differ")
+        if not are_shared:
+            given_bounds = [ctx.ints(number) for number in known if number is not None]
         behind = ctx.ints(at - flat.grid.rank + 1)
-        rows = ctx.op("Slice", [rows, *bounds, behind, ctx.ints(step)])
+        rows = ctx.op("Slice", [rows, *given_bounds, behind, ctx.ints(cut.step)])
     return [ctx.flat(rows, dataclasses.replace(flat, tables=tuple(tables)))]
 
 
-def _number(ctx: Context, vector: Batched, position: int) -> int | None:
-    known = ctx.constant(vector)
-    return None if known is None else int(known.ravel()[position])
+@dataclasses.dataclass(frozen=True)
+class _Along:
+    """A cut along one axis.
+
+    Attributes:
+        axis: The axis of a sample.
+        position: Where the bounds have it.
+        step: From one place to the next.
+    """
+
+    axis: int
+    position: int
+    step: int
+
+
+def known_bounds(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], position: int
+) -> list[int | None]:
+    """Return the bounds along one axis, None for each that is no number for all samples."""
+    return [_number(ctx, node, operands, at, position) for at in (1, 2)]
+
+
+def _number(
+    ctx: Context, node: ir.Node, operands: Sequence[Operand], at: int, position: int
+) -> int | None:
+    known = ctx.constant(operands[at])
+    if known is not None:
+        return int(known.ravel()[position])
+    number = number_at(ctx.numbers, operand(node, at), position)
+    return None if number is None else number.number
+
+
+def takes_all(known: Sequence[int | None], step: int, size: object) -> bool:
+    """Whether a Slice by bounds that may be known takes all of an axis."""
+    start, end = known
+    is_all = start == 0 and end is not None and isinstance(size, int) and end >= size
+    return step == 1 and (_is_whole(known, 1) or is_all)
 
 
 def _cut(

@@ -71,7 +71,7 @@ def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     else:
         rows, grid = _rows_of(ctx, data)
         where = _row_positions(ctx, grid, held, samples)
-    return [_like_positions(ctx, ctx.op("GatherND", [rows, where]), held)]
+    return [_like_positions(ctx, ctx.op("GatherND", [rows, where]), held, data.rank)]
 
 
 def scatter_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
@@ -181,10 +181,12 @@ def with_samples(ctx: Context, positions: Batched) -> tuple[Batched, ir.Value]:
     return held, ctx.unsqueeze(numbers, range(1, positions.rank + 1))
 
 
-def _like_positions(ctx: Context, found: ir.Value, held: Batched) -> Output:
-    """Return what was found at positions, held as they are."""
+def _like_positions(ctx: Context, found: ir.Value, held: Batched, rank: int) -> Output:
+    """Return what was found at positions in data of a rank, held as they are."""
     if held.flat is not None:
-        order = tuple(range(len(held.flat.order) - 1))
+        named = held.dims[-1]
+        assert isinstance(named, int)
+        order = tuple(range(len(held.flat.order) - 1 + rank - named))
         return ctx.flat(found, dataclasses.replace(held.flat, order=order))
     if held.lengths is not None:
         return ctx.packed(found, held.lengths, held.axis)

@@ -24,6 +24,7 @@ from passes.batching.flat import (
 from passes.batching.flat.grid_sample import grid_sample
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
+from passes.batching.flat.reversing import reverse_sequence
 from passes.batching.packed.rules import BROADCASTING, UNARY
 from passes.batching.table import register_flat
 
@@ -84,3 +85,4 @@ register_flat("GridSample", grid_sample, rounding=True, since=16)
 register_flat("CenterCropPad", windows.center_crop_pad, since=18)
 register_flat("Pad", windows.pad, since=11)
 register_flat("Slice", cutting.slice_, since=10)
+register_flat("ReverseSequence", reverse_sequence, since=10)

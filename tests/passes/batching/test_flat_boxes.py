@@ -23,6 +23,16 @@ BOTH = """
 ONE_BY_ONE = """
   y0 = Slice (box, lo, one) x0 = Slice (box, one, mid) y1 = Slice (box, mid, three)
   x1 = Slice (box, three, hi) z = Slice (image, y0, y1, h) y = Slice (z, x0, x1, w)"""
+TENSORFLOW = """
+  y0 = Slice (box, lo, one) x0 = Slice (box, one, mid) y1 = Slice (box, mid, three)
+  x1 = Slice (box, three, hi) dh = Sub (y1, y0) dw = Sub (x1, x0)
+  batch = Unsqueeze (image, lo) begin = Concat <axis = 0> (lo, lo, y0, x0)
+  size = Concat <axis = 0> (one, three, dh, dw)
+  minus = Constant <value_ints = [-1]> () is_open = Equal (minus, size)
+  flags = Cast <to = 7> (is_open) far = Constant <value_ints = [2147483647]> ()
+  beyond = Mul (far, flags) most = Add (size, beyond) end = Add (begin, most)
+  part = Slice (batch, begin, end) y = Squeeze (part, lo)"""
+"""All axes, by begin and size, of which one may be -1: as ``tf.slice`` is exported."""
 RESIZED = """
   to = Constant <value_ints = [6, 5]> ()
   r = Resize <axes = [1, 2], mode = "linear"> (y, , , to)"""
@@ -82,6 +92,12 @@ CASES = {
     for cuts, text in [("both axes", BOTH), ("one axis after the other", ONE_BY_ONE)]
     for shares in (True, False)
     for end, ends in [("resized", RESIZED), ("all axes resized", ALL), ("reduced", SUMMED)]
+} | {
+    f"as TensorFlow slices, {'one image' if shares else 'an image each'}, {end}": BoxCase(
+        TENSORFLOW, shares, ends
+    )
+    for shares in (True, False)
+    for end, ends in [("resized", RESIZED), ("reduced", SUMMED)]
 }
 
 

@@ -68,6 +68,10 @@ POSITIONS = [
              "b = Greater (x, limit) i = Cast <to = 7> (b) " + numbers("k", -1)
              + "u = Unsqueeze (i, k) p = Concat <axis = -1> (u, u) y = GatherND (t, p)", GRAY,
              "float[h,w]"),
+    FlatCase("rows of a table of two axes", "t = Constant <value = float[2,3] {1.0, 2.0, 3.0, 4.0, "
+             "5.0, 6.0}> () limit = Constant <value_float = 128.0> () "
+             "b = Greater (x, limit) i = Cast <to = 7> (b) " + numbers("k", -1)
+             + "u = Unsqueeze (i, k) y = GatherND (t, u)", GRAY, "float[h,w,3]"),
     FlatCase("pixels by places of pixels", BACKWARDS + numbers("k", 1) + numbers("e", 2)
              + "s = Shape (x) u = Unsqueeze (up, k) v = Expand (u, s) l = Expand (left, s) "
              "v1 = Unsqueeze (v, e) l1 = Unsqueeze (l, e) p = Concat <axis = 2> (v1, l1) "
@@ -174,6 +178,32 @@ LOOKED_UP = [
              "y = Gather (t, g0)", "uint8[H,W]", "int64[h,w]"),
 ]  # fmt: skip
 
+SIDES = (
+    numbers("i0", 0)
+    + numbers("i1", 1)
+    + numbers("i2", 2)
+    + ("s = Shape (x) a = Gather (s, i0) b = Gather (s, i1) ")
+)
+REVERSED = [
+    FlatCase("rows upside down", SIDES + "n = Expand (a, b) y = ReverseSequence <time_axis = 0, "
+             "batch_axis = 1> (x, n)"),
+    FlatCase("columns mirrored", SIDES + "n = Expand (b, a) y = ReverseSequence <time_axis = 1, "
+             "batch_axis = 0> (x, n)", "uint8[H,W,3]", "uint8[h,w,3]"),
+    FlatCase("channels turned around", SIDES + numbers("three", 3)
+             + "t = Transpose <perm = [1, 0, 2]> (x) n = Expand (three, b) "
+             "q = ReverseSequence <time_axis = 1, batch_axis = 0> (t, n) "
+             "y = Transpose <perm = [1, 0, 2]> (q)", "float[3,H,W]", "float[3,h,w]"),
+    FlatCase("the first rows of each column", SIDES + "g = ReduceMax <keepdims = 0> (x, i0) "
+             "f = ReduceMax <keepdims = 0> (g, i1) l = Cast <to = 7> (f) k = Min (l, a) "
+             "y = ReverseSequence <time_axis = 0, batch_axis = 1> (x, k)", high=24.0),
+    FlatCase("as many rows in all images", SIDES + "n = Expand (i2, b) y = ReverseSequence "
+             "<time_axis = 0, batch_axis = 1> (x, n)", least=2),
+    FlatCase("lines of text", SIDES + "n = Expand (b, a) y = ReverseSequence <time_axis = 1, "
+             "batch_axis = 0> (x, n)", "float[2,W,3]", "float[2,w,3]"),
+    FlatCase("channels by one length each", numbers("n", 3, 1, 2) + "y = ReverseSequence "
+             "<time_axis = 0, batch_axis = 1> (x, n)", "float[H,3,W]", "float[h,3,w]", least=3),
+]  # fmt: skip
+
 CROPPED = numbers("t", 9, 7) + "c = CenterCropPad <axes = [0, 1]> (x, t) "
 OF_ONE_SIZE = [
     FlatCase("places set in a crop of one size", CROPPED + "limit = Constant <value_float = 99.0> "
@@ -187,7 +217,7 @@ OF_ONE_SIZE = [
              "float[h,7]"),
 ]  # fmt: skip
 
-CASES = [*OF_ONE_SIZE, *PLACES, *POSITIONS, *WRITTEN, *ALONG, *LOOKED_UP]
+CASES = [*OF_ONE_SIZE, *PLACES, *POSITIONS, *WRITTEN, *ALONG, *LOOKED_UP, *REVERSED]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -216,6 +246,8 @@ OUTSIDE = [
              "y = ScatterND (canvas, p, x)", GRAY, "float[5,3]"),
     FlatCase("fewer pixels than places", ALL + numbers("a", 1) + numbers("b", 99)
              + "p1 = Slice (p, a, b, k) y = ScatterND (x, p1, x)", GRAY, "float[h,w]"),
+    FlatCase("more rows than there are", numbers("n", 5, 5, 5) + "y = ReverseSequence <time_axis "
+             "= 0, batch_axis = 1> (x, n)", "float[H,3,W]", "float[h,3,w]"),
     FlatCase("an entry", OWN + "i = Cast <to = 7> (x) y = Gather (t, i)", IMAGE, "float[h,w,3]"),
 ]  # fmt: skip
 

@@ -1056,14 +1056,6 @@ MISSES = {
         "recurrence",
         "If",
     ),
-    "first_where_the_mark_may_come_back": _miss(
-        "int64",
-        """h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, z)
-            q = Equal (s, zero)  a = And (l, q)  s2 = Where (a, i, s)""",
-        "zero",
-        "recurrence",
-        "Where",
-    ),
     "append_twice_itself": _miss(
         "float[R,4]", "s2 = Concat <axis = 0> (s, s)", "start", "recurrence", "Concat"
     ),

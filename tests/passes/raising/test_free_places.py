@@ -33,6 +33,13 @@ KINDS = {
         "int64 {0}",
         "a = Equal (free, s)  s2 = Where (a, v, s)",
     ),
+    "the number of the iteration, which may be the free number": (
+        "int64[4]",
+        "int64[N]",
+        "4",
+        "int64 {0}",
+        TAKEN.replace("v, s", "i, s"),
+    ),
     "the other way round": (
         "int64[4]",
         "int64[N]",

@@ -234,7 +234,9 @@ def test_a_number_that_the_device_computes_with_is_read_from_a_range() -> None:
     assert modified
     ranges = [node for node in model.graph.all_nodes() if node.op_type == "Range"]
     assert [
-        node.op_type for one in ranges for reader in one.outputs[0].consumers()
+        node.op_type
+        for one in ranges
+        for reader in one.outputs[0].consumers()
         for node in reader.outputs[0].consumers()
     ] == ["Cast"]
     feeds = {"x": np.arange(12, dtype=np.float32), "n": np.array(3), "w": np.ones(2, np.float32)}

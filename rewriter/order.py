@@ -225,8 +225,12 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
             passes.append(GatheredRangesPass())
             passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
             on_host = functools.partial(host_nodes, options.row.kernels)
-            passes.append(DeviceNumbersPass(on_host, reads_on_host(options.row.kernels, model)))
-            passes.append(WholeShapesPass(kernels_of(options.row.kernels, model)))
+            # Sizes that a whole shape holds are brought to the device, and free others to be that.
+            passes += [
+                WholeShapesPass(kernels_of(options.row.kernels, model)),
+                DeviceNumbersPass(on_host, reads_on_host(options.row.kernels, model)),
+                WholeShapesPass(kernels_of(options.row.kernels, model)),
+            ]
     # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
     if options.row.name == "portable":

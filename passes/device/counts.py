@@ -21,6 +21,7 @@ from passes.typing import Typing
 
 __all__ = ["PICKED", "Dimension", "counted", "dimension_of", "ranged"]
 
+_LAST = 2**63 - 1
 PICKED = frozenset({"Gather", "Squeeze"})
 """The operators that make a scalar of a shape."""
 
@@ -82,10 +83,43 @@ def counted(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
         ops: Records a vector for a dimension that none has.
     """
     found = dimension_of(node, typing)
-    if found is None or not found.is_sure():
+    if found is None:
+        return _shortened(node, typing, ops)
+    if not found.is_sure():
         return None
     takes = found.is_vector or _is_only_counted_to(node.outputs[0])
     return found.vector(ops) if takes else None
+
+
+def _shortened(node: ir.Node, typing: Typing, ops: Operators) -> ir.Value | None:
+    """Return a vector without its first elements, where a node picks how many are left then.
+
+    Of a vector of 5 elements, ``Max([0], Shape(v) - 1)`` is ``[4]``.
+    """
+    most = made_by(node.inputs[0], "Max")
+    if most is None or len(most.inputs) != 2 or not _picks_first(node):
+        return None
+    for bound, rest in (most.inputs, reversed(most.inputs)):
+        known, added = constant_value(bound), made_by(rest, "Add")
+        if known is None or known.size != 1 or known.any() or added is None:
+            continue
+        shape, less = made_by(added.inputs[0], "Shape"), constant_value(added.inputs[1])
+        found = None if shape is None else dimension_of(shape, typing)
+        if found is None or less is None or less.size != 1 or less.item() > 0:
+            continue
+        if found.is_vector and found.is_sure():
+            bounds = [ops.ints(-int(less.item())), ops.ints(_LAST), ops.ints(0)]
+            shorter = ops.op("Slice", [found.tensor, *bounds])
+            dtype = typing.dtype(found.tensor)
+            shorter.type = None if dtype is None else ir.TensorType(dtype)
+            return shorter
+    return None
+
+
+def _picks_first(node: ir.Node) -> bool:
+    """Whether a node makes a scalar of the first number of a vector, or of its only one."""
+    index = constant_value(node.inputs[1]) if node.op_type == "Gather" else np.array(0)
+    return index is not None and not index.ndim and not index
 
 
 def _is_only_counted_to(number: ir.Value) -> bool:

@@ -78,7 +78,7 @@ class WholeShapesPass(ir.passes.InPlacePass):
             return _JOINED[node.op_type](node, typing, ops)
         if node.op_type in PICKED:
             vector = counted(node, typing, ops)
-            takes = vector is not None and self._takes(("Size",), vector, typing)
+            takes = vector is not None and self._takes(("Size", "Slice"), vector, typing)
             return [ops.op("Size", [vector])] if takes else None
         if is_operator(operand(node, _FORMS[node.op_type][0]).producer(), "Mul"):
             return _as_one_axis(node, typing, ops) if node.op_type == "Reshape" else None
@@ -103,7 +103,7 @@ _VIEWS = ("Unsqueeze", "Expand")
 
 def _may_have_form(node: ir.Node) -> bool:
     if is_operator(node, PICKED):
-        return is_operator(operand(node, 0).producer(), "Shape")
+        return is_operator(operand(node, 0).producer(), ("Max", "Shape"))
     if is_operator(node, _JOINED):
         return True
     if not is_operator(node, _FORMS):

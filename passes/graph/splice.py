@@ -69,6 +69,7 @@ def splice_form(node: ir.Node, form: Callable[[Builder], Sequence[ir.Value] | No
     builder = Builder.at(node)
     new = form(builder)
     if new is None:
+        builder.prune(())
         return False
     for made in builder.nodes:
         made.metadata_props.update(node.metadata_props)

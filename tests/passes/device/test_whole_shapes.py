@@ -142,7 +142,13 @@ RANGE_KEPT = {
     + "e = Add (n, n) r = Range (zero, e, one) y = Cast <to = 1> (r)",
 }
 READ |= RANGE
+SHORTER = IDS + ints("z", 0) + ints("less", -1) + NUMBERS
+RANGED = "n1 = Squeeze (m, z) r = Range (zero, n1, one) y = Cast <to = 1> (r)"
 READ |= {
+    "one less, but not below 0": SHORTER + "k = Add (n, less) m = Max (z, k) " + RANGED,
+    "one less, picked": SHORTER
+    + "k = Add (n, less) m = Max (k, z) n1 = Gather (m, zero) r = Range (zero, n1, one) "
+    + "y = Cast <to = 1> (r)",
     "two parts of one shape": "a = Shape <end = 1> (table) b = Shape <start = 1> (table) "
     "s = Concat <axis = 0> (a, b) t = Transpose (table) y = Reshape <allowzero = 1> (t, s)",
     "one part of a shape": "a = Shape <end = 1> (table) s = Concat <axis = 0> (a) " + FILL,
@@ -155,6 +161,14 @@ READ |= {
 }
 KEPT = {
     **RANGE_KEPT,
+    "one more": SHORTER + "k = Sub (n, less) m = Max (z, k) " + RANGED,
+    "not below 1": SHORTER + ints("o", 1) + "k = Add (n, less) m = Max (o, k) " + RANGED,
+    "one less of rows": "n = Shape <start = 1> (rows) "
+    + ints("z", 0)
+    + ints("less", -1)
+    + NUMBERS
+    + "k = Add (n, less) m = Max (z, k) "
+    + RANGED,
     "both sizes behind a Transpose": "t = Transpose <perm = [1, 0]> (rows) s = Shape (t) " + FILL,
     "a part twice": "a = Shape <end = 1> (table) s = Concat <axis = 0> (a, a) "
     + "z = Constant <value_float = 1.0> () m = Mul (s, s) y0 = Expand (z, m) y = Neg (y0)",

@@ -192,8 +192,10 @@ class GatherND(Operator):
         limits = sizes.reshape(-1, *(1,) * (places.ndim - 1))
         if places.size and ((places < -limits) | (places >= limits)).any():
             raise self.error(f"an index is outside of axes of {sizes.tolist()}")
-        batches = np.indices(indices.shape[:-1], sparse=True)[:batch_dims]
-        return (data[(*batches, *places)],)
+        index = (*np.indices(indices.shape[:-1])[:batch_dims], *places)
+        if not index:  # each of no coordinates takes all
+            return (np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy(),)
+        return (data[index],)
 
 
 class ScatterElements(Operator):

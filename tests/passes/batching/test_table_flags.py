@@ -53,8 +53,8 @@ def test_flags(flag: str, names: str) -> None:
 
 
 FIRST_AXIS_ALONE = """
-    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Einsum GRU GatherElements
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
+    AveragePool CausalConvWithState ConvInteger ConvTranspose DepthToSpace Det Einsum GRU
+    GatherElements GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization InstanceNormalization LRN
     LSTM LinearAttention LpPool MatMulInteger MaxPool NegativeLogLikelihoodLoss NonZero
     QLinearConv QLinearMatMul RNN RoiAlign RotaryEmbedding Scan ScatterElements ScatterND
     SoftmaxCrossEntropyLoss SpaceToDepth SwiGLU TensorScatter Trilu

@@ -211,6 +211,8 @@ def test_the_best_of_nothing_is_asked_for_no_one(name: str, attributes: str) -> 
         ((2, 3, 4), (2, 5, 2), 1),
         ((3, 4), (6, 1), 0),
         ((3, 4, 2), (2,), 0),
+        ((3, 4), (2, 0), 0),
+        ((3, 4), (3, 2, 0), 1),
     ],
 )
 def test_gather_nd(data: tuple[int, ...], indices: tuple[int, ...], batch_dims: int) -> None:

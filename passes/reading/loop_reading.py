@@ -60,7 +60,9 @@ def name_dialect(facts: LoopFacts, trips: Trips) -> str:
             "Loop with a counter beside the iteration number, as TensorFlow's exporter writes it"
         )
     if trips.by_condition:
-        return "Loop until a counter reaches its end, as PyTorch's default exporter and others write it"
+        return (
+            "Loop until a counter reaches its end, as PyTorch's default exporter and others write it"
+        )
     if iteration.condition is None:
         return "Loop with a trip count and no condition, as onnxscript writes it"
     if facts.of_kind(Kind.APPENDED):

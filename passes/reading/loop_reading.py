@@ -61,7 +61,8 @@ def name_dialect(facts: LoopFacts, trips: Trips) -> str:
         )
     if trips.by_condition:
         return (
-            "Loop until a counter reaches its end, as PyTorch's default exporter and others write it"
+            "Loop until a counter reaches its end, as PyTorch's default exporter and others "
+            "write it"
         )
     if iteration.condition is None:
         return "Loop with a trip count and no condition, as onnxscript writes it"

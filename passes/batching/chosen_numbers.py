@@ -1,4 +1,4 @@
-"""Numbers of a vector of which a comparison tells some.
+"""Numbers of a vector: a comparison tells some of them.
 
 PyTorch's exporter writes ``expand(n, -1)`` as a shape with 1 in the place of each size that is -1:
 ``Where(Equal(s, -1), 1, s)`` of ``s = [n, -1]`` is ``[?, 1]``, and not two unknown sizes.
@@ -62,7 +62,7 @@ def cast_one_by_one(evaluator: Evaluator, node: ir.Node, found: Numbers | None) 
 def _flags(
     evaluator: Evaluator, value: ir.Value | None, count: int
 ) -> Sequence[bool | None] | None:
-    """Return which entries an Equal finds equal, None for each of which that is not known."""
+    """Return for each entry whether an Equal finds it equal; None where that is not known."""
     made = None if value is None else value.producer()
     if not is_operator(made, "Equal"):
         return None

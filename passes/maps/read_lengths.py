@@ -13,7 +13,7 @@ __all__ = ["read_lengths_before_maps"]
 def read_lengths_before_maps(model: ir.Model) -> bool:
     """Let each SequenceLength of what maps yield read the first sequence that these go through.
 
-    A map of which only the length is read need not run.
+    Where only the length of its result is read, a map need not run.
 
     Returns:
         Whether the model was changed.

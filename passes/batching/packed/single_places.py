@@ -33,7 +33,9 @@ def reads_one_place(ctx: Context, node: ir.Node, rank: int, axis: int, place: in
     readers = [use.node for use in cut.uses()]
     if not readers or cut.is_graph_output():
         return False
-    return all(axis in _removed(reader, rank) for reader in readers)
+    # A sample that does not take the branch of its reader fails nowhere.
+    beside = all(reader.graph is node.graph for reader in readers)
+    return beside and all(axis in _removed(reader, rank) for reader in readers)
 
 
 def _removed(node: ir.Node, rank: int) -> Sequence[int]:

@@ -14,7 +14,7 @@ from passes.batching.flat.boxes import boxes
 from passes.batching.layouts import Batched
 from passes.batching.lengths import Lengths
 from passes.batching.merging import sample_numbers
-from passes.batching.packed.alike_cuts import axes_cut, cut_alike
+from passes.batching.packed.alike_cuts import cut_alike, named_axes
 from passes.batching.packed.row_by_row import sample_axis
 from passes.batching.packed.rows_left import rows_left
 from passes.batching.packed.segments import spread
@@ -38,14 +38,14 @@ _FAR = 2**31
 
 def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
     """Slice of shared or stacked data: windows of one size, or samples of different sizes."""
-    data = ctx.operand(operands, 0, "data")
+    given, data = operands, ctx.operand(operands, 0, "data")
     bounds = [ctx.operand(operands, i, name) for i, name in ((1, "starts"), (2, "ends"))]
     place, at = 0, 0
     if any(x.dims != (1,) for x in bounds):
-        operands, left = cut_alike(ctx, node, operands)
+        operands, left = cut_alike(ctx, node, given)
         only = _only_cut(ctx, node, operands, left)
         if only is None and ctx.takes_flat:
-            return boxes(ctx, node, operands)
+            return boxes(ctx, node, given)
         if only is None:
             raise Decline(Code.DATA_DEPENDENT, "its bounds along several axes differ by sample")
         data, place, at = ctx.operand(operands, 0, "data"), left[only], only
@@ -56,7 +56,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         return [single_place(ctx, data, bounds[0], axis)]
     if axis and data.is_stacked:
         if ctx.takes_flat:
-            return boxes(ctx, node, operands)
+            return boxes(ctx, node, given)
         key = _key(ctx, node, axis, place) if step == 1 else None
         return [_behind_the_first(ctx, data, bounds, axis, step, key)]
     shape = ctx.op("Shape", [data.value])
@@ -89,7 +89,7 @@ def _only_cut(
         operands: What is left of its operands.
         places: At which places of its bounds they stood.
     """
-    axes, steps = axes_cut(ctx, operands), ctx.optional(operands, 4)
+    axes, steps = named_axes(ctx, operands), ctx.optional(operands, 4)
     known = None if steps is None else ctx.constant(steps)
     if axes is None or (steps is not None and (known is None or (known != 1).any())):
         return None

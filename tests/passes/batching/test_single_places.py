@@ -59,3 +59,21 @@ def test_no_place_is_an_error_as_it_was(name: str, place: int) -> None:
         session = open_session(one)
         with pytest.raises(BackendError):
             session.run(given(name, 0, place, 1))
+
+
+GUARDED = TEXT.replace(
+    "r = Squeeze (cut, along)",
+    """some = Greater (b, zero)  flag = Squeeze (some)
+        r = If (flag) <then_branch = one () => (float[4] u) {{ u = Squeeze (cut, along) }},
+            else_branch = none () => (float[4] o) {{
+                o = Constant <value = float[4] {{0,0,0,0}}> () }}>""",
+)
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_a_place_that_only_a_branch_reads_may_be_missing(name: str) -> None:
+    shape, axis = AXES[name]
+    before = model(GUARDED.format(shape=shape, axis=axis))
+    feed = given(name, 3, -1, 4, -9)
+    expected, made = (open_session(one).run(feed) for one in (before, read(before).model))
+    np.testing.assert_array_equal(made["rs"], expected["rs"])

@@ -57,6 +57,17 @@ SLICES = {
         b = Concat <axis = 0> (k, zero, one)  e = Concat <axis = 0> (j, two, two)
         s = Slice (x, b, e, ax, by)  q = Squeeze (s, zero)
         r = ReduceSum <keepdims = 0> (q, zero)""",
+    "one axis alike, one up to a length": """
+        ax = Constant <value = int64[3] {0, 1, 2}> ()
+        b = Concat <axis = 0> (k, one, zero)  e = Concat <axis = 0> (j, two, m)
+        s = Slice (x, b, e, ax)
+        q = ReduceSum <keepdims = 0> (s, axes01)  r = ReduceSum <keepdims = 1> (q)""",
+    "one axis alike, two of each": """
+        ax = Constant <value = int64[3] {0, 1, 2}> ()  row = Gather (x, i)
+        u = Unsqueeze (row, zero)
+        b = Concat <axis = 0> (zero, zero, zero)  e = Concat <axis = 0> (one, m, l)
+        s = Slice (u, b, e, ax)
+        q = ReduceSum <keepdims = 0> (s, axes01)  r = ReduceSum <keepdims = 1> (q)""",
     "bounds that no Concat makes": """
         ones = Constant <value = int64[2] {1, 1}> ()
         b = Concat <axis = 0> (k, zero)  last = Concat <axis = 0> (k, l)  e = Add (last, ones)
@@ -74,9 +85,14 @@ def feed(samples: int, longest: int, *lengths: int) -> Mapping[str, np.ndarray]:
 
 
 FEEDS = [feed(0, 3), feed(1, 3, 2), feed(3, 5, 5, 1, 3), feed(2, 4, 2, 2)]
-ROWS = {"the same of each": "float[1]"}
+ROWS = {
+    "the same of each": "float[1]",
+    "one axis alike, one up to a length": "float[1]",
+    "one axis alike, two of each": "float[1]",
+}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("lacks", [(), ("Loop", "Scan", "If")], ids=["loops", "no loops"])
 @pytest.mark.parametrize("name", SLICES)
 def test_it_reads_the_row_and_cuts_it(name: str, lacks: tuple[str, ...]) -> None:

@@ -26,6 +26,7 @@ __all__ = [
     "find_packed",
     "has_flat_rule",
     "has_packed_rule",
+    "holds_at",
     "may_draw",
     "may_round_inside",
     "never",
@@ -206,9 +207,14 @@ def find(node: ir.Node, opset: int) -> Row | Never | None:
     """
     key = _key(node.domain, node.op_type)
     for row in _rows.get(key, ()):
-        if row.holds_at(opset):
+        if holds_at(row, opset):
             return row
     return _never.get(key)
+
+
+def holds_at(row: Row, opset: int) -> bool:
+    """Whether a row is for models of an opset."""
+    return row.since <= opset <= (row.until or _NEWEST)
 
 
 def families(node: ir.Node) -> set[str]:

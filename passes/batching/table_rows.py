@@ -40,10 +40,6 @@ class Row:
     draws: bool = False
     domain: str = ""
 
-    def holds_at(self, opset: int) -> bool:
-        """Whether the row is for models of this opset."""
-        return self.since <= opset and (self.until is None or opset <= self.until)
-
 
 @dataclasses.dataclass(frozen=True)
 class Never:

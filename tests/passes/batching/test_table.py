@@ -36,7 +36,7 @@ def assert_it_is_one_of_them(op_type: str) -> None:
     schema = DEFINED[op_type]
     newest = schema.since_version - 1 if schema.deprecated else NEWEST
     if kinds == {table.Row}:
-        assert sum(row.holds_at(newest) for row in found if isinstance(row, table.Row)) == 1
+        assert sum(table.holds_at(row, newest) for row in found if isinstance(row, table.Row)) == 1
     elif kinds == {table.Never}:
         assert [row.reason for row in found if isinstance(row, table.Never)] != [""]
     else:
@@ -110,7 +110,7 @@ def test_what_stands_there_of_other_domains_is_defined() -> None:
 
 def test_rows_of_one_operator_do_not_overlap() -> None:
     for opset in range(1, NEWEST + 1):
-        held = [r.op_type for r in ROWS if isinstance(r, table.Row) and r.holds_at(opset)]
+        held = [r.op_type for r in ROWS if isinstance(r, table.Row) and table.holds_at(r, opset)]
         assert len(held) == len(set(held))
 
 
@@ -121,6 +121,6 @@ def test_every_rule_is_proven_by_a_case() -> None:
     missing = [
         f"{row.op_type} from {row.since}"
         for row in wanted
-        if not any(row.op_type == name and row.holds_at(opset) for name, opset in proven)
+        if not any(row.op_type == name and table.holds_at(row, opset) for name, opset in proven)
     ]
     assert missing == []

@@ -46,7 +46,7 @@ def apply_fusion(
         plan: What the map becomes.
         facts: What holds for all maps.
         draft: Holds whatever was recorded to find the plan.
-        beside: What of that is kept beside the plan.
+        beside: What of that may be placed beside the plan.
 
     Returns:
         What was done; that it stays as it is, with the reason, if it does.
@@ -64,7 +64,7 @@ def apply_fusion(
     for body in (site.body, *(node.attributes["body"].as_graph() for node in maps)):
         move_initializers(body, model.graph)
     read_moved(builder.nodes, model.graph)
-    draft.keep([*builder.nodes, *beside])
+    draft.keep(builder.nodes, beside)
     # A later map may read the types of the new values.
     written = splice(builder, site.node, pairs)
     typings.copy(written)

@@ -77,18 +77,14 @@ class FewIterations:
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
 
-        It stays as it is where something of it is read that the Loop does not yield.
+        It stays as it is where something of it is read that the Loop does not yield. Recorded
+        nodes that are not placed go with their draft.
 
         Args:
             plan: What its last map became, which says so.
             before: What stood in the graph before its maps were fused.
             typings: Both typings; they gain what is read in the place of the values.
         """
-        self._write(plan, before, typings)
-        drop_uses(node for node in self.nodes if node.graph is None)
-
-    def _write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
-        """Place what is recorded, but what the shape of the region does not allow."""
         graph, written = plan.site.graph, set(plan.site.originals[0].written)
         region = [node for node in graph if node in written or node not in before]
         copies = list(self.copies)

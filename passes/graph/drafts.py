@@ -45,12 +45,18 @@ class Draft:
         self._kept += self.nodes
         self.nodes, self._is_taken = [], True
 
-    def keep(self, nodes: Iterable[ir.Node]) -> None:
-        """Keep nodes with all that are inside of them; the others read nothing any more."""
-        kept, self._is_taken = set(_with_inner(nodes)), True
+    def keep(self, nodes: Iterable[ir.Node], beside: Iterable[ir.Node] = ()) -> None:
+        """Keep nodes with all that are inside of them; the others read nothing any more.
+
+        Args:
+            nodes: The nodes.
+            beside: Further nodes that may be put into a graph while the draft is open. Those that
+                are not read nothing any more once it closes.
+        """
+        kept, waiting, self._is_taken = set(_with_inner(nodes)), set(_with_inner(beside)), True
         self._kept += [node for node in self.nodes if node in kept]
-        drop_uses(node for node in self.nodes if node not in kept)
-        self.nodes = []
+        drop_uses(node for node in self.nodes if node not in kept and node not in waiting)
+        self.nodes = [node for node in self.nodes if node in waiting]
 
     def keep_placed(self) -> None:
         """Keep the nodes that stand in a graph."""

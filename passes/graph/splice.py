@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.graph.drafts import drop_uses
+from passes.graph.drafts import drafting, drop_uses
 from passes.graph.graphs import all_graphs, captured_values, is_used, subgraphs
 from passes.graph.node_copies import rank_alone
 
@@ -67,10 +67,11 @@ def splice_form(node: ir.Node, form: Callable[[Builder], Sequence[ir.Value] | No
         Whether there is another form.
     """
     builder = Builder.at(node)
-    new = form(builder)
-    if new is None:
-        builder.prune(())
-        return False
+    with drafting() as draft:
+        new = form(builder)
+        if new is None:
+            return False
+        draft.keep_all()
     for made in builder.nodes:
         made.metadata_props.update(node.metadata_props)
     splice(builder, node, zip(node.outputs, new, strict=True))

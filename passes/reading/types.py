@@ -38,7 +38,7 @@ __all__ = ["checked_types", "is_possible", "type_body"]
 _MOST_SCALES = 8
 """Resize of tensors of more axes is not known of any runtime."""
 
-_Forget: TypeAlias = Callable[[onnx.GraphProto], object]
+_Erase: TypeAlias = Callable[[onnx.GraphProto], object]
 """Takes out of a body the types that it declares and that must not be relied on."""
 
 
@@ -58,9 +58,9 @@ def type_body(
             the body of a Loop declares nothing.
     """
     name_values_apart(body)  # what was fused in it may share names, by which inference goes
-    _type_body(body, typings.declared, model, _nothing if is_declared else _forget_all)
+    _type_body(body, typings.declared, model, _nothing if is_declared else _erase_all)
     if typings.proven is not typings.declared:
-        _type_body(body, typings.proven, model, erase_body if is_declared else _forget_all)
+        _type_body(body, typings.proven, model, erase_body if is_declared else _erase_all)
     # Inference stops where declared shapes contradict each other, which may be false.
     for value in (out for node in walk_nodes(body) for out in node.outputs):
         if typings.declared[value].type is None:
@@ -87,7 +87,7 @@ def checked_types(
         rows: Whether the guard has checked all dimensions but the first, not that one too.
     """
     table = _checked_inputs(site, typings, relied, rows=rows)
-    _type_body(site.body, table, model, _forget(site))
+    _type_body(site.body, table, model, _erasing(site))
     return Typings(table, table)
 
 
@@ -103,9 +103,9 @@ def is_possible(
     has no place where three scales are given to Resize. See `checked_types` for the arguments.
     """
     table = _checked_inputs(site, typings, relied, rows=False)
-    if _is_consistent(site.body, table, model, _forget(site)):
+    if _is_consistent(site.body, table, model, _erasing(site)):
         return True
-    return not _is_consistent(site.body, typings.proven, model, _forget(site))
+    return not _is_consistent(site.body, typings.proven, model, _erasing(site))
 
 
 def _checked_inputs(
@@ -132,8 +132,8 @@ def _checked_inputs(
     return table
 
 
-def _forget(site: MapSite) -> _Forget:
-    return _forget_all if site.originals else erase_body
+def _erasing(site: MapSite) -> _Erase:
+    return _erase_all if site.originals else erase_body
 
 
 def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
@@ -147,44 +147,44 @@ def _checked(inner: ir.Value, declared: ValueType, rows: bool) -> ValueType:
 
 
 def _nothing(_: onnx.GraphProto) -> None:
-    """Forget nothing."""
+    """Erase nothing."""
 
 
-def _forget_all(body: onnx.GraphProto) -> None:
-    """Forget what a body declares of the values of its nodes."""
+def _erase_all(body: onnx.GraphProto) -> None:
+    """Erase what a body declares of the values of its nodes."""
     del body.value_info[:]
 
 
-def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> None:
+def _type_body(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> None:
     """Enter the types of a body from those of its inputs and captured values.
 
     Args:
         body: The body.
         typing: The table.
         model: Tells the versions.
-        forget: What becomes of the types that the body declares.
+        erase: What becomes of the types that the body declares.
     """
-    whole = _as_model(body, typing, model, forget)
+    whole = _as_model(body, typing, model, erase)
     _read(typing, body, infer(whole).graph)
     computes = not operators_in(body).isdisjoint(COMPUTED)
     while computes and show_computed(body, whole.graph, typing):
         _read(typing, body, infer(whole).graph)
 
 
-def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> bool:
+def _is_consistent(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> bool:
     """Whether inference finds no error in a body."""
     try:
-        whole = _as_model(body, typing, model, forget)
+        whole = _as_model(body, typing, model, erase)
         onnx.shape_inference.infer_shapes(whole, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError:
         return False
     return True
 
 
-def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, forget: _Forget) -> onnx.ModelProto:
+def _as_model(body: ir.Graph, typing: Typing, model: ir.Model, erase: _Erase) -> onnx.ModelProto:
     """Return a body as a model of its own, for inference; see `_type_body`."""
     proto = ir.serde.serialize_graph(body)
-    forget(proto)
+    erase(proto)
     captured = captured_values(body)
     asked = {v: f"{v.name}/counted_{at}" for at, v in enumerate(counted_values(body))}
     inputs = [_info(v, typing[v]) for v in (*body.inputs, *captured)]

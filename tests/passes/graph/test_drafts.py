@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
 import pytest
 
 from passes.graph.builder import Builder, tensor_value
@@ -45,6 +46,19 @@ def test_a_draft_that_is_kept_stays() -> None:
     assert [node.op_type for node in builder.nodes] == ["Add"]
     assert doubled.twice is first
     assert memo == {"inside": 2}
+
+
+def test_what_may_be_placed_beside_a_plan_is_dropped_if_it_is_not() -> None:
+    plan, beside = Builder("a"), Builder("b")
+    x = tensor_value("x", None)
+    with drafting() as draft:
+        plan.op("Abs", [x])
+        placed, left = beside.node("Neg", [x]), beside.node("Relu", [x])
+        beside.node("Tanh", [x])
+        draft.keep(plan.nodes, [placed, left])
+        assert [user.op_type for user, _ in x.uses()] == ["Abs", "Neg", "Relu"]
+        ir.Graph([x], [], nodes=[placed])
+    assert [user.op_type for user, _ in x.uses()] == ["Abs", "Neg"]
 
 
 def test_what_is_kept_is_part_of_the_draft_around() -> None:

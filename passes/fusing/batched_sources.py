@@ -22,7 +22,7 @@ from passes.fusing.flat_sources import FlatSources
 from passes.fusing.fusion_facts import FusionFacts, Relied
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.maps.element_source import ElementSource, Slices
+from passes.maps.element_source import ElementSource
 from passes.site import GuardCheck, MapSite
 from passes.typing import Typings
 from passes.typing.value_types import UNKNOWN
@@ -187,22 +187,13 @@ def _pack(
     cut, axis = source.as_slices, _axis(source, typings)
     assert cut is not None and cut.split is not None and axis is not None
     if cut.split_is_scalar:
-        return _packed(cut.tensor, Lengths(builder, _sizes(builder, cut, cut.split)), axis)
+        return _packed(cut.tensor, Lengths(builder, cut.sizes(builder)), axis)
     if cut.split not in known:
         sizes = cut.sizes(builder, typings.proven)
         constant = constant_value(cut.split)
         most = None if constant is None else int(constant.max(initial=0))
         known[cut.split] = Lengths(builder, sizes, most)
     return _packed(cut.tensor, known[cut.split], axis)
-
-
-def _sizes(builder: Builder, source: Slices, split: ir.Value) -> ir.Value:
-    """Return the sizes of slices of one size; the last may be smaller."""
-    size = builder.op("Cast", [split], {"to": ir.DataType.INT64})
-    shape = builder.op("Shape", [source.tensor])
-    rows = builder.op("Gather", [shape, builder.scalar(source.axis)], {"axis": 0})
-    starts = builder.op("Range", [builder.scalar(0), rows, size])
-    return builder.op("Min", [builder.op("Sub", [rows, starts]), size])
 
 
 def _cut(builder: Builder, value: ir.Value, batch: ir.Value) -> ir.Value:

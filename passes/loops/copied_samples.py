@@ -75,11 +75,11 @@ class CopiedSamples:
 
     def _copy(self, builder: Builder, number: int) -> list[ir.Value]:
         """Record the body for one sample and return its outputs."""
-        sources = [
+        reads = [
             source.prepare(builder, self._typings.declared.dtype(inner))
             for inner, source in self._body.elements
         ]
-        writer = LoopWriter(self._body, self._typings, {}, sources)
+        writer = LoopWriter(self._body, self._typings, {}, reads)
         return writer.apply_body(builder, builder.scalar(number))
 
 

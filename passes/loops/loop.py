@@ -69,15 +69,13 @@ def write_loop(
         (inner, source if asks_nothing else _hidden(builder, source, typings, shared))
         for inner, source in body.elements
     ]
-    sources = [
-        source.prepare(builder, typings.declared.dtype(inner)) for inner, source in elements
-    ]
+    reads = [source.prepare(builder, typings.declared.dtype(inner)) for inner, source in elements]
     if count is None:
-        count = sources[0].count(builder)
+        count = elements[0][1].scalar_count(builder, typings.proven)
     in_blocks = any(plan.form is Form.BLOCKS for plan in plans.values())
     writer = BlockLoopWriter if in_blocks else LoopWriter
     whole, all_plans, shapes = with_shapes(body, plans)
-    held = writer(whole, typings, all_plans, sources).write(builder, count)
+    held = writer(whole, typings, all_plans, reads).write(builder, count)
     rows = {i: held.pop(position).value for i, position in shapes.items()}
     for i, plan in plans.items():
         held[i] = with_true_shape(builder, plan, held[i], rows.get(i), count, is_some=is_some)

@@ -13,7 +13,7 @@ from passes.graph.graphs import walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
 from passes.loops.told_shapes import tell_proven_shapes
-from passes.maps.element_source import PreparedSource
+from passes.maps.element_source import Read
 from passes.typing import Typings
 
 __all__ = [
@@ -99,13 +99,13 @@ class LoopWriter:
         body: What is computed for each sample.
         typings: Gains the types of the copies.
         plans: How each used output of the body is collected.
-        sources: Where the elements are read.
+        reads: How the elements are read.
     """
 
     body: LoopBody
     typings: Typings
     plans: Mapping[int, OutputPlan]
-    sources: list[PreparedSource]
+    reads: list[Read]
 
     def with_form(self, form: Form) -> list[int]:
         """Return the outputs of the body that are collected in one form."""
@@ -114,8 +114,8 @@ class LoopWriter:
     def apply_body(self, builder: Builder, index: ir.Value) -> list[ir.Value]:
         """Record the body for one sample and return its outputs."""
         values: dict[ir.Value, ir.Value | None] = dict(self.body.shared)
-        for (inner, _), source in zip(self.body.elements, self.sources, strict=True):
-            element = source.read(builder, index)
+        for (inner, _), read in zip(self.body.elements, self.reads, strict=True):
+            element = read(builder, index)
             rank = self.typings.declared.rank(inner)
             if element.shape is None and rank is not None and self._needs_ranks:
                 element.shape = ir.Shape([None] * rank)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol, TypeVar
 
@@ -12,33 +11,25 @@ import onnx_ir as ir
 from passes.graph.builder import Builder
 from passes.typing import Typing, ValueType
 
-__all__ = ["ElementSource", "PreparedSource", "Slices"]
+__all__ = ["ElementSource", "Read", "Slices", "typed"]
 
 S = TypeVar("S", bound="ElementSource")
 
 
-@dataclasses.dataclass(frozen=True)
-class PreparedSource:
-    """An element source as a loop reads it.
+Read = Callable[[Builder, ir.Value], ir.Value]
+"""Records how a loop reads one sample: ``read(builder, index)`` with an int64 scalar."""
 
-    Attributes:
-        count: Records the number of elements, an int64 scalar: ``count(builder)``.
-        read: Records the read of one element: ``read(builder, index)`` with an int64 scalar.
-    """
 
-    count: Callable[[Builder], ir.Value]
-    read: Callable[[Builder, ir.Value], ir.Value]
+def typed(read: Read, dtype: ir.DataType | None) -> Read:
+    """Return the same with an element type for what is read; None leaves it open."""
 
-    def of_type(self, dtype: ir.DataType | None) -> PreparedSource:
-        """Return the same with an element type for what is read; None leaves it open."""
+    def read_typed(inner: Builder, index: ir.Value) -> ir.Value:
+        element = read(inner, index)
+        if dtype is not None:
+            element.type = ir.TensorType(dtype)
+        return element
 
-        def read(inner: Builder, index: ir.Value) -> ir.Value:
-            element = self.read(inner, index)
-            if dtype is not None:
-                element.type = ir.TensorType(dtype)
-            return element
-
-        return PreparedSource(self.count, read)
+    return read_typed
 
 
 class Slices(Protocol):
@@ -69,7 +60,7 @@ class Slices(Protocol):
         """Whether sample 0 reads the last slice."""
 
     def sizes(self, builder: Builder, typing: Typing | None = None) -> ir.Value:
-        """Record the sizes of slices that are cut by a vector of sizes."""
+        """Record the sizes of slices that are cut by sizes."""
 
 
 class ElementSource(abc.ABC):
@@ -121,7 +112,7 @@ class ElementSource(abc.ABC):
         """Return the source as it is now: a sequence that was cut from a tensor as its rows."""
         return self
 
-    # The number of samples.
+    # The number of samples, which is asked for nowhere else.
 
     @abc.abstractmethod
     def count(self, builder: Builder, typing: Typing | None) -> ir.Value:
@@ -163,8 +154,8 @@ class ElementSource(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
-        """Record what a loop over the source needs outside of it.
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> Read:
+        """Record what a loop needs outside of it to read a sample; return how it reads one.
 
         Args:
             builder: Writes the graph that holds the loop.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.maps.element_source import ElementSource, PreparedSource
+from passes.maps.element_source import ElementSource, Read, typed
 from passes.typing import Typing, ValueType
 
 __all__ = ["IndexSource"]
@@ -94,16 +94,9 @@ class IndexSource(ElementSource):
         """See `ElementSource.has_one_shape`."""
         return True
 
-    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> Read:
         """See `ElementSource.prepare`."""
-
-        def count(outer: Builder) -> ir.Value:
-            return outer.op("Squeeze", [self.write_count(outer), outer.ints(0)])
-
-        def read(inner: Builder, index: ir.Value) -> ir.Value:
-            return inner.op("Identity", [index])
-
-        return PreparedSource(count, read).of_type(dtype)
+        return typed(lambda inner, index: inner.op("Identity", [index]), dtype)
 
     def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value:
         """See `ElementSource.stack`."""

@@ -12,7 +12,7 @@ from passes.flat_views import read_view
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
 from passes.graph.made import operand, optional_operand
-from passes.maps.element_source import ElementSource, PreparedSource
+from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.tensor_source import TensorSource
 from passes.typing import Typing, ValueType
 
@@ -120,16 +120,9 @@ class SequenceSource(ElementSource):
         """See `ElementSource.differs`."""
         return len(self._shapes(typing) - {None}) > 1
 
-    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> Read:
         """See `ElementSource.prepare`."""
-
-        def count(outer: Builder) -> ir.Value:
-            return outer.op("SequenceLength", [self.sequence])
-
-        def read(inner: Builder, index: ir.Value) -> ir.Value:
-            return inner.op("SequenceAt", [self.sequence, index])
-
-        return PreparedSource(count, read).of_type(dtype)
+        return typed(lambda inner, index: inner.op("SequenceAt", [self.sequence, index]), dtype)
 
     def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value:
         """See `ElementSource.stack`."""

@@ -7,9 +7,10 @@ import dataclasses
 import onnx_ir as ir
 
 from passes.graph.builder import Builder
-from passes.maps.element_source import PreparedSource
+from passes.maps.element_source import Read
+from passes.maps.slice_sizes import write_dim
 
-__all__ = ["SlicesOfOne", "prepare_slices", "prepare_slices_of_one", "write_dim"]
+__all__ = ["SlicesOfOne", "prepare_slices", "prepare_slices_of_one"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +29,6 @@ class SlicesOfOne:
     keepdims: bool
     is_reversed: bool
 
-    def count(self, builder: Builder) -> ir.Value:
-        """Record how many there are, an int64 scalar."""
-        return write_dim(builder, self.tensor, self.axis)
-
     def read_string(self, builder: Builder, index: ir.Value) -> ir.Value:
         """Read by Slice: onnxruntime's Gather copies but the first string of each row."""
         start = builder.op("Unsqueeze", [index, builder.ints(0)])
@@ -41,15 +38,8 @@ class SlicesOfOne:
         return element if self.keepdims else builder.op("Squeeze", [element, axis])
 
 
-def write_dim(builder: Builder, tensor: ir.Value, axis: int) -> ir.Value:
-    """Record a dimension of a tensor, an int64 scalar."""
-    return builder.op("Gather", [builder.op("Shape", [tensor]), builder.scalar(axis)], {"axis": 0})
-
-
-def prepare_slices_of_one(
-    builder: Builder, cut: SlicesOfOne, dtype: ir.DataType | None
-) -> PreparedSource:
-    """Record what a loop over slices of size 1 needs outside of it.
+def prepare_slices_of_one(builder: Builder, cut: SlicesOfOne, dtype: ir.DataType | None) -> Read:
+    """Record what a loop needs outside of it to read a slice of size 1; return how it reads one.
 
     Args:
         builder: Writes the graph that holds the loop.
@@ -58,7 +48,8 @@ def prepare_slices_of_one(
     """
     last = None
     if cut.is_reversed:
-        last = builder.op("Sub", [cut.count(builder), builder.scalar(1)])
+        count = write_dim(builder, cut.tensor, cut.axis)
+        last = builder.op("Sub", [count, builder.scalar(1)])
 
     def read(inner: Builder, index: ir.Value) -> ir.Value:
         if last is not None:
@@ -70,12 +61,10 @@ def prepare_slices_of_one(
             position = inner.op("Unsqueeze", [index, inner.ints(0)])
         return inner.op("Gather", [cut.tensor, position], {"axis": cut.axis})
 
-    return PreparedSource(cut.count, read)
+    return read
 
 
-def prepare_slices(
-    tensor: ir.Value, axis: int, starts: ir.Value, ends: ir.Value
-) -> PreparedSource:
+def prepare_slices(tensor: ir.Value, axis: int, starts: ir.Value, ends: ir.Value) -> Read:
     """Return how a loop reads slices between given rows.
 
     Args:
@@ -85,13 +74,10 @@ def prepare_slices(
         ends: The row behind the last one of each.
     """
 
-    def count(outer: Builder) -> ir.Value:
-        return write_dim(outer, starts, 0)
-
     def read(inner: Builder, index: ir.Value) -> ir.Value:
         position = inner.op("Unsqueeze", [index, inner.ints(0)])
         start = inner.op("Gather", [starts, position], {"axis": 0})
         end = inner.op("Gather", [ends, position], {"axis": 0})
         return inner.op("Slice", [tensor, start, end, inner.ints(axis)])
 
-    return PreparedSource(count, read)
+    return read

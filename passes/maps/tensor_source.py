@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -12,13 +12,13 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
-from passes.maps.element_source import ElementSource, PreparedSource
+from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.slice_reads import (
     SlicesOfOne,
     prepare_slices,
     prepare_slices_of_one,
-    write_dim,
 )
+from passes.maps.slice_sizes import checked_sizes, sizes_by, starts_by
 from passes.typing import Typing, ValueType
 
 __all__ = ["TensorSource", "reversed_along"]
@@ -78,24 +78,39 @@ class TensorSource(ElementSource):
 
     def count(self, builder: Builder, typing: Typing | None) -> ir.Value:
         """See `ElementSource.count`."""
-        shape = builder.op("Shape", [self.tensor])
-        dim = builder.op("Gather", [shape, builder.ints(self.axis)], {"axis": 0})
-        if self.split is None:
-            return dim
-        if not self.split_is_scalar:
-            return builder.op("Shape", [self.split])
-        size = None if typing is None else self._even_size(typing)
-        if size is not None:
-            return builder.op("Div", [dim, builder.ints(size)])
-        cast = builder.op("Cast", [self.split], {"to": _INT64})
-        most = builder.op("Sub", [builder.op("Add", [dim, cast]), builder.ints(1)])
-        return builder.op("Div", [most, cast])
+        return self._write_count(builder, typing, builder.ints, "Shape")
 
     def scalar_count(self, builder: Builder, typing: Typing) -> ir.Value:
         """See `ElementSource.scalar_count`."""
-        if self.split is None or self.split_is_scalar:
-            return super().scalar_count(builder, typing)
-        return builder.op("Size", [self.split])
+        return self._write_count(builder, typing, builder.scalar, "Size")
+
+    def _write_count(
+        self,
+        builder: Builder,
+        typing: Typing | None,
+        number: Callable[[int], ir.Value],
+        size_of: str,
+    ) -> ir.Value:
+        """Record the number of slices.
+
+        Args:
+            builder: Writes the graph that holds the tensor.
+            typing: The proven typing, if there is one.
+            number: Records a number in the form that is wanted: a vector or a scalar.
+            size_of: The operator that yields the length of a vector in that form.
+        """
+        shape = builder.op("Shape", [self.tensor])
+        dim = builder.op("Gather", [shape, number(self.axis)], {"axis": 0})
+        if self.split is None:
+            return dim
+        if not self.split_is_scalar:
+            return builder.op(size_of, [self.split])
+        size = None if typing is None else self._even_size(typing)
+        if size is not None:
+            return builder.op("Div", [dim, number(size)])
+        # Range refuses a size of 0, as the cut itself does.
+        each = self._as_int64(builder, self.split)
+        return builder.op(size_of, [starts_by(builder, self.tensor, self.axis, each)])
 
     def number(self, typing: Typing) -> int | None:
         """See `ElementSource.number`."""
@@ -158,13 +173,13 @@ class TensorSource(ElementSource):
         dim, size = self._dim(typing), self._one_size()
         return isinstance(dim, int) and size is not None and dim > size and bool(dim % size)
 
-    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> PreparedSource:
+    def prepare(self, builder: Builder, dtype: ir.DataType | None) -> Read:
         """See `ElementSource.prepare`."""
         if self.split is None:
             cut = SlicesOfOne(self.tensor, self.axis, self.keepdims, self.is_reversed)
-            return prepare_slices_of_one(builder, cut, dtype).of_type(dtype)
+            return typed(prepare_slices_of_one(builder, cut, dtype), dtype)
         ends, starts = self._bounds(builder, self.split)
-        return prepare_slices(self.tensor, self.axis, starts, ends).of_type(dtype)
+        return typed(prepare_slices(self.tensor, self.axis, starts, ends), dtype)
 
     def _bounds(self, builder: Builder, split: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Record the rows behind the last one of each slice, and the first rows."""
@@ -172,10 +187,13 @@ class TensorSource(ElementSource):
             sizes = self.sizes(builder)
             ends = builder.op("CumSum", [sizes, builder.scalar(0)])
             return ends, builder.op("Sub", [ends, sizes])
-        size = builder.op("Cast", [split], {"to": int(_INT64)})
-        dim = write_dim(builder, self.tensor, self.axis)
-        starts = builder.op("Range", [builder.scalar(0), dim, size])
+        size = self._as_int64(builder, split)
+        starts = starts_by(builder, self.tensor, self.axis, size)
         return builder.op("Add", [starts, size]), starts
+
+    def _as_int64(self, builder: Builder, split: ir.Value) -> ir.Value:
+        """Record the sizes, or the one size, as int64."""
+        return builder.op("Cast", [split], {"to": int(_INT64)})
 
     def stack(self, builder: Builder, rank: int | None, typing: Typing) -> ir.Value | None:
         """See `ElementSource.stack`."""
@@ -198,31 +216,22 @@ class TensorSource(ElementSource):
         return value
 
     def sizes(self, builder: Builder, typing: Typing | None = None) -> ir.Value:
-        """Record the sizes of slices that are cut by a vector of sizes, int64 ``[B]``.
+        """Record the sizes of slices that are cut by sizes, int64 ``[B]``.
 
-        It is an error at run time if one is negative, or if they do not add up to the axis:
-        slices would hold rows of others.
+        It is an error at run time if one of a vector is negative, or if they do not add up to the
+        axis: slices would hold rows of others.
 
         Args:
             builder: Writes the graph that holds the tensor.
             typing: The proven typing, if there is one.
         """
         assert self.split is not None
-        sizes = builder.op("Cast", [self.split], {"to": int(_INT64)})
+        sizes = self._as_int64(builder, self.split)
+        if self.split_is_scalar:
+            return sizes_by(builder, self.tensor, self.axis, sizes)
         if self.is_whole or self._fits(typing):
             return sizes
-        # A negative size counts as more rows than there are.
-        many = builder.scalar(int(np.iinfo(np.int32).max))
-        counted = builder.op(
-            "Where", [builder.op("Less", [sizes, builder.scalar(0)]), many, sizes]
-        )
-        total = builder.op("ReduceSum", [counted], {"keepdims": 1})
-        shape, axis = builder.op("Shape", [self.tensor]), builder.ints(self.axis)
-        rows = builder.op("Gather", [shape, axis], {"axis": 0})
-        apart = builder.op("Abs", [builder.op("Sub", [total, rows])])
-        # Only where that is 0 does the target have as many elements as there are sizes.
-        target = builder.op("Add", [builder.op("Shape", [sizes]), apart])
-        return builder.op("Reshape", [sizes, target])
+        return checked_sizes(builder, self.tensor, self.axis, sizes)
 
     def _fits(self, typing: Typing | None) -> bool:
         """Whether constant sizes are proven to add up to the axis."""

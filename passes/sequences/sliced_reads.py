@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from passes.graph.builder import Builder
 from passes.graph.zero_sizes import LEAST_OPSET
-from passes.maps.element_source import PreparedSource
+from passes.maps.element_source import Read
 from passes.sequences.parts import Piece, Sliced
 from passes.typing.value_types import Typing
 
@@ -43,7 +43,7 @@ class SlicedReader:
         self._at_cut: dict[ir.Node, Builder] = {}
         self._pieces: dict[ir.Node, Sequence[ir.Value]] = {}
         self._checked: dict[ir.Node, ir.Value] = {}
-        self._prepared: dict[ir.Node, PreparedSource] = {}
+        self._prepared: dict[ir.Node, Read] = {}
 
     def builders(self) -> dict[ir.Node, Builder]:
         """Return what is to be inserted before each SplitToSequence."""
@@ -51,16 +51,9 @@ class SlicedReader:
 
     def length(self, builder: Builder, sliced: Sliced) -> ir.Value:
         """Record the number of slices, an int64 scalar."""
-        source = sliced.source
         if sliced.count is not None:
             return builder.scalar(sliced.count)
-        if source.split is None:
-            return self._dim(builder, sliced)
-        if not source.split_is_scalar:
-            return builder.op("Size", [source.split])
-        size = builder.op("Cast", [source.split], {"to": int(ir.DataType.INT64)})
-        dim = self._dim(builder, sliced)
-        return builder.op("Size", [builder.op("Range", [builder.scalar(0), dim, size])])
+        return sliced.source.scalar_count(builder, self._typing)
 
     def element(self, builder: Builder, sliced: Sliced, index: ir.Value) -> ir.Value | None:
         """Record the slice at a computed position, out of range an error as before.
@@ -81,13 +74,13 @@ class SlicedReader:
         if checked is None:
             return None
         if source.split is None:
-            dim = self._dim(builder, sliced)
-            every = builder.op("Range", [builder.scalar(0), dim, builder.scalar(1)])
+            count = self.length(builder, sliced)
+            every = builder.op("Range", [builder.scalar(0), count, builder.scalar(1)])
             index = builder.op("Gather", [every, index], {"axis": 0})
         if sliced.node not in self._prepared:
             whole = dataclasses.replace(source, tensor=checked)
             self._prepared[sliced.node] = whole.prepare(self._builder(sliced), dtype)
-        return self._prepared[sliced.node].read(builder, index)
+        return self._prepared[sliced.node](builder, index)
 
     def piece(self, builder: Builder, piece: Piece) -> ir.Value | None:
         """Record one slice of a known number of slices."""
@@ -166,10 +159,6 @@ class SlicedReader:
         dims = self._typing.dims(sliced.source.tensor)
         dim = None if dims is None else dims[sliced.source.axis]
         return dim if isinstance(dim, int) else None
-
-    def _dim(self, builder: Builder, sliced: Sliced) -> ir.Value:
-        shape = builder.op("Shape", [sliced.source.tensor])
-        return builder.op("Gather", [shape, builder.scalar(sliced.source.axis)], {"axis": 0})
 
     def _split(self, sliced: Sliced) -> Sequence[ir.Value] | None:
         """Record one Split that yields all pieces, beside the cut."""

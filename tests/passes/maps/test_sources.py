@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 
+import rewriter
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
+from passes.graph.names import make_names_unique
 from passes.maps.element_source import ElementSource
 from passes.maps.index_source import IndexSource
 from passes.maps.sequence_source import sequence_source
@@ -135,3 +138,27 @@ def test_slices_of_no_rows_are_an_error(size: int) -> None:
     source = sequence_source(model.graph.outputs[0], typing)
     with pytest.raises(RewriteError, match=f"'x' is cut into slices of {size} rows"):
         source.length_key(typing)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("anything", "given")])
+def test_the_number_that_is_recorded_is_that_of_the_elements(name: str) -> None:
+    model = ir.from_proto(onnx.parser.parse_model(TEXT))
+    typing = type_values(model, proven=True)
+    (sequence,) = (v for v in model.graph.outputs if v.name == name)
+    source, builder = sequence_source(sequence, typing), Builder.at(model.graph[-1])
+    length = builder.op("SequenceLength", [sequence])
+    found = [source.count(builder, None), source.count(builder, typing)]
+    found += [source.scalar_count(builder, typing), length]
+    for at, value in enumerate(found):
+        value.name = f"count{at}"
+        value.type = ir.TensorType(ir.DataType.INT64)
+    model.graph.extend(builder.nodes)
+    model.graph.outputs[:] = found
+    make_names_unique(model)
+    rows, sizes = np.zeros((6, 4), np.float32), np.array([4, 2], np.int64)
+    feeds = {"x": rows, "y": rows, "a": rows[:2, 0], "b": rows[:3, 0], "open": sizes}
+    feeds |= {"number": np.array(4, np.int64), "other": np.array(5, np.int64)}
+    feeds |= {"s": [rows[:2, 0]], "w": rows}
+    vector, even, scalar, wanted = rewriter.run(model, feeds).values()
+    assert vector.tolist() == even.tolist() == [wanted]
+    assert scalar.shape == () and scalar == wanted

@@ -25,7 +25,7 @@ __all__ = ["find_branch_total"]
 def find_branch_total(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
     """Return what all branches join to a carried value, None if one does anything else."""
     dtype = typing.dtype(carried.initial)
-    reader = _Reader(carried.inner, iteration.body)
+    reader = _TotalReader(carried.inner, iteration.body)
     if dtype is None or not reader.is_total(carried.next) or reader.family is None:
         return None
     if dtype not in TYPES[reader.family]:
@@ -44,7 +44,7 @@ def find_branch_total(carried: Carried, iteration: Iteration, typing: Typing) ->
     return Reduction(carried, (delta,), (1,), reader.family, name, dtype, tuple(nodes))
 
 
-class _Reader(BranchReader):
+class _TotalReader(BranchReader):
     """Reads whether a value is a carried one with others joined to it, in all branches."""
 
     def __init__(self, inner: ir.Value, body: ir.Graph) -> None:

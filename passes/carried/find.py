@@ -18,6 +18,7 @@ from passes.carried.filters import find_filter
 from passes.carried.find_best import find_best, find_chosen
 from passes.carried.find_conditional import find_conditional
 from passes.carried.find_ranges import find_own_rows, find_range_write
+from passes.carried.find_reductions import find_reduction
 from passes.carried.find_steps import find_steps
 from passes.carried.find_tiles import find_tiles
 from passes.carried.first import find_first
@@ -27,7 +28,6 @@ from passes.carried.last_places import find_last_write
 from passes.carried.last_values import find_last_value
 from passes.carried.nested_appends import find_nested_append
 from passes.carried.pattern import Pattern, Term, dependent_values
-from passes.carried.reductions import find_reduction
 from passes.carried.rereads import Reread, find_rereads
 from passes.carried.resets import find_resets
 from passes.carried.rings import find_cycle, find_ring

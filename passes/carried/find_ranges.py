@@ -69,7 +69,7 @@ def _grows(columns: Sequence[Column]) -> bool:
     return any(start is not None and start.coefficient(TRIP) for start in starts)
 
 
-def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _Reader | None:
+def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _WriteReader | None:
     """Return what an iteration writes, None if that is not all that changes a tensor."""
     body = facts.scope
     rank, dtype = facts.evaluator.rank(carried.initial), typing.dtype(carried.initial)
@@ -83,11 +83,11 @@ def _read(carried: Carried, facts: LoopFacts, typing: Typing) -> _Reader | None:
             return None
         chain.insert(0, node)
         value = skip_identities(operand(node, 0))
-    reader = _Reader(carried, facts, rank, dtype, chain)
+    reader = _WriteReader(carried, facts, rank, dtype, chain)
     return reader if chain and all(map(reader.read, chain)) else None
 
 
-class _Reader:
+class _WriteReader:
     """Reads the writes of an iteration.
 
     Attributes:

@@ -34,7 +34,7 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     dtype = typing.dtype(carried.initial)
     if typing.dims(carried.initial) != () or dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return None
-    reader = _Reader(carried.inner, facts.iteration.body, typing)
+    reader = _FirstReader(carried.inner, facts.iteration.body, typing)
     number_of = reader.chosen(carried)
     if number_of is None:
         return None
@@ -63,7 +63,7 @@ def find_first(carried: Carried, facts: LoopFacts, typing: Typing) -> Chosen | N
     return Chosen(carried, terms, hits, name, (*nodes, *beside), tuple(pairs))
 
 
-class _Reader(BranchReader):
+class _FirstReader(BranchReader):
     """Reads which booleans have to be true for a carried value to be replaced, all of them.
 
     Attributes:

@@ -88,7 +88,7 @@ def find_flag(carried: Carried, iteration: Iteration, typing: Typing) -> Carried
     """Return what iterations make of a carried boolean; None if that is no formula of booleans."""
     if typing.dtype(carried.initial) != ir.DataType.BOOL:
         return None
-    reader = _Reader(carried.inner, iteration.body, typing)
+    reader = _FlagReader(carried.inner, iteration.body, typing)
     made = [reader.value_where(carried.next, is_true) for is_true in (True, False)]
     found = [value for value in made if value is not None]
     if len(found) < len(made):
@@ -104,7 +104,7 @@ def find_flag(carried: Carried, iteration: Iteration, typing: Typing) -> Carried
     return CarriedFlag(carried, terms, (*copies, *reader.nodes), tuple(pairs))
 
 
-class _Reader(BranchReader):
+class _FlagReader(BranchReader):
     """Writes what a boolean is where a carried one is true, or false.
 
     Attributes:

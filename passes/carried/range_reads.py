@@ -54,13 +54,13 @@ def find_ranges(
         body: The body of the Loop.
         evaluator: Knows the numbers of the body.
     """
-    reader = _Reader(tensors, initial, body, evaluator)
+    reader = _RangeReader(tensors, initial, body, evaluator)
     ranges = [reader.read(column, axis) for axis, column in enumerate(columns)]
     known = tuple(r for r in ranges if r is not None)
     return (known, reader.nodes) if len(known) == len(ranges) else None
 
 
-class _Reader:
+class _RangeReader:
     def __init__(
         self,
         tensors: Collection[ir.Value],

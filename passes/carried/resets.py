@@ -74,7 +74,7 @@ def find_resets(carried: Carried, iteration: Iteration, typing: Typing) -> Reset
     dtype = typing.dtype(carried.initial)
     if dtype is None:
         return None
-    reader = _Reader(carried.inner, iteration.body, dtype, typing)
+    reader = _ResetReader(carried.inner, iteration.body, dtype, typing)
     part = reader.read(carried.next)
     if part is None or part.flag is None or part.fixed is None:
         return None
@@ -100,7 +100,7 @@ class _Part:
     term: ir.Value | None = None
 
 
-class _Reader(BranchReader):
+class _ResetReader(BranchReader):
     """Reads what a value of the body is of a carried one, and makes the nodes that say it."""
 
     def __init__(

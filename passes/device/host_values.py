@@ -42,7 +42,7 @@ _GATHER_ND = 11
 
 
 @dataclasses.dataclass(frozen=True)
-class _Held:
+class _HeldOnHost:
     """A value on the host.
 
     Attributes:
@@ -71,7 +71,7 @@ class HostValues:
         self._graph = graph
         self._around = around
         self._facts = facts
-        self._held: dict[ir.Value, _Held | None] = {}
+        self._held: dict[ir.Value, _HeldOnHost | None] = {}
 
     @property
     def made(self) -> list[ir.Node]:
@@ -102,25 +102,25 @@ class HostValues:
         held = self._hold(node.outputs[0])
         return held is not None and held.value is node.outputs[0]
 
-    def _hold(self, value: ir.Value) -> _Held | None:
+    def _hold(self, value: ir.Value) -> _HeldOnHost | None:
         if value not in self._held:
             self._held[value] = None
             self._held[value] = self._find(value)
         return self._held[value]
 
-    def _find(self, value: ir.Value) -> _Held | None:
+    def _find(self, value: ir.Value) -> _HeldOnHost | None:
         constant = constant_value(value, _MOST_CONSTANTS)
         if constant is not None:
-            return _Held(self._place.own(value, constant), follows=False)
+            return _HeldOnHost(self._place.own(value, constant), follows=False)
         if graph_of(value) is not self._graph:
             return self._captured(value)
         node = value.producer()
         if node is None:
             is_number = self._facts.typing.rank(value) == 0
             is_given = is_number and self._facts.dtype(value) in INTEGERS
-            return _Held(value, follows=False) if is_given else None
+            return _HeldOnHost(value, follows=False) if is_given else None
         if is_operator(node, _SIZES) or self._is_read(node):
-            return _Held(value)
+            return _HeldOnHost(value)
         if not computes_integers(node, self._facts):
             return None
         return self._row(node) or self._computed(node)
@@ -128,7 +128,7 @@ class HostValues:
     def _is_read(self, node: ir.Node) -> bool:
         return is_operator(node, "GatherND") and self._facts.dtype(node.outputs[0]) == HOST_ONLY
 
-    def _computed(self, node: ir.Node) -> _Held | None:
+    def _computed(self, node: ir.Node) -> _HeldOnHost | None:
         """Compute a node once more, from what the host has; as it is where it is there already."""
         held = [None if value is None else self._hold(value) for value in node.inputs]
         for position, (value, one) in enumerate(zip(node.inputs, held, strict=True)):
@@ -145,14 +145,14 @@ class HostValues:
             inputs = [start if one is given else one for one in inputs]
         (output,) = node.outputs
         if inputs == list(node.inputs):
-            return _Held(output)
+            return _HeldOnHost(output)
         builder = self._place.builder()
         made = builder.op(node.op_type, inputs, node.attributes)
         made.type = output.type
         self._place.put_behind(output, builder)
-        return _Held(made)
+        return _HeldOnHost(made)
 
-    def _row(self, node: ir.Node) -> _Held | None:
+    def _row(self, node: ir.Node) -> _HeldOnHost | None:
         """Read rows of a table from around the graph."""
         if node.op_type != "Gather" or node.attributes.get_int("axis", 0) != 0:
             return None
@@ -170,12 +170,12 @@ class HostValues:
         self._place.put_behind(node.outputs[0], builder)
         return read
 
-    def _captured(self, value: ir.Value) -> _Held | None:
+    def _captured(self, value: ir.Value) -> _HeldOnHost | None:
         facts = self._facts
         is_number = facts.dtype(value) == ir.DataType.INT64 and facts.typing.rank(value) == 0
         if is_number and is_natural(value, facts.iterations):
             source = self._there(value)
-            return None if source is None else _Held(self._dimension(source))
+            return None if source is None else _HeldOnHost(self._dimension(source))
         packed = self._packed(value, is_whole=True)
         zero = None if packed is None else self._place.zero()
         if zero is None or packed is None:
@@ -212,7 +212,7 @@ class HostValues:
 
     def _read(
         self, builder: Builder, packed: ir.Value, index: ir.Value, rank: int, like: ir.Value
-    ) -> _Held:
+    ) -> _HeldOnHost:
         place = builder.op("Unsqueeze", [index, builder.ints(rank)])
         read = builder.op("GatherND", [packed, place])
         read.type = ir.TensorType(HOST_ONLY)
@@ -221,7 +221,7 @@ class HostValues:
             assert one is not None
             read = builder.op("Cast", [read], {"to": one.value})
             read.type = ir.TensorType(one)
-        return _Held(read)
+        return _HeldOnHost(read)
 
 
 def values_in_loops(

@@ -101,7 +101,7 @@ def _counts(node: ir.Node, typing: Typing) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Held:
+class _HeldNode:
     """A node that is to run without samples.
 
     Attributes:
@@ -131,17 +131,17 @@ class _Held:
         return self.builder.op("Cast", [one], {"to": self.dtype})
 
 
-_Hold: TypeAlias = Callable[[_Held], None]
+_Hold: TypeAlias = Callable[[_HeldNode], None]
 """Changes a node so that it does not fail without samples."""
 
 
-def _at_first(held: _Held) -> None:
+def _at_first(held: _HeldNode) -> None:
     """Let a Gather read place 0 where there are no samples."""
     places = held.builder.op("Mul", [operand(held.node, 1), held.flag()])
     held.node.replace_input_with(1, places)
 
 
-def _not_far(held: _Held) -> None:
+def _not_far(held: _HeldNode) -> None:
     """Let a Range count to what is not far from 0 where there are no samples."""
     builder, limit = held.builder, operand(held.node, 1)
     most, least, none = (
@@ -152,7 +152,7 @@ def _not_far(held: _Held) -> None:
     held.node.replace_input_with(1, builder.op("Where", [is_some, limit, near]))
 
 
-def _row_of_zeros(held: _Held) -> None:
+def _row_of_zeros(held: _HeldNode) -> None:
     """Let a Gather read zeros where there are no samples, and nothing at its place."""
     data, place = operand(held.old, 0), operand(held.old, 1)
     rank, dims = held.typing.rank(data), held.typing.static_dims(place)
@@ -161,7 +161,7 @@ def _row_of_zeros(held: _Held) -> None:
     put_row_of_zeros(held.builder, held.node, held.some, rank, dims)
 
 
-def _zeros_behind(held: _Held) -> None:
+def _zeros_behind(held: _HeldNode) -> None:
     """Let a reduction have zeros to reduce where there are no samples."""
     rank, axes = held.typing.rank(operand(held.old, 0)), reduced_along(held.old, held.typing)
     assert rank is not None
@@ -174,6 +174,6 @@ def _record(fused: FusedBody, old: ir.Node, node: ir.Node, hold: _Hold, typing: 
     assert stage is not None
     builder = Builder(stage.origin)
     some = builder.op("Min", [fused.batch, builder.ints(1)])
-    hold(_Held(builder, old, node, some, typing))
+    hold(_HeldNode(builder, old, node, some, typing))
     place = stage.nodes.index(node)
     stage.nodes[place:place] = builder.nodes

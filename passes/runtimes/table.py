@@ -3,6 +3,8 @@
 To add a row: a test that shows the defect, in `tests/passes/runtimes/`, so that we notice when it
 is mended; what tells a node that meets it; a form that computes the same without it.
 
+The rows of other runtimes than onnxruntime stand in `other_runtimes.py`.
+
 A row stays until the oldest version that `pyproject.toml` allows is mended: a model is deployed
 on any of them.
 """
@@ -23,10 +25,10 @@ from passes.runtimes import (
     rearranged,
     reshapes,
     running_statistics,
-    scan_operands,
 )
 from passes.runtimes.beside import TAKEN_AWAY, anywhere, by_way_of
 from passes.runtimes.defect import Defect, seen_in
+from passes.runtimes.other_runtimes import OTHERS
 
 __all__ = ["DEFECTS"]
 
@@ -38,8 +40,6 @@ _REDUCTIONS = (
 
 
 _onnxruntime = functools.partial(seen_in, "onnxruntime", "1.31.1")
-_openvino = functools.partial(seen_in, "openvino", "2026.4.1")
-_iree = functools.partial(seen_in, "iree", "3.13.0")
 
 
 DEFECTS: tuple[Defect, ...] = (
@@ -284,49 +284,5 @@ DEFECTS: tuple[Defect, ...] = (
         loops.is_along_another_axis,
         loops.along_the_first_axis,
     ),
-    _openvino(
-        "openvino-what-an-if-yields",
-        ("If",),
-        loops.is_read_early,
-        loops.expanded_to_its_shape,
-        stays=True,
-    ),
-    _openvino(
-        "openvino-loop-from-nothing",
-        ("Loop",),
-        loops.begins_with_nothing,
-        loops.with_made_beginnings,
-        stays=True,
-    ),
-    _openvino(
-        "openvino-nothing-as-a-number",
-        ("Concat", "Expand", "Gather", "Shape", "Slice", "Where"),
-        loops.reads_nothing,
-        loops.with_made_constants,
-        stays=True,
-    ),
-    _openvino(
-        "openvino-constant-of-nothing",
-        ("Constant",),
-        loops.yields_nothing,
-        loops.made_constant,
-    ),
-    _openvino(
-        "openvino-quantized-by-computed-rows",
-        ("QuantizeLinear",),
-        quantized.is_quantized_by_computed_rows,
-        quantized.quantized_by_steps,
-    ),
-    _openvino(
-        "openvino-slice-in-front",
-        ("Scan",),
-        scan_operands.has_slices_in_front,
-        scan_operands.with_slices_behind,
-    ),
-    _iree(
-        "iree-bytes-from-floats",
-        ("Cast",),
-        integers.is_byte_of_a_float,
-        integers.by_way_of_integers,
-    ),
+    *OTHERS,
 )

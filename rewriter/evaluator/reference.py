@@ -19,7 +19,8 @@ from onnx.reference.op_run import OpFunctionContextDependant, OpRun, RuntimeCont
 from passes.errors import RewriteError
 from rewriter.evaluator.reference_loops import LOOP_OPERATORS
 from rewriter.evaluator.reference_maps import Map
-from rewriter.evaluator.reference_ops import BASIC_OPERATORS, EvaluationError, Operator, Value
+from rewriter.evaluator.reference_operator import EvaluationError, Operator, Value
+from rewriter.evaluator.reference_ops import BASIC_OPERATORS
 from rewriter.evaluator.reference_resize import Resize
 from rewriter.evaluator.reference_sequences import SEQUENCE_OPERATORS
 from rewriter.evaluator.reference_types import typed_graph

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from rewriter.evaluator.reference_ops import ControlFlow, Value
+from rewriter.evaluator.reference_operator import ControlFlow, Value
 from rewriter.evaluator.reference_types import element_types, type_of
 
 __all__ = ["LOOP_OPERATORS", "nothing", "stacked"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from passes.sequence_operators import DOMAIN
 from rewriter.evaluator.reference_loops import nothing, stacked
-from rewriter.evaluator.reference_ops import ControlFlow, Value
+from rewriter.evaluator.reference_operator import ControlFlow, Value
 from rewriter.evaluator.reference_sequences import split_tensor
 from rewriter.evaluator.reference_types import element_types, type_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rewriter.evaluator.reference_ops import ControlFlow, Operator, Value
+from rewriter.evaluator.reference_operator import ControlFlow, Operator, Value
 
 __all__ = ["SEQUENCE_OPERATORS", "split_tensor"]
 

@@ -31,7 +31,7 @@ _OPEN = -1
 
 
 @dataclasses.dataclass(frozen=True)
-class _Elements:
+class _ElementsInOrder:
     """The elements of samples in their order.
 
     Attributes:
@@ -91,7 +91,7 @@ def regridded(
     return dataclasses.replace(x, layout=made.layout, value=made.value, type=type_, flat=made.flat)
 
 
-def _elements(ctx: Context, x: Batched) -> _Elements:
+def _elements(ctx: Context, x: Batched) -> _ElementsInOrder:
     rows, flat = in_order(ctx, x)
     behind = range(flat.grid.rank, len(flat.order))
     rest = [d for axis in behind if isinstance(d := x.dims[axis], int)]
@@ -99,10 +99,10 @@ def _elements(ctx: Context, x: Batched) -> _Elements:
     if math.prod(rest) != 1:
         area = ctx.op("Mul", [area, ctx.ints(math.prod(rest))])
     sides = (*(flat.grid.side(at) for at in range(flat.grid.rank)), *rest)
-    return _Elements(rows, flat.grid, sides, area)
+    return _ElementsInOrder(rows, flat.grid, sides, area)
 
 
-def _wanted(ctx: Context, node: ir.Node, target: Batched, found: _Elements) -> list[Side]:
+def _wanted(ctx: Context, node: ir.Node, target: Batched, found: _ElementsInOrder) -> list[Side]:
     """Return the dimensions that are asked for; one of them may be open."""
     numbers = ctx.numbers.of(node.inputs[1])
     count = target.dims[0] if numbers is None else len(numbers)
@@ -128,7 +128,7 @@ def _computed(
     target: Batched,
     position: int,
     number: Linear | None,
-    found: _Elements,
+    found: _ElementsInOrder,
     *,
     keeps_zero: bool,
 ) -> Lengths:
@@ -155,7 +155,7 @@ def _computed(
     return Lengths(builder, own)
 
 
-def _column(ctx: Context, target: Batched, position: int, found: _Elements) -> ir.Value:
+def _column(ctx: Context, target: Batched, position: int, found: _ElementsInOrder) -> ir.Value:
     value = entry(ctx, target, position)
     return ctx.op("Expand", [value, found.grid.count]) if target.is_shared else value
 
@@ -189,7 +189,7 @@ def _as_one(ctx: Context, sides: Sequence[Side]) -> Side:
     return Lengths(ctx.builder, total)
 
 
-def _on_sides(ctx: Context, found: _Elements, wanted: Sequence[Side]) -> Output:
+def _on_sides(ctx: Context, found: _ElementsInOrder, wanted: Sequence[Side]) -> Output:
     """Return the elements as samples of other dimensions."""
     is_open = [isinstance(side, int) and side == _OPEN for side in wanted]
     if sum(is_open) > 1 or any(isinstance(s, int) and s < _OPEN for s in wanted):
@@ -218,7 +218,7 @@ def _cancelled(sides: Sequence[Side], others: Sequence[Side]) -> tuple[list[Leng
 
 def _left(
     ctx: Context,
-    found: _Elements,
+    found: _ElementsInOrder,
     others: Sequence[Side],
     rest: tuple[list[Lengths], int] | None,
 ) -> Side:
@@ -232,7 +232,7 @@ def _left(
     return Lengths(ctx.builder, left)
 
 
-def _checked(ctx: Context, found: _Elements, sides: Sequence[Side]) -> ir.Value:
+def _checked(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side]) -> ir.Value:
     """Return the number of elements of each sample; it is an error if another is asked for."""
     product = _product(ctx, sides)
     if product is None:
@@ -241,7 +241,7 @@ def _checked(ctx: Context, found: _Elements, sides: Sequence[Side]) -> ir.Value:
     return failing_where(ctx, found.area, [differs])
 
 
-def _laid(ctx: Context, found: _Elements, sides: Sequence[Side], area: ir.Value) -> Output:
+def _laid(ctx: Context, found: _ElementsInOrder, sides: Sequence[Side], area: ir.Value) -> Output:
     ragged = [axis for axis, side in enumerate(sides) if isinstance(side, Lengths)]
     behind = ragged[-1] + 1 if ragged else 0
     rest = [side for side in sides[behind:] if isinstance(side, int)]

@@ -25,7 +25,7 @@ __all__ = ["unique", "unique_rows"]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Elements:
+class _AllElements:
     """The elements of all samples, one behind the other.
 
     Attributes:
@@ -63,7 +63,7 @@ def unique(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
         for x in (sample_numbers(ctx, ctx.ints(1), 1), places)
     )
     value = ctx.merged(stacked)
-    elements = _Elements(value, samples, positions, ctx.batch, rest + 1, axis or 0)
+    elements = _AllElements(value, samples, positions, ctx.batch, rest + 1, axis or 0)
     first, indices, inverse, counts = _found(ctx, node, elements)
     which = ctx.stacked(ctx.reshape(inverse.value, target))
     return _as_asked(node, [first, indices, which, counts])
@@ -84,7 +84,7 @@ def unique_rows(
     else:
         value, rank = _moved(ctx, data.value, axis, 0, data.rank), data.rank
     samples, positions = lengths.samples, lengths.positions
-    elements = _Elements(value, samples, positions, lengths.count, rank, axis or 0)
+    elements = _AllElements(value, samples, positions, lengths.count, rank, axis or 0)
     first, indices, inverse, counts = _found(ctx, node, elements)
     which = ctx.packed(inverse.value, lengths)
     return _as_asked(node, [first, indices, which, counts])
@@ -111,7 +111,7 @@ def _moved(ctx: Context, value: ir.Value, axis: int, to: int, rank: int) -> ir.V
     return ctx.op("Transpose", [value], {"perm": order})
 
 
-def _found(ctx: Context, node: ir.Node, elements: _Elements) -> list[Output]:
+def _found(ctx: Context, node: ir.Node, elements: _AllElements) -> list[Output]:
     """Return all outputs; the third one is which of its sample's results each element is."""
     builder, axis = ctx.builder, 0 if elements.rank > 1 else None
     numbers = builder.node("Unique", [elements.value], {"axis": axis}, outputs=4).outputs[2]

@@ -9,7 +9,7 @@ import pytest
 
 from rewriter.backends import open_session
 from rewriter.evaluator.reference import ReferenceEvaluator
-from rewriter.evaluator.reference_ops import EvaluationError
+from rewriter.evaluator.reference_operator import EvaluationError
 from tests.rewriter.evaluator.evaluating import (
     A,
     assert_same,

@@ -1,0 +1,126 @@
+"""Finds carried sums, products, extremes and logical totals: ``acc = acc op f(x_i)``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx_ir as ir
+
+from passes.carried.masking import Masking, Part, changed_sides
+from passes.carried.pattern import FLOATS, Term, dependent_values, path_through
+from passes.carried.reductions import FAMILIES, TYPES, Reduction
+from passes.carried.selections import find_selection
+from passes.carried.totals import are_counts
+from passes.graph.made import made_by, operand, skip_identities
+from passes.graph.scopes import Scope
+from passes.reading.iterations import Carried, Iteration
+from passes.typing.value_types import Typing
+
+__all__ = ["find_reduction"]
+
+
+def find_reduction(carried: Carried, iteration: Iteration, typing: Typing) -> Reduction | None:
+    """Return what a carried value reduces, None if it is no reduction."""
+    dtype = typing.dtype(carried.initial)
+    dependent = dependent_values(iteration.body, carried.inner)
+    value = skip_identities(carried.next)
+    tail: list[tuple[ir.Node, _Joined]] = []
+    mask = find_selection(value, iteration.body, weighed=True)
+    if mask is None:
+        behind, before = _behind(carried, dependent, iteration.body)
+        mask = find_selection(before, iteration.body)
+        tail, value = (tail, value) if mask is None else (behind, before)
+    if mask is not None and mask.condition in dependent:
+        return None
+    graphs = [iteration.body, *(mask.branches if mask is not None else ())]
+    for graph in graphs[1:]:
+        dependent |= dependent_values(graph, *dependent)
+    ends = [(value, False)] if mask is None else changed_sides(mask, carried.inner)
+    scope = Scope(tuple(graphs))
+    last = made_by(ends[0][0], *FAMILIES, body=scope) if ends else None
+    if dtype is None or last is None:
+        return None
+    family, name = FAMILIES[last.op_type]
+    if dtype not in TYPES[family]:
+        return None
+    if mask is not None and mask.weighs and (family != "Add" or dtype not in FLOATS):
+        return None
+    if any(_family_of(node) != family for node, _ in tail):
+        return None
+    parts = [Part(tuple(skip_identities(term) for _, found in tail for term, _ in found))]
+    signs = [sign for _, found in tail for _, sign in found]
+    for end, is_turned in ends:
+        found = _chain(end, carried.inner, family, dependent, scope)
+        if not found:
+            return None
+        signs += [sign for _, sign in found]
+        terms = [skip_identities(term) for term, _ in found]
+        if mask is None:
+            parts.append(Part(tuple(terms)))
+        else:
+            under = Masking(mask, is_turned, family, dtype)
+            parts.append(under.part(terms, carried, typing))
+    values = [value for part in parts for value in part.values]
+    return Reduction(
+        carried,
+        tuple(Term(value) for value in values),
+        tuple(signs),
+        family,
+        f"carried {name}" + (" under a condition" if mask is not None else ""),
+        dtype,
+        tuple(node for part in parts for node in part.nodes),
+        tuple(pair for part in parts for pair in part.speculated),
+        weighs=mask is not None and mask.weighs,
+        counts=are_counts(values, typing),
+    )
+
+
+_Joined = list[tuple[ir.Value, int]]
+"""What is joined, each with its sign."""
+
+
+def _behind(
+    carried: Carried, dependent: Collection[ir.Value], body: ir.Graph
+) -> tuple[list[tuple[ir.Node, _Joined]], ir.Value]:
+    """Return what is joined behind all that a condition decides, and what it is joined to."""
+    found: list[tuple[ir.Node, _Joined]] = []
+    value, scope = skip_identities(carried.next), Scope((body,))
+    while value is not carried.inner and (node := made_by(value, *FAMILIES, body=scope)):
+        link = _link(node, dependent)
+        if link is None:
+            break
+        value, terms = link
+        found.insert(0, (node, terms))
+    return found, value
+
+
+def _family_of(node: ir.Node) -> str:
+    return FAMILIES[node.op_type][0]
+
+
+def _link(node: ir.Node, dependent: Collection[ir.Value]) -> tuple[ir.Value, _Joined] | None:
+    """Return what a node joins to, and what it joins; None if that is not the first of a Sub."""
+    path = path_through(node, dependent)
+    if path is None or (node.op_type == "Sub" and path[0] != 0):
+        return None
+    sign = -1 if node.op_type == "Sub" else 1
+    return skip_identities(operand(node, path[0])), [(term, sign) for term in path[1]]
+
+
+def _chain(
+    value: ir.Value,
+    inner: ir.Value,
+    family: str,
+    dependent: Collection[ir.Value],
+    scope: Scope,
+) -> _Joined | None:
+    """Return what is joined to a carried value, each with its sign; None if it is more."""
+    found: _Joined = []
+    while value is not inner:
+        node = made_by(value, *FAMILIES, body=scope)
+        link = None if node is None or _family_of(node) != family else _link(node, dependent)
+        if link is None:
+            return None
+        value, terms = link
+        found[:0] = terms
+    return found

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Reason, Verdict
-from passes.device.decided_on_device import DecidedOnDevicePass
-from passes.device.device_forms import DeviceFormsPass
-from passes.device.device_numbers import DeviceNumbersPass
-from passes.device.host_numbers import HostNumbersPass
-from passes.device.whole_shapes import WholeShapesPass
 from passes.eliminate import EliminateSequencesPass
 from passes.errors import RewriteError
 from passes.expand import ExpandSequenceMapPass
 from passes.fold_branches import FoldBranchesPass
 from passes.fuse import FuseSequenceMapPass
-from passes.gathered_ranges import GatheredRangesPass
 from passes.graph.graphs import all_nodes, forget_paths, node_paths, record_paths
 from passes.graph.names import make_names_unique
 from passes.graph.splice import drop_initializers, unread_initializers
@@ -49,12 +42,7 @@ from passes.unroll import UnrollSequenceMapPass
 from rewriter.model_files.checking import require_valid
 from rewriter.model_files.model_facts import OperatorCounts, count_operators
 from rewriter.options import Options, sequence_inputs
-from rewriter.placement.device_kernels import (
-    host_nodes,
-    keeps_numbers,
-    kernels_of,
-    reads_on_host,
-)
+from rewriter.placement.device_kernels import keeps_numbers, passes_for_device
 from rewriter.placement.placing import off_device, place
 from rewriter.placement.predict import PredictedPlacement
 from rewriter.reporting.final_decisions import (
@@ -63,6 +51,7 @@ from rewriter.reporting.final_decisions import (
     with_left_loops,
     with_named_inputs,
     with_reasons_of_readers,
+    without_replaced,
 )
 from rewriter.reporting.listening import tell
 from rewriter.target_table import Unreached
@@ -138,7 +127,8 @@ def run_passes(
         forget_shapes(yielded)
     make_names_unique(model)
     drop_initializers(model, unread)
-    work.decisions = _final(work.decisions, model)
+    if any(decision.verdict is Verdict.KEPT for decision in work.decisions):
+        work.decisions = without_replaced(work.decisions, model)
     if any(decision.readers for decision in work.decisions):
         work.decisions = with_reasons_of_readers(work.decisions)
     if not _operators(counted).isdisjoint(("Loop", "Scan")):
@@ -191,22 +181,6 @@ def _apply(
         raise
 
 
-def _final(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
-    """Leave out what was said of Loops that a later decision took away."""
-    if all(decision.verdict is not Verdict.KEPT for decision in decisions):
-        return list(decisions)
-    left = set(node_paths(model).values())
-    final: list[Decision] = []
-    for i, decision in enumerate(decisions):
-        later = {other.path for other in decisions[i + 1 :]}
-        if decision.verdict is Verdict.KEPT and (
-            decision.path in later or decision.path not in left
-        ):
-            continue
-        final.append(decision)
-    return final
-
-
 def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]:
     """Return the passes that do what the options ask of a model, the first first."""
     if options.tensor_io:
@@ -217,20 +191,8 @@ def passes_for(options: Options, model: ir.Model) -> list[ir.passes.InPlacePass]
         passes.append(SelectBranchesPass())
     if options.row.old_forms:
         passes.append(OldFormsPass())
-    if options.row.kernels and keeps_numbers(options.row.kernels):
-        passes.append(DecidedOnDevicePass(reads_on_host(options.row.kernels, model)))
     if options.row.kernels:
-        passes.append(DeviceFormsPass(kernels_of(options.row.kernels, model)))
-        if keeps_numbers(options.row.kernels):
-            passes.append(GatheredRangesPass())
-            passes.append(HostNumbersPass(reads_on_host(options.row.kernels, model)))
-            on_host = functools.partial(host_nodes, options.row.kernels)
-            # Sizes that a whole shape holds are brought to the device, and free others to be that.
-            passes += [
-                WholeShapesPass(kernels_of(options.row.kernels, model)),
-                DeviceNumbersPass(on_host, reads_on_host(options.row.kernels, model)),
-                WholeShapesPass(kernels_of(options.row.kernels, model)),
-            ]
+        passes += passes_for_device(options.row.kernels, model)
     # Every model is verified on onnxruntime, whatever its target; a portable one is for all.
     runtimes = {"onnxruntime", options.row.backend}
     if options.row.name == "portable":

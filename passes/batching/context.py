@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from passes.batching.body_state import MANY_ROWS, PADDED, BodyState
+from passes.batching.body_state import BodyState
 from passes.batching.flat.samples import FlatSamples
+from passes.batching.form_limits import FormLimits
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.operators import BatchAxis
 from passes.batching.sizes import LengthKey, SampleNumbers
 from passes.decisions import Code, Decline
 from passes.graph.builder import Builder
@@ -20,9 +20,6 @@ from passes.graph.graphs import constant_value
 from passes.typing import ValueType
 
 __all__ = ["Context", "Operand", "Output", "Rule"]
-
-_WASTE, _FREE = 4, 4096
-"""So many times what samples hold they may take when they are padded, and so much in any case."""
 
 Operand = Batched | None
 """An input of a node as a rule sees it; None where the node leaves it out."""
@@ -63,7 +60,7 @@ with ``ctx.op``; the batch axis is axis 0.
 """
 
 
-class Context(BatchAxis):
+class Context(FormLimits):
     """The surroundings of one node while its rule runs.
 
     Attributes:
@@ -76,9 +73,8 @@ class Context(BatchAxis):
     def __init__(
         self, builder: Builder, body: BodyState, batch: ir.Value, *, may_be_empty: bool
     ) -> None:
-        super().__init__(builder, body.options.opset, batch)
+        super().__init__(builder, body, batch)
         self.may_be_empty = may_be_empty
-        self._body = body
 
     @property
     def wholes(self) -> MutableMapping[ir.Value, ir.Value]:
@@ -107,106 +103,6 @@ class Context(BatchAxis):
     def runs_anywhere(self, node: ir.Node) -> bool:
         """Whether a node yields a result for samples for which the body does not run it, too."""
         return self._body.runs_anywhere(node)
-
-    def lacks(self, op_type: str) -> bool:
-        """Whether the target has no such operator, so that a dearer form is better than none."""
-        return op_type in self._body.options.asked.lacks
-
-    def note_single_numbers(self, count: int) -> None:
-        """Note that a rule reads so many single numbers of each sample, which a loop copies."""
-        self._body.reads_numbers = max(self._body.reads_numbers, count)
-
-    def note_meeting(self) -> None:
-        """Let a form that asks whether tensors are equally long come first, if there is one."""
-        self._body.note_meeting()
-
-    def note_padding(self, *operands: Batched) -> None:
-        """Let the report say what it takes to pad samples to the longest, whatever that is."""
-        for x in operands:
-            if x.is_packed:
-                self._body.note_padding(x)
-
-    def limit_padding(self, *operands: Batched) -> None:
-        """Let a loop run where padding takes too many times what the samples hold.
-
-        Samples of lengths ``[1, 2, 9]`` take 27 places for 12 rows. Where a target has no loop,
-        nothing is asked, and the report says so.
-
-        Args:
-            operands: What is padded, one for each axis.
-
-        Raises:
-            Decline: Nothing can be asked here.
-        """
-        if self.lacks("Loop") or self.lacks("If"):
-            self.note_padding(*operands)
-        self.limit_padding_of(*(x.lengths for x in operands if x.lengths is not None))
-
-    def limit_padding_of(self, *axes: Lengths) -> None:
-        """Let a loop run as `limit_padding` does, for one object of lengths for each axis."""
-        if self.lacks("Loop") or self.lacks("If"):
-            return
-        own, most = axes[0].value, self.op("Mul", [self.batch, axes[0].longest])
-        for other in axes[1:]:
-            own = self.op("Mul", [own, other.value])
-            most = self.op("Mul", [most, other.longest])
-        held = self.op("ReduceSum", [own], {"keepdims": 1})
-        bound = self.op("Add", [self.op("Mul", [held, self.ints(_WASTE)]), self.ints(_FREE)])
-        self._body.limit(self.squeeze(self.op("LessOrEqual", [most, bound]), [0]), PADDED)
-
-    @property
-    def asks_what_pays(self) -> bool:
-        """Whether a loop may run where it is faster, and an If may ask for it."""
-        can_ask = not (self.lacks("Loop") or self.lacks("If"))
-        return self._body.options.asked.auto and can_ask
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes a sample takes in a loop, without constants."""
-        return self._body.options.nodes
-
-    @property
-    def products(self) -> int:
-        """How many products of matrices a sample takes."""
-        return self._body.options.products
-
-    @property
-    def is_carried(self) -> bool:
-        """Whether operators behind the map compute what a Loop carried."""
-        return self._body.options.is_carried
-
-    def limit_rows(self, lengths: Lengths, each: int, *, without: int, few: int) -> None:
-        """Let a loop run where samples have so many rows that it is faster.
-
-        Args:
-            lengths: Those of the samples. Where sizes tell about how many rows they have, that
-                is asked first.
-            each: So many may a sample have.
-            without: So many of these are not there: they pay for what runs once.
-            few: Up to how many samples a loop is faster, whatever they hold.
-
-        Raises:
-            Decline: Nothing can be asked here.
-        """
-        paid = self.op("Mul", [self.batch, self.ints(each)])
-        bound = self.op("Sub", [paid, self.ints(without)])
-        flag = self.squeeze(self.op("LessOrEqual", [lengths.total, bound]), [0])
-        if lengths.likely is not None:
-            early = self.squeeze(self.op("LessOrEqual", [lengths.likely, bound]), [0])
-            self._body.early.append(early)
-            flag = self.op("And", [early, flag])
-        self._body.limit(flag, MANY_ROWS)
-        self._body.few = max(self._body.few, few)
-
-    @property
-    def takes_flat(self) -> bool:
-        """Whether samples that differ along several axes are batched; see `FuseOptions`."""
-        return self._body.options.asked.takes_flat
-
-    @property
-    def takes_packed_as_flat(self) -> bool:
-        """Whether packed samples may become flat ones: where no guard asks for their lengths."""
-        return self._body.options.asked.takes_packed_as_flat
 
     def count_failing(self) -> int:
         """Count the nodes so far that run once, even if there are no samples, and could fail."""

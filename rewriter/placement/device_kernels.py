@@ -1,11 +1,17 @@
-"""The kernels of a target, for the passes that write for its device."""
+"""The passes that write for the device of a target, and its kernels as they ask for them."""
 
 from __future__ import annotations
 
+import functools
+
 import onnx_ir as ir
 
-from passes.device.device_forms import HasKernel
-from passes.device.host_numbers import ReadsOnHost
+from passes.device.decided_on_device import DecidedOnDevicePass
+from passes.device.device_forms import DeviceFormsPass, HasKernel
+from passes.device.device_numbers import DeviceNumbersPass
+from passes.device.host_numbers import HostNumbersPass, ReadsOnHost
+from passes.device.whole_shapes import WholeShapesPass
+from passes.gathered_ranges import GatheredRangesPass
 from passes.graph.graphs import all_graphs, all_nodes, default_opset
 from passes.graph.opsets import schema_of
 from passes.typing import TypeValuesPass
@@ -14,7 +20,29 @@ from rewriter.placement.host_rule import shape_arithmetic
 from rewriter.placement.kernel_table import Kernel, load_table
 from rewriter.placement.predict import kernel_of
 
-__all__ = ["host_nodes", "keeps_numbers", "kernels_of", "reads_on_host"]
+__all__ = ["host_nodes", "keeps_numbers", "kernels_of", "passes_for_device", "reads_on_host"]
+
+
+def passes_for_device(name: str, model: ir.Model) -> list[ir.passes.InPlacePass]:
+    """Return the passes for a device, in order.
+
+    Args:
+        name: The table of the device.
+        model: The model that they will change.
+    """
+    has_kernel, on_host = kernels_of(name, model), reads_on_host(name, model)
+    if not keeps_numbers(name):
+        return [DeviceFormsPass(has_kernel)]
+    return [
+        DecidedOnDevicePass(on_host),
+        DeviceFormsPass(has_kernel),
+        GatheredRangesPass(),
+        HostNumbersPass(on_host),
+        # Sizes that a whole shape holds are brought to the device, and free others to be that.
+        WholeShapesPass(has_kernel),
+        DeviceNumbersPass(functools.partial(host_nodes, name), on_host),
+        WholeShapesPass(has_kernel),
+    ]
 
 
 def kernels_of(name: str, model: ir.Model) -> HasKernel:

@@ -20,7 +20,25 @@ __all__ = [
     "with_left_loops",
     "with_named_inputs",
     "with_reasons_of_readers",
+    "without_replaced",
 ]
+
+
+def without_replaced(decisions: Sequence[Decision], model: ir.Model) -> list[Decision]:
+    """Leave out that a Loop stays where it is gone, or where a later decision tells of it.
+
+    Args:
+        decisions: What was done, in order.
+        model: The rewritten model.
+    """
+    left, later = set(node_paths(model).values()), set[str]()
+    final: list[Decision] = []
+    for decision in reversed(decisions):
+        is_replaced = decision.path in later or decision.path not in left
+        if decision.verdict is not Verdict.KEPT or not is_replaced:
+            final.append(decision)
+        later.add(decision.path)
+    return final[::-1]
 
 
 def with_reasons_of_readers(decisions: Sequence[Decision]) -> list[Decision]:

@@ -15,15 +15,13 @@ import onnx_ir as ir
 from passes.ceilings import Ceiling, clear_ceilings, mark_ceilings
 from passes.decisions import Decision
 from passes.tensors.io import TENSOR_IO_KEY, TensorIo
-from rewriter.errors import InvalidResultError
 from rewriter.model_files import protos
-from rewriter.model_files.checking import check
-from rewriter.model_files.declared_outputs import correct_outputs
+from rewriter.model_files.checking import check_result
 from rewriter.model_files.garbage import seldom_collected
 from rewriter.model_files.kinds import GivesMessage, SameKind
 from rewriter.model_files.model_copies import share
 from rewriter.model_files.model_facts import count_operators, model_facts
-from rewriter.model_files.models import AnyModel, ModelError, Taken, give, load, take
+from rewriter.model_files.models import AnyModel, Taken, give, load, take
 from rewriter.options import STRATEGIES, Options, RewriteOptions, Strategy, takes_options
 from rewriter.order import OnPass, Work, run_passes
 from rewriter.placement.placing import place
@@ -206,7 +204,7 @@ def _written(
     work = run_passes(model, options, lambda: take(taken.original).model, on_pass)
     if ceilings:
         clear_ceilings(model)
-    checked = _check(model, taken.original)
+    checked = check_result(model, lambda: take(taken.original).model)
     after = count_operators(model)
     return Report(
         decisions=tuple(work.decisions),
@@ -293,19 +291,3 @@ def _try(model: ir.Model, options: Options) -> Outcome | None:
     except Exception as error:
         logger.debug("tried in vain: %s", error)
         return None
-
-
-def _check(model: ir.Model, original: AnyModel) -> list[str]:
-    """Check the new model; what is wrong with the original too is a warning."""
-    try:
-        check(model)
-    except ModelError as error:
-        try:
-            check(take(original).model)
-        except ModelError:
-            return [f"the model was not valid before the rewrite: {error}"]
-        corrected = correct_outputs(model)
-        if corrected:
-            return [*corrected, *_check(model, original)]
-        raise InvalidResultError(f"the rewritten model is not valid: {error}") from error
-    return []

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.fusing.fused_body import FusedBody
@@ -78,9 +79,13 @@ class Cost:
 
     def of(self, samples: int) -> float:
         """Return what so many samples cost."""
+        return float(self._of(np.array(samples)))
+
+    def _of(self, samples: np.ndarray) -> np.ndarray:
+        """Return what each of some numbers of samples costs."""
         insertion = INSERTED + COPIED * samples / 2
-        collected = self.inserted * insertion + self.blocked * min(insertion, BLOCKED)
-        return self.fixed + samples * (self.each + collected)
+        collected = self.inserted * insertion + self.blocked * np.minimum(insertion, BLOCKED)
+        return np.asarray(self.fixed + samples * (self.each + collected))
 
     def bears(self, microseconds: float, share: float) -> int:
         """Return from how many samples on something costs no more than a share of all this."""
@@ -92,10 +97,12 @@ class Cost:
         Returns:
             The number; None if it never is, or for very many samples only.
         """
-        slower = [n for n in range(LARGEST) if self.of(n) > other.of(n)]
-        if not slower:
+        numbers = np.arange(LARGEST)
+        slower = np.flatnonzero(self._of(numbers) > other._of(numbers))
+        if not slower.size:
             return 0
-        return None if slower[-1] == LARGEST - 1 else math.ceil(MARGIN * (slower[-1] + 1))
+        last = int(slower[-1])
+        return None if last == LARGEST - 1 else math.ceil(MARGIN * (last + 1))
 
 
 def cost_of_loop(site: MapSite, outputs: Mapping[int, OutputPlan], typing: Typing) -> Cost:

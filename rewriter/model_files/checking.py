@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import onnx
 import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 
-from rewriter.errors import ModelError
+from rewriter.errors import InvalidResultError, ModelError
 from rewriter.model_files import files, protos
+from rewriter.model_files.declared_outputs import correct_outputs
 
-__all__ = ["check", "require_valid"]
+__all__ = ["check", "check_result", "require_valid"]
 
 _STAND_IN = "seqmap.stand_in"  # a domain without schemas: its operators have any type
 
@@ -54,6 +55,30 @@ def check(model: onnx.ModelProto | ir.Model | str | os.PathLike[str]) -> None:
         ValueError,
     ) as error:
         raise ModelError(f"onnx.checker refuses the model: {protos.one_line(error)}") from error
+
+
+def check_result(model: ir.Model, given: Callable[[], ir.Model]) -> list[str]:
+    """Check a rewritten model; return warnings of what is wrong with it as given, too.
+
+    Args:
+        model: The new model. An output that is declared falsely by proof is declared as it is.
+        given: Returns a copy of the model as given.
+
+    Raises:
+        InvalidResultError: The checker objects to the new model alone.
+    """
+    try:
+        check(model)
+    except ModelError as error:
+        try:
+            check(given())
+        except ModelError:
+            return [f"the model was not valid before the rewrite: {error}"]
+        corrected = correct_outputs(model)
+        if corrected:
+            return [*corrected, *check_result(model, given)]
+        raise InvalidResultError(f"the rewritten model is not valid: {error}") from error
+    return []
 
 
 def require_valid(model: onnx.ModelProto | ir.Model) -> None:

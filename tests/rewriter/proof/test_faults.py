@@ -16,6 +16,7 @@ from passes.ceilings import Ceiling
 from passes.raising.raiser import Raiser
 from rewriter import pipeline
 from rewriter.errors import FaultWarning, InvalidResultError
+from rewriter.model_files import checking
 from tests.rewriter.cli_models import seqmap, write
 from tests.rewriter.proof.test_repairing import LOOP, OPERATORS, independent, parsed
 
@@ -118,7 +119,7 @@ def test_an_invalid_result_that_no_map_explains_is_an_error(
                 raise rewriter.ModelError("onnx.checker refuses the model")
 
     calls: list[object] = []
-    monkeypatch.setattr(pipeline, "check", objects)
+    monkeypatch.setattr(checking, "check", objects)
     with pytest.raises(InvalidResultError, match="the rewritten model is not valid"):
         rewriter.rewrite(parsed(LOOP))
 

@@ -17,6 +17,7 @@ from passes.graph.graphs import (
     walk_nodes,
     with_subgraphs,
 )
+from passes.graph.made import optional_operand
 from passes.graph.names import make_names_unique
 from passes.inline import functions_holding, inline_functions
 from passes.loops.copies import Copies, settle
@@ -27,7 +28,7 @@ from passes.maps.sequence_map import (
     prepare,
     read_sequence_map,
 )
-from passes.maps.sequence_source import MAKERS, cut_tensor, maker
+from passes.maps.sequence_source import MAKERS, before_identities, cut_tensor, maker
 from passes.promises import Promises
 from passes.reading.iterations import is_given
 from passes.sequences.unrolled import copy_samples
@@ -90,7 +91,7 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
         maps = [
             (graph, node)
             for graph, node in find_sequence_maps(model)
-            if _is_made_here(node) and not ceiling_of(node)
+            if _is_made_here(node) and not ceiling_of(node) and not _cuts_open_input(node, model)
         ]
         if not maps:
             return ir.passes.PassResult(model, modified)
@@ -153,6 +154,22 @@ class UnrollSequenceMapPass(ir.passes.InPlacePass):
                     changed.add(node.graph)
                     copies += self._put(made, typing)
         return copies if changed else None
+
+
+def _cuts_open_input(node: ir.Node, model: ir.Model) -> bool:
+    """Whether the first sequence of a map is an input, cut along an axis without a known size.
+
+    No inference knows more of it, so that a large model is not typed for the question.
+    """
+    sequence = node.inputs[0]
+    cut = None if sequence is None else before_identities(sequence).producer()
+    if not is_operator(cut, "SplitToSequence") or optional_operand(cut, 1) is not None:
+        return False
+    tensor, axis = cut.inputs[0], cut.attributes.get_int("axis", 0)
+    if tensor is None or tensor.is_initializer() or tensor not in model.graph.inputs:
+        return False
+    dims = [] if tensor.shape is None else list(tensor.shape)
+    return -len(dims) <= axis < len(dims) and not isinstance(dims[axis], int)
 
 
 def _has_many(node: ir.Node, typing: Typing) -> bool:

@@ -57,26 +57,32 @@ class SimplifyBodiesPass(ir.passes.InPlacePass):
         """Simplify all bodies, those inside of others first."""
         self.decisions = []
         modified = prepare(model, opens=True)
-        maps = [node for _, node in _simple_maps(model)]
+        maps = _simple_maps(model)
         if not maps:
             return ir.passes.PassResult(model, modified)
         # Typing a large model takes seconds: only where it decides anything.
-        if any(inner.op_type == "If" for inner in walk_nodes(maps)):
-            modified |= fold_branches(maps, Folder(type_values(model, proven=True, ranks=False)))
-        for node in maps:
-            modified |= _drop_unused_outputs(node)
-        if any(_hoistable(node, None, 0) for _, node in _simple_maps(model)):
+        nodes = [node for _, node in maps]
+        is_shorter = False
+        if any(inner.op_type == "If" for inner in walk_nodes(nodes)):
+            is_shorter = fold_branches(nodes, Folder(type_values(model, proven=True, ranks=False)))
+        for node in nodes:
+            is_shorter |= _drop_unused_outputs(node)
+        maps = _simple_maps(model) if is_shorter else maps
+        modified |= is_shorter
+        if any(_hoistable(node, None, 0) for _, node in maps):
             typing = type_values(model, proven=True)
-            for graph, node in _simple_maps(model):
+            for graph, node in maps:
                 modified |= _hoist(graph, node, typing, default_opset(model))
-        paths = node_paths(model)
-        if len(_simple_maps(model)) > 1:
+        are_named = len(maps) > 1 or any(_yields_elements(node) for _, node in maps)
+        paths = node_paths(model) if are_named else {}
+        if len(maps) > 1:
             self.decisions = [
                 Decision(paths[first], "SequenceMap", Verdict.FUSED, f"part of {paths[second]}")
                 for first, second in merge_sequence_maps(model, keeps_views=self._keeps_views)
             ]
-        modified |= bool(self.decisions)
-        for graph, node in _simple_maps(model):
+            modified |= bool(self.decisions)
+            maps = _simple_maps(model)
+        for graph, node in maps:
             modified |= _drop_unused_outputs(node)
             forwarded = _forward_elements(graph, node)
             modified |= bool(forwarded)
@@ -173,6 +179,12 @@ def _hoist(graph: ir.Graph, node: ir.Node, typing: Typing, opset: int) -> bool:
     forget_dims(moved)
     graph.insert_before(node, moved)
     return True
+
+
+def _yields_elements(node: ir.Node) -> bool:
+    """Whether an output of a map may be the element of its first sequence (5)."""
+    body = _body(node)
+    return body is not None and any(_origin(v) in body.inputs[:1] for v in body.outputs)
 
 
 def _forward_elements(graph: ir.Graph, node: ir.Node) -> int:

@@ -13,13 +13,13 @@ from passes.flat_views import read_view
 from passes.fold_branches import fold_branches
 from passes.folding import Folder
 from passes.graph.builder import ORIGIN_KEY, Builder
-from passes.graph.graphs import graphs_in_loops, node_paths, walk_nodes
+from passes.graph.graphs import all_nodes, graphs_in_loops, is_operator, node_paths, walk_nodes
+from passes.graph.made import made_by, operand
 from passes.graph.names import make_names_unique
 from passes.graph.splice import splice
 from passes.loops.few_samples import write_by_count
 from passes.loops.plain import write_plain
 from passes.loops.plan import LoopPlan, element_type, plan_loop, untyped
-from passes.maps.read_lengths import read_lengths_before_maps
 from passes.maps.sequence_map import find_sequence_maps, prepare, read_sequence_map
 from passes.site import MapSite
 from passes.typing import Typings, type_both_ways, type_values
@@ -134,7 +134,7 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         modified = prepare(model)
         if self.form == "linear":
             modified |= _fold_known_branches(model)
-            modified |= read_lengths_before_maps(model)
+            modified |= _read_lengths_before_maps(model)
         maps = find_sequence_maps(model)
         if self._in_loops:
             inside = set(graphs_in_loops(model.graph))
@@ -183,3 +183,21 @@ class ExpandSequenceMapPass(ir.passes.InPlacePass):
         _apply_plain(site, typings)
         reasons = [] if equal_lengths else [Reason(Code.SURPLUS_IGNORED)]
         return Decision(site.path, "SequenceMap", Verdict.EXPANDED, "plain Loop", reasons)
+
+
+def _read_lengths_before_maps(model: ir.Model) -> bool:
+    """Let each SequenceLength of what maps yield read the first sequence that these go through.
+
+    Where only the length of its result is read, a map need not run.
+
+    Returns:
+        Whether the model was changed.
+    """
+    changed = False
+    for node in list(all_nodes(model)):
+        if not is_operator(node, "SequenceLength"):
+            continue
+        while (mapped := made_by(operand(node, 0), "SequenceMap")) is not None:
+            node.replace_input_with(0, operand(mapped, 0))
+            changed = True
+    return changed

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.builder import Builder, tensor_value
-from passes.graph.graphs import walk_nodes
+from passes.graph.graphs import is_operator, walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.loops.forms import Form, Held, LoopBody, OutputPlan
-from passes.loops.told_shapes import tell_proven_shapes
 from passes.maps.element_source import Read
 from passes.typing import Typings
 
@@ -121,7 +120,7 @@ class LoopWriter:
                 element.shape = ir.Shape([None] * rank)
             values[inner] = element
         builder.nodes.extend(copy_body(self.body.nodes, values))
-        tell_proven_shapes(self.body.nodes, values, self.typings)
+        _tell_proven_shapes(self.body.nodes, values, self.typings)
         self.typings.copy(values)
         outputs: list[ir.Value] = []
         for old in self.body.outputs:
@@ -186,3 +185,34 @@ class LoopWriter:
         if dtype is not None:
             tensor = ir.TensorType(dtype)
             value.type = ir.SequenceType(tensor) if form is Form.INSERTION else tensor
+
+
+def _tell_proven_shapes(
+    nodes: Iterable[ir.Node], copies: Mapping[ir.Value, ir.Value | None], typings: Typings
+) -> None:
+    """Write the proven dimensions of what Loops collect to copies of them.
+
+    A Loop that makes no trips for some samples yields 0 for each dimension that the output of its
+    body does not tell. What collects the samples takes those for the dimensions of every sample.
+
+    Args:
+        nodes: The nodes of a body, with Loops at any depth.
+        copies: What each value of the body became.
+        typings: Both typings of the body.
+    """
+    for node in walk_nodes(nodes):
+        for value in _collected(node) if is_operator(node, "Loop") else ():
+            copy, dims = copies.get(value), typings.proven_dims(value)
+            if copy is not None and copy is not value and dims is not None:
+                copy.shape = ir.Shape([d if isinstance(d, int) else None for d in dims])
+
+
+def _collected(loop: ir.Node) -> list[ir.Value]:
+    """Return what the body of a Loop computes for its scan outputs by nodes of its own."""
+    body = loop.attributes["body"].as_graph()
+    states = max(len(loop.inputs) - 2, 0)
+    return [
+        value
+        for value in body.outputs[1 + states :]
+        if (maker := value.producer()) is not None and maker.graph is body
+    ]

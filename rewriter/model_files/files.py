@@ -14,7 +14,6 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from rewriter.errors import ModelError
-from rewriter.model_files.other_kinds import other_kind
 from rewriter.model_files.protos import one_line
 from rewriter.model_files.text import parse, to_text
 
@@ -32,6 +31,16 @@ __all__ = [
 LIMIT = 2**31 - 1  # bytes that one protobuf message can hold
 _URL = re.compile(r"(https?|s3|gs|hf|file):/+")
 _LFS = b"version https://git-lfs"
+_KINDS = (
+    (0, b"PK\x03\x04", "a zip archive, as PyTorch and Keras write: export it to ONNX first"),
+    (0, b"\x80\x02", "a pickle, as torch.save writes: export the model with torch.onnx.export"),
+    (0, b"\x89HDF", "an HDF5 file, as Keras writes: convert the model with tf2onnx"),
+    (4, b"TFL3", "a TensorFlow Lite model: convert it with tf2onnx"),
+    (4, b"ORTM", "in onnxruntime's own format: use the ONNX model that it was made from"),
+    (0, b"version https://git-lfs", "a pointer of Git LFS: run git lfs pull"),
+    (0, b"\x1f\x8b", "compressed by gzip: unpack it first"),
+)
+"""Where a mark stands in a file, the mark, and what the file is and what to do."""
 
 
 def read(path: str | os.PathLike[str]) -> onnx.ModelProto:
@@ -201,7 +210,7 @@ def _part(path: Path) -> Path:
 
 
 def _decode(data: bytes, name: str) -> onnx.ModelProto:
-    if kind := other_kind(data):
+    if kind := _other_kind(data):
         raise ModelError(f"{name} is {kind}")
     try:
         proto = onnx.ModelProto.FromString(data)
@@ -218,3 +227,15 @@ def _decode(data: bytes, name: str) -> onnx.ModelProto:
 
 def _reason(error: OSError) -> str:
     return (error.strerror or one_line(error)).lower()
+
+
+def _other_kind(data: bytes) -> str | None:
+    """Return what a file is that is no ONNX model, and what to do; None where nothing tells.
+
+    Args:
+        data: The bytes of the file.
+    """
+    for start, mark, told in _KINDS:
+        if data.startswith(mark, start):
+            return told
+    return None

@@ -9,7 +9,7 @@ import pytest
 
 import rewriter
 from rewriter.backends import open_session
-from rewriter.model_files.declared_outputs import correct_outputs
+from rewriter.model_files.checking import correct_outputs
 
 LOOP = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[7,2] x) => (float[DIMS] y) <int64 n = {7}, bool go = {1}> {

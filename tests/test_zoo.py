@@ -184,11 +184,11 @@ def test_the_model_with_false_shapes_is_left_as_it_is_with_a_warning() -> None:
 def test_the_model_with_false_shapes_runs_where_its_loop_is_fused() -> None:
     path = MODELS / "exported" / f"{BAD_SHAPES}.onnx"
     result = rewrite(load(path), strategy="auto")
-    model, vector = result.model, np.load(path.with_suffix(".npz"))
-    found = run(model, read_feeds(path.with_suffix(".npz"), ir.from_proto(model)))["c"]
-    assert [part.shape for part in found] == [
-        vector[f"out__0__{i}"].shape for i in range(len(found))
-    ]
+    feeds = read_feeds(path.with_suffix(".npz"), ir.from_proto(result.model))
+    found = run(result.model, feeds)["c"]
+    with np.load(path.with_suffix(".npz")) as vector:
+        wanted = [vector[f"out__0__{i}"].shape for i in range(len(found))]
+    assert [part.shape for part in found] == wanted
 
 
 @pytest.mark.parametrize("path", [p for p in DEMO if p.suffix == ".onnxtxt"], ids=by_name)

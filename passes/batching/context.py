@@ -50,6 +50,17 @@ class Output:
         self.beside = beside
         self.flat = flat
 
+    def batched(self, type_: ValueType, stage: int, *, rounding: bool) -> Batched:
+        """Return the record of a value of a body that a rule has yielded.
+
+        Args:
+            type_: Its type.
+            stage: See `Batched`.
+            rounding: See `Batched`.
+        """
+        held = (self.lengths, self.axis, self.beside, self.flat)
+        return Batched(self.layout, self.value, type_, stage, rounding, *held)
+
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]
 """``rule(ctx, node, operands) -> outputs``, one for each output of the node, or `Decline`.

@@ -219,19 +219,8 @@ class Walk(BodyState):
         self.fused += 1
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
-                type_ = self.type_of(old)
                 rounded = rounding or (chosen.rounds and not new.is_exact)
-                self.env[old] = Batched(
-                    new.layout,
-                    new.value,
-                    type_,
-                    stage,
-                    rounded,
-                    new.lengths,
-                    new.axis,
-                    new.beside,
-                    new.flat,
-                )
+                self.env[old] = new.batched(self.type_of(old), stage, rounding=rounded)
                 self.share_constant(old, builder)
 
     @contextlib.contextmanager

@@ -33,6 +33,7 @@ class Output:
 
     Attributes:
         is_exact: Whether it has the bits of the operator alone, though others of its rule may not.
+        dims: The dimensions of one sample, where they are better known than by its type.
     """
 
     def __init__(
@@ -44,8 +45,10 @@ class Output:
         beside: Lengths | None = None,
         flat: FlatSamples | None = None,
         is_exact: bool = False,
+        dims: tuple[int | None, ...] | None = None,
     ) -> None:
         self.is_exact = is_exact
+        self.dims = dims
         self.value = value
         self.layout = layout
         self.lengths = lengths

@@ -220,6 +220,8 @@ class Walk(BodyState):
         for old, new in zip(node.outputs, outputs, strict=True):
             if new is not None:
                 type_ = self.type_of(old)
+                if new.dims is not None:
+                    type_ = dataclasses.replace(type_, dims=new.dims)
                 rounded = rounding or (chosen.rounds and not new.is_exact)
                 self.env[old] = Batched(
                     new.layout,

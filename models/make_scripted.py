@@ -86,6 +86,14 @@ class TokensPacked(nn.Module):
         return ids, mask
 
 
+class LengthRegulator(nn.Module):
+    """The phonemes of a text, each repeated for as many frames as it is spoken, with its place."""
+
+    def forward(self, phonemes: Tensor, frames: Tensor) -> tuple[Tensor, Tensor]:
+        spoken = torch.repeat_interleave(phonemes, frames, dim=0)
+        return spoken, torch.arange(spoken.size(0))
+
+
 def clips(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(8, 40, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -102,6 +110,10 @@ def masks(n: int) -> tuple[Tensor, ...]:
     return torch.rand(n, 5 + n, 7) > 0.6, torch.rand(n)
 
 
+def phonemes(n: int) -> tuple[Tensor, ...]:
+    return torch.randn(n, 8), torch.randint(0, 6, (n,))
+
+
 def texts(n: int) -> tuple[Tensor, ...]:
     offsets = torch.cumsum(torch.randint(0, 9, (n + 1,)), 0)
     offsets -= offsets[:1].clone()
@@ -112,6 +124,7 @@ PROGRAMS: dict[str, tuple[type[nn.Module], Callable[[int], tuple[Tensor, ...]], 
     "ts_log_mel_clips": (LogMelClips, clips, [1, 1]),
     "ts_box_voting": (BoxVoting, boxes, [1, 1, 1]),
     "ts_masks_by_score": (MasksByScore, masks, [3, 1]),
+    "ts_length_regulator": (LengthRegulator, phonemes, [1, 1]),
     "ts_tokens_packed": (TokensPacked, texts, [1, 1]),
 }
 """The module, what draws its inputs, and how many dimensions of each are open."""

@@ -38,14 +38,39 @@ def hysteresis(level: Any, limit: Any) -> Any:
     return states.stack()
 
 
+dense = tf.keras.layers.TimeDistributed(tf.keras.layers.Dense(3, activation="softmax"))
+
+
+def time_distributed(steps: Any) -> Any:
+    """A layer of Keras for each step, which it picks by a loop of its own."""
+    return tf.reduce_max(dense(steps), axis=1)
+
+
+def regions(features: Any, boxes: Any, images: Any) -> Any:
+    """Regions of feature maps, cut and resized as the second stage of detectors takes them."""
+    return tf.image.crop_and_resize(features, boxes, images, [3, 4])
+
+
 SIGNATURES = {
+    regions: [
+        ("features", [None, None, None, 2], np.float32),
+        ("boxes", [None, 4], np.float32),
+        ("images", [None], np.int32),
+    ],
+    time_distributed: [("steps", [None, None, 5], np.float32)],
     clip_features: [("signal", [None], np.float32), ("offsets", [None], np.int32)],
     hysteresis: [("level", [None], np.float32), ("limit", [], np.float32)],
 }
 
 
 def drawn(program: Any, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Draw inputs of so many clips, or steps."""
+    """Draw inputs of so many clips, steps or regions."""
+    if program is time_distributed:
+        return [rng.standard_normal((count, count, 5)).astype(np.float32)]
+    if program is regions:
+        corners = np.sort(rng.random((count, 2, 2)), axis=1).reshape(count, 4)
+        maps = rng.standard_normal((3, 7, 6, 2)).astype(np.float32)
+        return [maps, corners.astype(np.float32), rng.integers(0, 3, count).astype(np.int32)]
     if program is hysteresis:
         return [rng.random(count, np.float32), np.array(0.6, np.float32)]
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 20, count))]).astype(np.int32)

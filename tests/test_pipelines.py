@@ -18,6 +18,7 @@ LEFT = {
     "pd_smoothed": "a recurrence",
     "seqmap_imagenet_tutorial_classifier": "images of any size",
     "tf_gru_scan_negative": "a recurrence",
+    "tf_regions": "regions of any size",
     "ts_crf_viterbi": "a recurrence",
     "ts_crop_classify": "boxes of any size, which the loop is faster with",
     "ts_greedy_decoder_negative": "an early exit",

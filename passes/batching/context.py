@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -30,6 +31,7 @@ class Output:
 
     Attributes:
         is_exact: Whether it has the bits of the operator alone, though others of its rule may not.
+        dims: The dimensions of one sample, where they are better known than by its type.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class Output:
         beside: Lengths | None = None,
         flat: FlatSamples | None = None,
         is_exact: bool = False,
+        dims: tuple[int | None, ...] | None = None,
     ) -> None:
         self.is_exact = is_exact
+        self.dims = dims
         self.value = value
         self.layout = layout
         self.lengths = lengths
@@ -58,8 +62,9 @@ class Output:
             stage: See `Batched`.
             rounding: See `Batched`.
         """
+        known = type_ if self.dims is None else dataclasses.replace(type_, dims=self.dims)
         held = (self.lengths, self.axis, self.beside, self.flat)
-        return Batched(self.layout, self.value, type_, stage, rounding, *held)
+        return Batched(self.layout, self.value, known, stage, rounding, *held)
 
 
 Rule = Callable[["Context", ir.Node, Sequence[Operand]], Sequence["Output | None"]]

@@ -132,9 +132,14 @@ def _read(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> _Resize:
 def _inputs(
     ctx: Context, r: _Resize, x: ir.Value, roi: ir.Value | None, amounts: ir.Value
 ) -> list[ir.Value | None]:
-    """Return the inputs of the new node; what does not count is passed on as it is."""
-    given: list[ir.Value | None] = [x, roi]
-    return [*given, amounts] if r.scales is not None else [*given, None, amounts]
+    """Return the inputs of the new node; what does not count is left out, or empty."""
+    none = None if ctx.opset >= _MAY_LEAVE_OUT else ctx.builder.constant(np.zeros(0, np.float32))
+    given = [x, none if roi is None else roi]
+    return [*given, amounts] if r.scales is not None else [*given, none, amounts]
+
+
+_MAY_LEAVE_OUT = 13
+"""The first opset in which Resize may lack the region or the scales."""
 
 
 def _with_new_axes(ctx: Context, r: _Resize, count: int) -> Sequence[Output]:

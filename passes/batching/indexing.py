@@ -14,7 +14,6 @@ from passes.batching.masking import select
 from passes.batching.merging import sample_numbers
 from passes.batching.selection import chosen
 from passes.batching.shapes import shaping
-from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value
 
 __all__ = [
@@ -43,14 +42,12 @@ def gather(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     if data.is_shared:
         (new,) = ctx.same(node, [data.value, positions.value], {"axis": axis - 1})
         return [ctx.stacked(_to_front(ctx, new.value, axis - 1, data.rank + positions.rank))]
-    if ctx.opset < 12:
-        raise Decline(Code.OPSET, "GatherND has a batch axis from opset 12 on")
     rows = data.value
     if axis > 1:
         rest = [i for i in range(1, data.rank + 1) if i != axis]
         rows = ctx.op("Transpose", [rows], {"perm": [0, axis, *rest]})
     where = ctx.unsqueeze(_int64(ctx, positions), [positions.rank + 1])
-    found = ctx.op("GatherND", [rows, where], {"batch_dims": 1})
+    found = _gather_apart(ctx, rows, where, positions.rank)
     if axis > 1:
         # [B, *positions, *before, *after] to [B, *before, *positions, *after]
         last = positions.rank + axis
@@ -120,10 +117,31 @@ def gather_nd(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Seque
     known = ctx.attribute(node, "batch_dims", 0)
     if data.is_shared and not known:
         return ctx.same(node, [data.value, positions.value])
-    if ctx.opset < 12:
-        raise Decline(Code.OPSET, "GatherND has a batch axis from opset 12 on")
-    given = [ctx.expanded(data), ctx.expanded(positions)]
-    return ctx.same(node, given, {"batch_dims": known + 1})
+    rows, where = ctx.expanded(data), ctx.expanded(positions)
+    if ctx.opset < _BATCH_AXES:
+        return [ctx.stacked(_gather_apart(ctx, rows, where, positions.rank - 1))]
+    return ctx.same(node, [rows, where], {"batch_dims": known + 1})
+
+
+_BATCH_AXES = 12
+"""The first opset in which GatherND has batch axes."""
+
+
+def _gather_apart(ctx: Context, rows: ir.Value, where: ir.Value, rank: int) -> ir.Value:
+    """Record a GatherND in each sample; before opset 12 the number of the sample is an index.
+
+    Args:
+        ctx: The context.
+        rows: ``[B, *s]``.
+        where: Indices, int64 ``[B, *positions, k]``.
+        rank: How many axes the positions of one sample have.
+    """
+    if ctx.opset >= _BATCH_AXES:
+        return ctx.op("GatherND", [rows, where], {"batch_dims": 1})
+    shape = ctx.op("Concat", [ctx.shape(where, 0, rank + 1), ctx.ints(1)], {"axis": 0})
+    numbers = ctx.op("Expand", [sample_numbers(ctx, ctx.ints(1), rank + 1), shape])
+    places = ctx.op("Concat", [numbers, where], {"axis": rank + 1})
+    return ctx.op("GatherND", [rows, places])
 
 
 def scatter_elements(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:

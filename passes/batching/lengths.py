@@ -79,9 +79,12 @@ class Lengths:
         zero, one = ir.tensor(np.zeros(1, np.int64)), ir.tensor(np.ones(1, np.int64))
         none = builder.op("ConstantOfShape", [count], {"value": zero})
         total = builder.op("Shape", [samples])
-        ones = builder.op("ConstantOfShape", [total], {"value": one})
-        attributes = {"axis": 0, "reduction": "add"}
-        value = builder.op("ScatterElements", [none, samples, ones], attributes)
+        if builder.opset is not None and builder.opset < _ADDS:
+            value = _counted_by_ends(builder, samples, none)
+        else:
+            ones = builder.op("ConstantOfShape", [total], {"value": one})
+            attributes = {"axis": 0, "reduction": "add"}
+            value = builder.op("ScatterElements", [none, samples, ones], attributes)
         made = cls(builder, value, samples=samples, held_padded=held_padded)
         vars(made)["total"] = total
         return made
@@ -202,3 +205,27 @@ class Lengths:
         rows = builder.op("Range", [builder.scalar(0), total, builder.scalar(1)])
         first = builder.op("Gather", [self.starts, self.samples], {"axis": 0})
         return builder.op("Sub", [rows, first])
+
+
+def _counted_by_ends(builder: Builder, samples: ir.Value, none: ir.Value) -> ir.Value:
+    """Count the rows of each sample, where ScatterElements does not add.
+
+    Rows of samples ``[0, 0, 2]`` end behind rows 1 and 2, at 2 and 3: so 2 and 1 are counted for
+    samples 0 and 2, and none for any other.
+
+    Args:
+        builder: Records the nodes.
+        samples: Numbers of samples, ascending, int64 ``[T]``.
+        none: A zero for each sample, int64 ``[B]``.
+    """
+    behind = builder.op("Concat", [samples, builder.ints(-1)], {"axis": 0})
+    most = builder.ints(int(np.iinfo(np.int64).max))
+    following = builder.op("Slice", [behind, builder.ints(1), most])
+    is_last = builder.op("Not", [builder.op("Equal", [samples, following])])
+    last = builder.op("Squeeze", [builder.op("NonZero", [is_last]), builder.ints(0)])
+    ends = builder.op("Add", [last, builder.ints(1)])
+    with_zero = builder.op("Concat", [builder.ints(0), ends], {"axis": 0})
+    before = builder.op("Slice", [with_zero, builder.ints(0), builder.ints(-1)])
+    counts = builder.op("Sub", [ends, before])
+    found = builder.op("Gather", [samples, last], {"axis": 0})
+    return builder.op("ScatterElements", [none, found, counts], {"axis": 0})

@@ -143,7 +143,7 @@ register("Resize", image.resize, since=11, rounding=True)
 register("GridSample", image.grid_sample, since=16, discrete=True)
 register("AffineGrid", image.affine_grid, since=20)
 register(
-    "NonMaxSuppression", selection.non_max_suppression, family="selection", since=16, discrete=True
+    "NonMaxSuppression", selection.non_max_suppression, family="selection", since=11, discrete=True
 )
 never("ImageDecoder", Code.DATA_DEPENDENT, "the size of the image stands in the encoded bytes")
 
@@ -165,7 +165,7 @@ register("Size", shapes.size, family="shape", total=True)
 register("EyeLike", shapes.eye_like, family="shape", since=9, total=True)
 register("Constant", elementwise, family="shape", total=True)
 register("ConstantOfShape", constant_of_lengths, family="shape", since=9)
-register("Range", selection.range_, family="selection", since=16, rounding=True, discrete=True)
+register("Range", selection.range_, family="selection", since=11, rounding=True, discrete=True)
 
 # Cutting, padding and reordering along axes.
 register("Slice", slices.slice_, family="slice")
@@ -187,7 +187,7 @@ register("ScatterND", indexing.scatter_nd, family="indexing", since=11)
 register("TensorScatter", merging, family="indexing", since=24)
 register("OneHot", indexing.one_hot, family="indexing", since=9)
 register("Compress", indexing.compress, family="indexing", since=9)
-register("NonZero", non_zero, family="selection", since=16, discrete=True)
+register("NonZero", non_zero, family="selection", since=11, discrete=True)
 register("Unique", unique, family="selection", since=16, discrete=True)
 
 # Products of matrices.

@@ -30,8 +30,6 @@ def chosen(ctx: Context, operands: Sequence[Operand], axis: int | None) -> Seque
     last row do not count, nor do rows beyond the last condition.
     """
     data, condition = ctx.operand(operands, 0, "input"), ctx.operand(operands, 1, "condition")
-    if ctx.opset < 16:
-        raise Decline(Code.OPSET, "ScatterElements adds from opset 16 on")
     if axis is not None and axis % data.rank:
         raise Decline(Code.DATA_DEPENDENT, "its condition differs from sample to sample")
     value = ctx.expanded(data)
@@ -119,7 +117,12 @@ def range_(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence
     steps = ctx.op("Cast", [ctx.op("Ceil", [ctx.op("Div", [span, step])])], {"to": _INT64})
     lengths = Lengths(ctx.builder, ctx.op("Max", [steps, ctx.builder.scalar(0)]))
     first, apart = (ctx.op("Gather", [x, lengths.samples], {"axis": 0}) for x in (start, delta))
-    places = ctx.op("CastLike", [lengths.positions, start])
+    places = lengths.positions
+    dtype = ctx.operand(operands, 0).dtype
+    if dtype is None:
+        raise Decline(Code.NO_RULE, "nothing tells the element type of its numbers")
+    if dtype != _INT64:
+        places = ctx.op("Cast", [places], {"to": int(dtype)})
     return [ctx.packed(ctx.op("Add", [first, ctx.op("Mul", [places, apart])]), lengths)]
 
 

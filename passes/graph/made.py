@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection
 
+import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
@@ -21,6 +22,7 @@ __all__ = [
     "operand",
     "operands",
     "optional_operand",
+    "repeated_number",
     "shaped",
     "skip_identities",
     "takes_whole_shape",
@@ -104,6 +106,23 @@ def only_number(value: ir.Value | None) -> int | float | None:
     """Return the number that a constant of one element holds; None for all else."""
     array = constant_value(value)
     return None if array is None or array.size != 1 else array.item()
+
+
+def repeated_number(value: ir.Value | None) -> int | float | None:
+    """Return the number that every entry of a value holds, None where none is known.
+
+    It is a constant, or one that ConstantOfShape or Expand repeats.
+    """
+    node = made_by(value, "ConstantOfShape", "Expand")
+    if node is None:
+        array = constant_value(value)
+    elif node.op_type == "Expand":
+        return repeated_number(operand(node, 0))
+    else:
+        given = node.attributes.get_tensor("value")
+        array = np.zeros(1) if given is None else given.numpy()
+    entries = set() if array is None else set(array.reshape(-1).tolist())
+    return entries.pop() if len(entries) == 1 else None
 
 
 def axes_of(node: ir.Node) -> list[int] | None:

@@ -140,6 +140,8 @@ def to_opset_form(nodes: list[ir.Node], opset: int, *, but: Collection[ir.Node] 
             _second_input_to_attribute(node)
         if opset < 12 and node.op_type in _CHOSEN_BY and _is_of_two_integers(node):
             _place_before(node, [_compared(node)], nodes)
+        if opset < 12 and node.op_type in _OR_EQUAL:
+            _place_before(node, _either(node), nodes)
         if opset >= LEAST_OPSET and node.op_type == "Reshape" and "allowzero" in node.attributes:
             _place_before(node, to_older_form(node), nodes)
 
@@ -174,6 +176,22 @@ def _compared(node: ir.Node) -> ir.Node:
         node.replace_input_with(at, value)
     node.op_type = "Where"
     return compared
+
+
+_OR_EQUAL = {"GreaterOrEqual": "Greater", "LessOrEqual": "Less"}
+"""Comparisons that came with opset 12, and what is theirs without equal numbers."""
+
+
+def _either(node: ir.Node) -> list[ir.Node]:
+    """Let a comparison hold where one of two older ones does; return these."""
+    made = [ir.node(name, list(node.inputs)) for name in (_OR_EQUAL[node.op_type], "Equal")]
+    for part in made:
+        part.outputs[0].name = f"{node.outputs[0].name}/{part.op_type}"
+        note(part)
+    for at, part in enumerate(made):
+        node.replace_input_with(at, part.outputs[0])
+    node.op_type = "Or"
+    return made
 
 
 def _second_input_to_attribute(node: ir.Node) -> None:

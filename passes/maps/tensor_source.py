@@ -12,6 +12,7 @@ import onnx_ir as ir
 from passes.errors import RewriteError
 from passes.graph.builder import Builder
 from passes.graph.graphs import constant_value
+from passes.graph.made import repeated_number
 from passes.maps.element_source import ElementSource, Read, typed
 from passes.maps.slice_reads import (
     SlicesOfOne,
@@ -154,7 +155,7 @@ class TensorSource(ElementSource):
         dims = list(known.dims)
         axis = self.axis % len(dims)
         if self.split is not None:
-            dims[axis] = self._even_size(typing) if self.split_is_scalar else None
+            dims[axis] = self._even_size(typing)
         elif self.keepdims:
             dims[axis] = 1
         else:
@@ -253,9 +254,8 @@ class TensorSource(ElementSource):
         if self.split_is_scalar:
             size, dim = self._one_size(), self._dim(typing)
             return size if size is not None and isinstance(dim, int) and dim % size == 0 else None
-        known = constant_value(self.split)
-        sizes = set() if known is None else {int(n) for n in known}
-        return sizes.pop() if len(sizes) == 1 else None
+        of_all = repeated_number(self.split)
+        return None if of_all is None else int(of_all)
 
     def _one_size(self) -> int | None:
         """Return the size of all slices but the last, if it is a constant.

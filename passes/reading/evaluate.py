@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_operator
-from passes.reading.integer_reads import INTEGERS, Numbers, length_of, uncut_along
+from passes.reading.integer_reads import INTEGERS, Numbers, length_of, made_along
 from passes.reading.integer_rules import RULES
 from passes.reading.integers import Dim, Length, Linear, Scalar
 from passes.reading.vector_reads import made_size
@@ -149,8 +149,8 @@ class Evaluator:
 
     def _fits(self, numbers: Numbers, value: ir.Value) -> bool:
         """Whether some numbers are all that a value of rank 0, 1 or 2 holds, and it holds them."""
-        exact = _EXACT.get(self._typing.dtype(value) or ir.DataType.UNDEFINED)
-        if exact is not None and any(abs(n.constant) > exact for n in numbers):
+        dtype = self._typing.dtype(value)
+        if dtype in _EXACT and not all(_is_exact(n, dtype) for n in numbers):
             return False  # a float may have been rounded
         dims, made = self._typing.dims(value), value.producer()
         if dims is None and is_operator(made, "Shape"):
@@ -218,7 +218,11 @@ class Evaluator:
         """Return a dimension of a tensor that is the same in all iterations."""
         tensor = self.sized.get(tensor, tensor)
         tensor = self.outside(tensor)
-        tensor, axis = uncut_along(tensor, axis, self._typing.rank(tensor))
+        while not self._is_named(tensor, axis):
+            found = made_along(self, tensor, axis)
+            if found is None:
+                break
+            tensor, axis = found
         dims, dim = self._typing.dims(tensor), None
         if dims is not None:
             if not -len(dims) <= axis < len(dims):
@@ -236,6 +240,23 @@ class Evaluator:
         if isinstance(dim, str) and dim in self.named:
             return Linear.of(self.named[dim])
         return None if axis < 0 or is_inside else Linear.of(Dim((tensor, axis), tensor, axis))
+
+    def _is_named(self, tensor: ir.Value, axis: int) -> bool:
+        """Whether a dimension is a number, or one in the whole model, by its type."""
+        dims = self._typing.dims(tensor)
+        if dims is None or not -len(dims) <= axis < len(dims):
+            return False
+        dim = dims[axis]
+        return isinstance(dim, int) or (
+            tensor not in self._inside and self._typing.is_same_number(dim)
+        )
+
+
+def _is_exact(number: Linear, dtype: ir.DataType) -> bool:
+    """Whether a float type holds a number: any as large, or this one by chance, as 10^9."""
+    if abs(number.constant) <= _EXACT[dtype]:
+        return True
+    return number.number is not None and int(dtype.numpy().type(number.number)) == number.number
 
 
 def _is_fixed(size: Linear) -> bool:

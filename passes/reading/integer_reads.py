@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value, is_default_domain, is_operator
-from passes.graph.made import operand, optional_operand, shaped
+from passes.graph.made import axes_of, operand, operands, optional_operand, shaped
 from passes.reading.integers import Length, Linear
 from passes.sequence_operators import is_map
 
@@ -24,10 +24,10 @@ __all__ = [
     "fits",
     "length_number",
     "length_of",
+    "made_along",
     "shape_numbers",
     "size_along",
     "size_number",
-    "uncut_along",
     "zipped",
 ]
 
@@ -179,25 +179,54 @@ def _pieces(evaluator: NumberReader, node: ir.Node) -> Linear | None:
     return Linear(-(-dim_number // size.number))
 
 
-def uncut_along(tensor: ir.Value, axis: int, rank: int | None) -> tuple[ir.Value, int]:
-    """Return a tensor and an axis of the same size; other axes may have been cut, or all moved."""
-    while (node := tensor.producer()) is not None and is_default_domain(node):
-        if node.op_type == "Transpose" and rank is not None and -rank <= axis < rank:
-            axis = node.attributes.get_ints("perm", range(rank)[::-1])[axis]
-        elif node.op_type != "Identity" and not _cuts_others(node, axis, rank):
-            break
-        tensor = operand(node, 0)
-    return tensor, axis
+def made_along(
+    evaluator: NumberReader, tensor: ir.Value, axis: int
+) -> tuple[ir.Value, int] | None:
+    """Return what a tensor is made of along an axis: an operand with an axis of the same size.
+
+    Other axes may have been cut, or all moved. None if the node changes the size.
+    """
+    node, rank = tensor.producer(), evaluator.rank(tensor)
+    if node is None or not is_default_domain(node):
+        return None
+    if node.op_type in ("Cast", "Identity"):
+        return operand(node, 0), axis
+    if rank is None or not -rank <= axis < rank:
+        return None
+    axis %= rank
+    match node.op_type:
+        case "Transpose":
+            return operand(node, 0), node.attributes.get_ints("perm", range(rank)[::-1])[axis]
+        case "Slice":
+            return (operand(node, 0), axis) if _cuts_others(node, axis, rank) else None
+        case "Unsqueeze":
+            new = sorted(a % rank for a in axes_of(node) or ())
+            given = None if not new or axis in new else axis - sum(a < axis for a in new)
+            return None if given is None else (operand(node, 0), given)
+        case "Gather":
+            return _picked_along(evaluator, node, axis)
+        case "Add" | "Div" | "Mul" | "Sub":
+            whole = [v for v in operands(node) if evaluator.rank(v) != 0]
+            return (whole[0], axis) if len(whole) == 1 else None
+    return None
 
 
-def _cuts_others(node: ir.Node, axis: int, rank: int | None) -> bool:
+def _picked_along(
+    evaluator: NumberReader, node: ir.Node, axis: int
+) -> tuple[ir.Value, int] | None:
+    """Return the positions of a Gather, and which of their axes becomes an axis of the result."""
+    data, positions = operands(node)
+    before, inner = evaluator.rank(data), evaluator.rank(positions)
+    if before is None or inner is None:
+        return None
+    at = node.attributes.get_int("axis", 0) % before
+    return (positions, axis - at) if at <= axis < at + inner else None
+
+
+def _cuts_others(node: ir.Node, axis: int, rank: int) -> bool:
     """Whether a node is a Slice that cuts other axes than one, by constants."""
-    if node.op_type != "Slice":
-        return False
     axes = constant_value(optional_operand(node, 3))
-    if axes is None or rank is None:
-        return False
-    return axis % rank not in {int(a) % rank for a in axes.reshape(-1)}
+    return axes is not None and axis not in {int(a) % rank for a in axes.reshape(-1)}
 
 
 def size_along(evaluator: NumberReader, tensor: ir.Value, axis: int) -> Linear | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from passes.graph.graphs import constant_value
 from passes.reading.integer_reads import (
+    FAR,
     INTEGERS,
     NumberReader,
     Numbers,
@@ -21,7 +22,7 @@ from passes.reading.integer_reads import (
     size_number,
     zipped,
 )
-from passes.reading.integers import Linear, greatest, is_nonnegative, least
+from passes.reading.integers import Dim, Linear, greatest, is_nonnegative, least
 from passes.reading.truth_rules import TRUTH_RULES, truth
 from passes.reading.vector_reads import gather_numbers, lowest, slice_numbers
 
@@ -149,8 +150,30 @@ def _min(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
 
 
 def _max(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
-    groups, bound = zipped(evaluator, node), _bound(evaluator)
-    return None if groups is None else tuple(greatest(group, bound) for group in groups)
+    groups = zipped(evaluator, node)
+    return None if groups is None else tuple(_greatest(evaluator, group) for group in groups)
+
+
+def _greatest(evaluator: NumberReader, group: Sequence[Linear]) -> Linear:
+    """Return the greatest of some numbers; 10^9 is greater than any place, by what is noted.
+
+    TensorFlow's exporter writes so that a Slice goes to the end.
+    """
+    bound = _bound(evaluator)
+    found = greatest(group, bound)
+    known = [n for n in group if n.number is not None and n.number >= FAR]
+    if found.number is None and known and evaluator.last is not None:
+        others = [n for n in group if n.number is None]
+        if all(_is_near(Linear() - bound(Linear() - n)) for n in others):
+            evaluator.is_far = True
+            return greatest(known)
+    return found
+
+
+def _is_near(most: Linear) -> bool:
+    """Whether a number is no greater than a dimension."""
+    (atom, count), *more = (*most.terms, (None, 0))
+    return isinstance(atom, Dim) and count == 1 and len(more) == 1 and most.constant <= 0
 
 
 def _bound(evaluator: NumberReader) -> Callable[[Linear], Linear]:

@@ -187,9 +187,8 @@ def _size(start: Linear, end: Linear, jump: int) -> int | None:
         size = (end - start).number
         return size if size is not None and size > 0 else None
     # TensorFlow's exporter reads one row as the first of many, far from each other.
-    if jump >= FAR and is_nonnegative(end - start - 1):
-        return 1
-    return None
+    goes_on = (end.number or 0) >= FAR or is_nonnegative(end - start - 1)
+    return 1 if jump >= FAR and goes_on else None
 
 
 def _even(window: Window, dim: Linear, reads: Reads) -> Element | None:

@@ -1,7 +1,8 @@
 """Numbers that follow from known dimensions, which ONNX's inference does not compute.
 
 It adds and multiplies dimensions, but divides none, and it reads the bounds of a Slice from
-constants only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns.
+constants only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns. Of a Slice
+from ``p`` to ``p + 1`` whose axis a Squeeze removes it does not see that it has one place.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
+from passes.graph.made import operand, optional_operand
+from passes.reading.integer_reads import FAR
 from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
+from passes.typing.needed_places import needs_one
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
@@ -46,6 +50,7 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             found |= _show_quotient(node, node_proto, folder)
         elif is_operator(node, "Slice") and len(node.inputs) > 2 and not is_whole(node):
             found |= _show_bounds(node, node_proto, proto, folder)
+            found |= _show_one_place(node, node_proto, folder)
     return found
 
 
@@ -82,6 +87,34 @@ def _show_bounds(
     del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
     return True
+
+
+def _show_one_place(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
+    """Let inference take a Slice of one place for a Gather, if nothing runs without a place."""
+    data, start = operand(node, 0), operand(node, 1)
+    rank, axes = folder.rank(data), constant_value(optional_operand(node, 3))
+    is_alone = folder.dims(start) == (1,) and (axes is None or axes.size == 1)
+    if proto.op_type == "Gather" or rank is None or not is_alone or not _takes_one(node, folder):
+        return False
+    axis = 0 if axes is None else int(axes.item()) % rank
+    if not needs_one(folder, node.outputs[0], axis, rank):
+        return False
+    proto.domain, proto.op_type = "", "Gather"
+    del proto.input[:]
+    del proto.attribute[:]
+    proto.input.extend([name_of(data), name_of(start)])
+    proto.attribute.append(onnx.helper.make_attribute("axis", axis))
+    return True
+
+
+def _takes_one(node: ir.Node, folder: Folder) -> bool:
+    """Whether a Slice of one axis takes one place at most."""
+    steps = optional_operand(node, 4)
+    step = 1 if steps is None else folder.integer(steps)
+    if step is None or step >= FAR:
+        return step is not None
+    start, end = (folder.number(v) for v in node.inputs[1:3])
+    return step == 1 and start is not None and end is not None and (end - start).number == 1
 
 
 def _bounds(node: ir.Node) -> Iterator[ir.Value]:

@@ -15,7 +15,8 @@ import onnx_ir as ir
 
 from passes.decisions import Code, Decision, Verdict
 from passes.fusing.flat_cost import FLAT
-from passes.graph.graphs import all_nodes
+from passes.graph.graphs import all_nodes, default_opset
+from passes.graph.opsets import CARRIES_SEQUENCES
 from rewriter.options import Options
 from rewriter.reporting.candidates import candidates, newer_opset
 from rewriter.reporting.remedies import Candidate, Found, Remedies, Remedy
@@ -103,7 +104,7 @@ class Trials:
     @functools.cached_property
     def remedies(self) -> Remedies:
         opset = newer_opset(self._options, self._model)
-        findings = _Findings(self._base, _FINAL if opset is None else _FINAL - {Code.OPSET})
+        findings = _Findings(self._base, _FINAL if opset is None else self._final_here())
         count = sum(1 for _ in all_nodes(self._model))
         end = time.perf_counter() + _MOST_SECONDS
         guards = findings.want_guards
@@ -117,6 +118,15 @@ class Trials:
             if outcome is not None:
                 findings.add(candidate, outcome)
         return Remedies(True, findings.maps, findings.nodes)
+
+    def _final_here(self) -> frozenset[Code]:
+        """Return the reasons that a newer opset does not change, either."""
+        changed = {Code.OPSET}
+        if default_opset(self._model) < CARRIES_SEQUENCES:
+            changed.add(
+                Code.RECURRENCE
+            )  # an older Loop that appends to a sequence is none of ONNX
+        return _FINAL - changed
 
 
 class _Findings:

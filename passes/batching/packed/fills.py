@@ -12,7 +12,7 @@ import onnx_ir as ir
 from passes.batching.context import Context, Operand, Output
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.flat.spreading import aligned, on_sides, spread_to
-from passes.batching.layouts import Batched
+from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import width_of
@@ -193,4 +193,14 @@ def _repeated(
     if place:
         order = [*range(1, place + 1), 0, *range(place + 1, rank)]
         value = ctx.op("Transpose", [value], {"perm": order})
-    return ctx.packed(value, lengths, place)
+    dims = [_expanded(data, sizes, axis) for axis in range(rank)]
+    return Output(value, Layout.PACKED, lengths, place, dims=tuple(dims))
+
+
+def _expanded(data: Batched, sizes: Sequence[Linear], axis: int) -> int | None:
+    """Return a dimension of what is expanded to sizes, None if it is no known number."""
+    own = axis - (len(sizes) - data.rank)
+    dim = data.dims[own] if own >= 0 else 1
+    number = sizes[axis].number
+    known = dim if number == 1 else number
+    return known if isinstance(known, int) else None

@@ -52,8 +52,8 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
         bounds = [_at(ctx, ctx.operand(operands, i, "bounds"), only) for i in (1, 2)]
     axis, step = _axis(ctx, operands, data.rank, at), _step(ctx, operands)
     width = _width(ctx, node, axis, place) if step == 1 and data.is_shared else None
-    if step == 1 and width is None and reads_one_place(ctx, node, data.rank, axis, place):
-        return [single_place(ctx, data, bounds[0], axis)]
+    if width is None and reads_one_place(ctx, node, data.rank, axis, place, step):
+        return [single_place(ctx, data, bounds[0], axis, bounds[1] if step > 1 else None)]
     if axis and data.is_stacked:
         if ctx.takes_flat:
             return boxes(ctx, node, given)

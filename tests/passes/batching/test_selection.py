@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.passes.batching.direct import declines_directly
-from tests.passes.batching.harness import Case, Operand, constant, mapped, shared
+from tests.passes.batching.harness import Operand, constant, mapped, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
 
 
@@ -231,11 +230,6 @@ def test_rule_equals_the_body_run_alone(case: RaggedCase, batch: int) -> None:
 )
 def test_rule_declines(case: RaggedCase, code: str) -> None:
     assert (case.name.split()[0], code) in reasons_of(case)
-
-
-def test_conditions_of_every_sample_need_opset_16() -> None:
-    case = Case("at 15", "y = Compress<axis = 0>(x, c)", {"x": X, "c": FLAGS}, opset=15)
-    assert declines_directly(case) == [("Compress", "opset")]
 
 
 def test_branches_may_yield_packed_samples() -> None:

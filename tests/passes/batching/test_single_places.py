@@ -1,4 +1,4 @@
-"""A Slice of one place whose axis is removed at once is read by one Gather, and fails alike."""
+"""A Slice of one place whose axis is removed behind it is read by one Gather, and fails alike."""
 
 from __future__ import annotations
 
@@ -59,6 +59,117 @@ def test_no_place_is_an_error_as_it_was(name: str, place: int) -> None:
         session = open_session(one)
         with pytest.raises(BackendError):
             session.run(given(name, 0, place, 1))
+
+
+BETWEEN = """g (float[N,H,W] x, int32[B] n) => (float[B,?,?] rs) {{
+    t = Constant <value = bool {{1}}> ()
+    count = Size (n)
+    rs = Loop (count, t) <body = step (int64 i, bool c) => (bool d, float[?,?] r) {{
+        zero = Constant <value = int64[1] {{0}}> ()
+        two = Constant <value = int64[1] {{2}}> ()
+        half = Constant <value = float {{0.5}}> ()
+        one = Constant <value = int32[1] {{1}}> ()
+        k = Unsqueeze (i, zero)
+        b = Gather (n, k)
+        e = Add (b, one)
+        front = Constant <value = int32[1] {{0}}> ()
+        cut = Slice (x, b, e, front)
+        {nodes}
+        d = Identity (c)
+    }}>
+}}"""
+KEEPING = {
+    "turned": "t2 = Transpose <perm = [2, 0, 1]> (cut)  last = Sub (two, one64)  r = Squeeze (t2, last)",
+    "scaled": "m = Mul (cut, half)  a = Relu (m)  r = Squeeze (a, zero)",
+    "resized": """shape = Shape (cut)  own = Slice (shape, zero, one64)
+        sides = Constant <value = int64[2] {3, 5}> ()
+        sizes = Concat <axis = 0> (own, sides)
+        big = Resize <mode = "nearest"> (cut, , , sizes)  r = Squeeze (big, zero)""",
+    "by a scale of 1": """scales = Constant <value = float[3] {1.0, 2.0, 1.0}> ()
+        big = Resize <mode = "nearest"> (cut, , scales)  r = Squeeze (big, zero)""",
+    "reshaped": """sides = Constant <value = int64[2] {2, 3}> ()  q = Neg (cut)
+        r = Reshape (q, sides)""",
+    "read beside": "sum = ReduceSum <keepdims = 0> (cut, zero)  q = Squeeze (cut, zero)  r = Add (sum, q)",
+}
+
+
+def between(name: str) -> str:
+    one = "one64 = Constant <value = int64[1] {1}> ()  "
+    return BETWEEN.format(nodes=one + KEEPING[name])
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_the_axis_is_followed_to_where_it_is_removed(name: str) -> None:
+    before = model(between(name).replace("[N,H,W]", "[N,3,2]"))
+    found = read(before)
+    assert found.loops == 0
+    x = np.arange(4 * 3 * 2, dtype=np.float32).reshape(4, 3, 2) - 9
+    for places in ([2], [0, 3, 3], [-2, -4, 1]):
+        feed = {"x": x, "n": np.array(places, np.int32)}
+        expected, made = (open_session(one).run(feed) for one in (before, found.model))
+        np.testing.assert_array_equal(made["rs"], expected["rs"])
+
+
+@pytest.mark.parametrize("name", KEEPING)
+@pytest.mark.parametrize("place", [4, -1, -5, 2**30])
+def test_no_place_is_an_error_behind_what_keeps_the_axis(name: str, place: int) -> None:
+    before = model(between(name).replace("[N,H,W]", "[N,3,2]"))
+    x = np.ones((4, 3, 2), np.float32)
+    for one in (before, read(before).model):
+        with pytest.raises(BackendError):
+            open_session(one).run({"x": x, "n": np.array([0, place, 1], np.int32)})
+
+
+ELSEWHERE = {
+    "a target that leaves it open": """sides = Constant <value = int64[2] {-1, 3}> ()
+        r = Reshape (cut, sides)""",
+    "an axis of its size that is made": """ones = Constant <value = int64[3] {1, 3, 2}> ()
+        big = Expand (cut, ones)  r = Squeeze (big, zero)""",
+    "another one": "m = ReduceSum <keepdims = 0> (cut, zero)  r = Identity (m)",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+@pytest.mark.parametrize("places", [[0, 3], [0, 7, 2], [-1]])
+def test_what_does_not_need_the_place_runs_without_it(name: str, places: list[int]) -> None:
+    text = BETWEEN.format(nodes=ELSEWHERE[name]).replace("[N,H,W]", "[N,3,2]")
+    before = model(text)
+    feed = {"x": np.ones((4, 3, 2), np.float32), "n": np.array(places, np.int32)}
+    outcomes = []
+    for one in (before, read(before).model):
+        try:
+            outcomes.append(open_session(one).run(feed)["rs"].tolist())
+        except BackendError:
+            outcomes.append(None)
+    assert outcomes[0] == outcomes[1]
+
+
+FAR = (
+    BETWEEN.replace("float[N,H,W] x, int32[B] n", "float[N,H,W] x, int32[B] n, int32[B] m")
+    .replace(
+        "e = Add (b, one)",
+        "e = Gather (m, k)  far = Constant <value = int32[1] {{1000000000}}> ()",
+    )
+    .replace("Slice (x, b, e, front)", "Slice (x, b, e, front, far)")
+)
+
+
+@pytest.mark.parametrize("place", [0, 3, -1, -4, 4, -5])
+@pytest.mark.parametrize("end", [0, 1, 3, 10**9, 2**31 - 1, -1, -9])
+def test_the_first_place_of_many_far_from_each_other(place: int, end: int) -> None:
+    before = model(FAR.format(nodes="q = Relu (cut)  r = Squeeze (q, zero)"))
+    found = read(before)
+    assert found.loops == 0
+    x = np.arange(4 * 3 * 2, dtype=np.float32).reshape(4, 3, 2) - 9
+    ends = np.array([10**9, end, 2], np.int32)
+    feed = {"x": x, "n": np.array([2, place, 1], np.int32), "m": ends}
+    outcomes = []
+    for one in (before, found.model):
+        try:
+            outcomes.append(open_session(one).run(feed)["rs"].tolist())
+        except BackendError:
+            outcomes.append(None)
+    assert outcomes[0] == outcomes[1]
 
 
 GUARDED = TEXT.replace(

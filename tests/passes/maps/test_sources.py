@@ -67,7 +67,7 @@ CASES = {
     "given": ("element", None, False, False, None),
     "whole": ("slice", 1, True, False, (6, 4)),
     "beyond": ("slice", 1, False, False, (None, 4)),
-    "pairs": ("slice", 3, True, False, (None, 4)),
+    "pairs": ("slice", 3, True, False, (2, 4)),
     "open_size": ("slice", None, False, False, (None, 4)),
     "again": ("slice", None, False, False, (None, 4)),
     "other_size": ("slice", None, False, False, (None, 4)),

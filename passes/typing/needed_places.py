@@ -1,0 +1,127 @@
+"""Axes that must have size 1, or the graph fails: a Squeeze or a Reshape behind them removes them.
+
+Of ``Squeeze(Resize(x[p : p + 1]), [0])`` there is no result if there is no place ``p``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import (
+    axes_of,
+    made_by,
+    operand,
+    operands,
+    optional_operand,
+    skip_identities,
+)
+from passes.reading.integer_reads import NumberReader
+
+__all__ = ["needs_one"]
+
+_ROW_BY_ROW = frozenset(
+    {"Abs", "Add", "Cast", "Clip", "Div", "Exp", "Identity", "Mul", "Neg", "Relu", "Sigmoid"}
+    | {"Sqrt", "Sub", "Tanh"}
+)
+"""Operators that keep all axes of their first operand beside single numbers."""
+
+
+def needs_one(reader: NumberReader, value: ir.Value, axis: int, rank: int) -> bool:
+    """Whether a graph fails in which an axis of a value has size 0, and not 1.
+
+    What only reads it where a branch is taken does not count.
+
+    Args:
+        reader: Knows ranks and dimensions.
+        value: The value.
+        axis: The axis, from 0.
+        rank: How many axes it has.
+    """
+    graph, waiting, seen = value.producer(), [(value, axis)], {value}
+    while waiting:
+        held, at = waiting.pop()
+        for node, position in held.uses():
+            if graph is None or node.graph is not graph.graph or position:
+                continue
+            if _is_read(node) and _removes(reader, node, at, rank):
+                return True
+            kept = _kept(reader, node, at, rank)
+            if kept is not None and node.outputs[0] not in seen:
+                seen.add(node.outputs[0])
+                waiting.append((node.outputs[0], kept))
+    return False
+
+
+def _is_read(node: ir.Node) -> bool:
+    return any(value.uses() or value.is_graph_output() for value in node.outputs)
+
+
+def _removes(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> bool:
+    """Whether a node takes an axis of size 1 only: a Squeeze, or a Reshape to all others."""
+    if is_operator(node, "Squeeze"):
+        return axis in [a % rank for a in axes_of(node) or ()]
+    target = constant_value(node.inputs[1]) if is_operator(node, "Reshape") else None
+    dims = reader.dims(operand(node, 0))
+    if target is None or dims is None or not (target > 0).all():
+        return False
+    others = [dim for at, dim in enumerate(dims) if at != axis]
+    sizes = [dim for dim in others if isinstance(dim, int)]
+    return len(sizes) == len(others) and math.prod(sizes) == math.prod(target.tolist())
+
+
+def _kept(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> int | None:
+    """Return where a node has an axis of its first operand, of the same size, None if nowhere."""
+    if is_operator(node, "Transpose"):
+        return list(node.attributes.get_ints("perm", range(rank)[::-1])).index(axis)
+    if is_operator(node, "Resize"):
+        return axis if _resizes_others(reader, node, axis, rank) else None
+    if not is_operator(node, _ROW_BY_ROW):
+        return None
+    return axis if all(reader.rank(other) == 0 for other in operands(node)[1:]) else None
+
+
+def _resizes_others(reader: NumberReader, node: ir.Node, axis: int, rank: int) -> bool:
+    """Whether a Resize gives an axis the size that it has."""
+    axes = node.attributes.get_ints("axes")
+    named = list(range(rank)) if axes is None else [a % rank for a in axes]
+    if axis not in named:
+        return True
+    place = named.index(axis)
+    scales = constant_value(optional_operand(node, 2))
+    if scales is not None and scales.size:
+        return bool(scales[place] == 1)
+    return _is_size(reader, optional_operand(node, 3), place, operand(node, 0), axis)
+
+
+def _is_size(
+    reader: NumberReader, vector: ir.Value | None, place: int, tensor: ir.Value, axis: int
+) -> bool:
+    """Whether the entry of a vector at a place is the size of a tensor along an axis.
+
+    So is 1, where the size is 1 or 0: nothing is resized to something.
+    """
+    known, node = constant_value(vector), made_by(vector, "Concat", "Shape", "Slice")
+    if known is not None:
+        return bool(known.reshape(-1)[place] == 1)
+    if node is None:
+        return False
+    if node.op_type == "Shape":
+        of_same = skip_identities(operand(node, 0)) is skip_identities(tensor)
+        return of_same and place + node.attributes.get_int("start", 0) == axis
+    if node.op_type == "Slice":
+        bounds = [constant_value(v) for v in node.inputs[1:]]
+        start, step = bounds[:1], bounds[3:]
+        if start != [0] or any(n is None or n != 1 for n in step):
+            return False
+        return _is_size(reader, operand(node, 0), place, tensor, axis)
+    for part in operands(node):
+        dims = reader.dims(part)
+        if not dims or not isinstance(dims[0], int):
+            return False
+        if place < dims[0]:
+            return _is_size(reader, part, place, tensor, axis)
+        place -= dims[0]
+    return False

@@ -28,6 +28,14 @@ LEFT = {
     "ts_packed_encoder": "attention within segments, which padding makes no faster",
 }
 """Why a model keeps a loop under ``auto``."""
+NOT_PORTABLE = {
+    "pd_smoothed": "a recurrence",
+    "skl_knn_imputer_logreg": "an If with a tensor of rank 2 or 3, which decides what may follow",
+    "tf_gru_scan_negative": "a recurrence",
+    "ts_crf_viterbi": "a recurrence",
+    "ts_greedy_decoder_negative": "an early exit",
+}
+"""Why a model is not portable, not even with tensors at its ends."""
 
 
 def by_name(path: pathlib.Path) -> str:
@@ -55,3 +63,11 @@ def test_a_pipeline_is_right_on_every_vector(path: pathlib.Path, strategy: Strat
         found = session.run(read_feeds(vector, path))
         difference = compare(expected, found, rtol=2e-3, atol=2e-4)
         assert difference.equal, f"{vector.name}: {difference.message}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", PIPELINES, ids=by_name)
+def test_a_pipeline_is_portable(path: pathlib.Path) -> None:
+    """Sequences at its ends aside, only a recurrence and what may fail keep it from being so."""
+    report = rewriter.explain(path, target="portable", tensor_io=True)
+    assert report.reached == (path.stem not in NOT_PORTABLE)

@@ -61,6 +61,9 @@ PADDED = (
 )
 """Said of a body that asks for the lengths of its samples first."""
 
+_SHARED = frozenset({ir.DataType.BOOL, ir.DataType.INT32, ir.DataType.INT64})
+"""Types of constants that all samples share."""
+
 _PADDED_ANYWAY = (
     "samples are padded to the longest, and nothing asks what that takes: (number of samples x "
     "the longest) / (all lengths together) times the rows{} that they hold, so at most as many "
@@ -143,19 +146,19 @@ class BodyState(abc.ABC):
             self._differing.add(value)
 
     def share_constant(self, value: ir.Value, builder: Builder) -> None:
-        """Hold a vector of integers as shared where it is a constant for all samples.
+        """Hold a vector of integers or flags as shared where it is a constant for all samples.
 
         Of rows ``[n, 12]`` the last entry of Shape is 12, however many rows a sample has.
         """
         x = self.env[value]
         dims = x.type.dims
-        if not x.is_stacked or x.dtype != ir.DataType.INT64 or dims is None or len(dims) > 1:
+        if not x.is_stacked or x.dtype not in _SHARED or dims is None or len(dims) > 1:
             return
         numbers = self.numbers.of(value) or ()
         known = [n.number for n in numbers if n.number is not None]
         if not known or len(known) < len(numbers):
             return
-        array = np.array(known, np.int64).reshape(-1 if dims else ())
+        array = np.array(known, x.dtype.numpy()).reshape(-1 if dims else ())
         constant = builder.constant(array)
         self.env[value] = Batched(Layout.SHARED, constant, x.type, x.stage)
 

@@ -50,6 +50,8 @@ class CountedNumbers(Evaluator):
         """
         self._count, self.index = count, index
         self.known[index] = (Linear.of(TRIP),)
+        number = self._of_some(count)
+        self.last = None if number is None else number - 1
 
     def most(self, number: Linear) -> Linear | None:
         """Return a number that a number of no sample exceeds, None if none is known.

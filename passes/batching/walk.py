@@ -32,13 +32,14 @@ from passes.batching.rule_choice import choose_rule
 from passes.decisions import Code, Decline, Reason
 from passes.graph.builder import Builder
 from passes.graph.drafts import drafting
-from passes.graph.graphs import captured_values, reads_of, subgraphs, walk_nodes
+from passes.graph.graphs import captured_values, is_operator, reads_of, subgraphs, walk_nodes
 from passes.graph.node_copies import copy_body
 from passes.typing import Typings
 
 __all__ = ["Walk"]
 
 NONE: Mapping[ir.Node, Reason | None] = types.MappingProxyType({})
+_WIDTHS = {ir.DataType.FLOAT16: 16, ir.DataType.FLOAT: 32, ir.DataType.DOUBLE: 64}
 NO_DECLINES: Mapping[ir.Node, Decline] = types.MappingProxyType({})
 
 
@@ -194,7 +195,7 @@ class Walk(BodyState):
             takes_flat=asked.takes_packed_as_flat,
         )
         rounding = any(x.rounding for x in operands)
-        if chosen.is_discrete and rounding:
+        if chosen.is_discrete and rounding and not self._widens(node):
             self.flips.append(node)
             if self.options.asked.exact:
                 raise Decline(Code.EXACT, "what feeds it may round differently when batched")
@@ -336,4 +337,14 @@ class Walk(BodyState):
 
     def _may_be_discrete(self, node: ir.Node) -> bool:
         said = table.find(node, self.options.opset)
+        if isinstance(said, table.Row) and self._widens(node):
+            return False
         return not isinstance(said, table.Row) or said.discrete or any(subgraphs(node))
+
+    def _widens(self, node: ir.Node) -> bool:
+        """Whether a node is a Cast of floats that rounds none of them."""
+        if not is_operator(node, "Cast"):
+            return False
+        types = [self.type_of(v).type for v in (*node.inputs, *node.outputs) if v is not None]
+        sizes = [_WIDTHS.get(one.dtype, 0) for one in types if one is not None]
+        return len(sizes) == 2 and 0 < sizes[0] <= sizes[1]

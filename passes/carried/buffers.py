@@ -1,4 +1,4 @@
-"""Buffers that roll: each iteration appends new places at the end and drops as many in front.
+"""Buffers that roll: each iteration joins new places to one end and drops as many at the other.
 
 What is carried is a window of the initial value and all that was appended. With a buffer of three
 places, two new ones in each iteration, the initial ``[a, b, c]`` and the appended ``[d, e]`` and
@@ -48,6 +48,7 @@ class RollingBuffer(Pattern):
         is_unsqueezed: Whether the term lacks the axis, and is a single place.
         nodes: What joins several appended tensors of one iteration.
         ends: Where slices that are appended end, each with the size of what it is cut from.
+        is_turned: Whether new places come in front, and the last ones are dropped.
     """
 
     carried: Carried
@@ -57,14 +58,17 @@ class RollingBuffer(Pattern):
     is_unsqueezed: bool
     nodes: tuple[ir.Node, ...] = ()
     ends: tuple[tuple[Linear, Linear], ...] = ()
+    is_turned: bool = False
     name = "carried buffer"
 
     def write(self, joined: Joined) -> ir.Value:
         """Record the last places of the whole."""
         builder = joined.builder
-        whole, begin = self._whole(joined), self._last_begin(joined)
-        bounds = [begin, builder.ints(int(np.iinfo(np.int64).max)), builder.ints(self.axis)]
-        return builder.op("Slice", [whole, *bounds])
+        whole, axis = self._whole(joined), builder.ints(self.axis)
+        if self.is_turned:
+            return builder.op("Slice", [whole, builder.ints(0), self._size(joined), axis])
+        far = builder.ints(int(np.iinfo(np.int64).max))
+        return builder.op("Slice", [whole, self._last_begin(joined), far, axis])
 
     def check_shape(self, joined: Joined) -> None:
         """Nothing is to check: each iteration drops as much as it appends."""
@@ -83,6 +87,8 @@ class RollingBuffer(Pattern):
         begins = builder.op("Range", [zero, stop, builder.scalar(self.step)])
         if is_after:
             begins = builder.op("Add", [begins, builder.scalar(self.step)])
+        if self.is_turned:
+            begins = builder.op("Sub", [stop, begins])
         within = builder.op("Range", [zero, builder.op("Squeeze", [size, builder.ints(0)]), one])
         rows = builder.op("Unsqueeze", [begins, builder.ints(1)])
         windows = builder.op(
@@ -112,11 +118,17 @@ class RollingBuffer(Pattern):
             detail = f"nothing tells the rank of '{self.carried.inner.name}'"
             raise NotAMapError(Code.UNKNOWN_RANK, detail, self.carried.next.producer())
         rows = fitting_rows(joined, initial, self._rows(joined), dims, axis)
-        return joined.builder.op("Concat", [initial, rows], {"axis": axis})
+        parts = [rows, initial] if self.is_turned else [initial, rows]
+        return joined.builder.op("Concat", parts, {"axis": axis})
 
     def _rows(self, joined: Joined) -> ir.Value:
         """Record all that is appended, ``[.., trips * step, ..]``."""
         builder, (rows,) = joined.builder, joined.values
+        if self.is_turned:
+            zero, far = builder.ints(0), int(np.iinfo(np.int64).max)
+            rows = builder.op(
+                "Slice", [rows, builder.ints(-1), builder.ints(-far), zero, builder.ints(-1)]
+            )
         if self.axis:
             rank = len(joined.types[0].dims or ())
             moved = [*range(1, self.axis + 1), 0, *range(self.axis + 1, rank + 1)]
@@ -150,7 +162,8 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
     """Return the buffer that a carried tensor is, None if it is none.
 
     Either ``s2 = Concat(s, e)[k:]`` with ``k`` places in ``e``, the last ``n`` places of that for
-    a buffer of ``n``, or ``s2 = Concat(s[k:], e)`` where ``n`` is at least ``k``.
+    a buffer of ``n``, or ``s2 = Concat(s[k:], e)`` where ``n`` is at least ``k``; or the same
+    turned, ``Concat(e, s)[:n]`` and ``Concat(e, s[:-k])``.
     """
     body = facts.iteration.body
     dims = typing.dims(carried.initial)
@@ -158,12 +171,14 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
     if last is None or not dims:
         return None
     cuts_last = last.op_type == "Slice"
-    first = made_by(operand(last, 0), "Concat" if cuts_last else "Slice", body=body)
-    if first is None or skip_identities(operand(first, 0)) is not carried.inner:
+    joins = made_by(operand(last, 0), "Concat", body=body) if cuts_last else last
+    path = None if joins is None else path_through(joins, dependent_values(body, carried.inner))
+    if joins is None or path is None or path[0] not in (0, len(joins.inputs) - 1):
         return None
-    cut, joins = (last, first) if cuts_last else (first, last)
-    path = path_through(joins, dependent_values(body, carried.inner))
-    if path is None or path[0] != 0:
+    is_turned, kept = path[0] > 0, operand(joins, path[0])
+    cut = last if cuts_last else made_by(kept, "Slice", body=body)
+    whole = kept if cut is None or cuts_last else operand(cut, 0)
+    if cut is None or skip_identities(whole) is not carried.inner:
         return None
     rank = len(dims)
     axis = joins.attributes.get_int("axis", 0) % rank
@@ -172,7 +187,8 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
     bounds = bounds_of(cut, facts.evaluator)
     if any(not size for size, _ in found) or bounds is None or bounds.axis % rank != axis:
         return None
-    if not _drops(bounds, dims[axis], step, is_last=cuts_last):
+    drops = _drops_behind if is_turned else _drops
+    if not drops(bounds, dims[axis], step, is_last=cuts_last):
         return None
     nodes: tuple[ir.Node, ...] = ()
     new = path[1][0]
@@ -181,7 +197,8 @@ def find_buffer(carried: Carried, facts: LoopFacts, typing: Typing) -> RollingBu
         new = nodes[0].outputs[0]
     row = unsqueezed(new, body, axis)
     term = Term(new if row is None else row)
-    return RollingBuffer(carried, (term,), axis, step, row is not None, nodes, tuple(ends))
+    how = (axis, step, row is not None, nodes, tuple(ends), is_turned)
+    return RollingBuffer(carried, (term,), *how)
 
 
 def _places(
@@ -222,3 +239,15 @@ def _drops(bounds: Bounds, size: int | str | None, step: int, *, is_last: bool) 
     if begin < 0:
         return size == (-begin if is_last else step - begin)
     return begin == step and (is_last or (isinstance(size, int) and size >= step))
+
+
+def _drops_behind(bounds: Bounds, size: int | str | None, step: int, *, is_last: bool) -> bool:
+    """Whether a Slice drops as many places behind as come in front; see `_drops`."""
+    begin, end = bounds.start.number, bounds.end.number
+    if begin != 0 or end is None:
+        return False
+    if not is_last and not (isinstance(size, int) and size >= step):
+        return False
+    if end < 0:
+        return end == -step
+    return isinstance(size, int) and end == (size if is_last else size - step)

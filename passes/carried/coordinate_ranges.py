@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from passes.carried.columns import is_last_axis
+from passes.carried.shared_coordinates import all_places
 from passes.graph.graphs import constant_value, subgraphs
-from passes.graph.made import made_by, operand, operands, skip_identities
+from passes.graph.made import made_by, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear, is_nonnegative
 
@@ -137,12 +138,8 @@ def own_coordinate(indices: ir.Value, evaluator: Evaluator) -> Reach | None:
         indices: The places, ``[..., axes]``.
         evaluator: Knows the numbers of the body.
     """
-    value = indices
-    while (node := made_by(value, "Compress")) is not None:
-        if node.attributes.get_int("axis", -1) != 0:
-            return None
-        value = operand(node, 0)
-    node, rank = made_by(value, "Concat"), evaluator.rank(indices)
+    value = all_places(indices, evaluator)
+    node, rank = made_by(value, "Concat"), evaluator.rank(value)
     parts = [value]
     if node is not None and is_last_axis(node.attributes.get_int("axis", 0), rank):
         parts = operands(node)

@@ -172,7 +172,7 @@ def _find(state: State, facts: LoopFacts, typing: Typing) -> Pattern | None:
         _find_write(carried, facts, typing)
         or find_cache_write(carried, facts)
         or find_reduction(carried, iteration, typing)
-        or find_branch_total(carried, iteration, typing)
+        or find_branch_total(carried, facts, typing)
         or find_append(carried, iteration.body)
         or find_cat_write(carried, facts)
         or find_buffer(carried, facts, typing)

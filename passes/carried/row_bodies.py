@@ -14,15 +14,17 @@ from passes.carried.pattern import added
 from passes.carried.uniform import one_number
 from passes.graph.builder import Builder
 from passes.graph.graphs import is_default_domain, is_operator, reads_of, subgraphs
-from passes.graph.made import made_by, operand, skip_identities, takes_whole_shape
+from passes.graph.made import axes_of, made_by, operand, skip_identities, takes_whole_shape
 from passes.graph.node_copies import copy_node, copy_of
 from passes.graph.scopes import Scope
+from passes.reading.evaluate import Evaluator
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import Linear
 from passes.reading.iterations import Carried
+from passes.reading.slice_bounds import bounds_of
 from passes.typing.value_types import Typing
 
-__all__ = ["NotOwnRowError", "RowBody", "needed_for"]
+__all__ = ["NotOwnRowError", "RowBody", "needed_for", "row_number"]
 
 
 class NotOwnRowError(Exception):
@@ -124,9 +126,14 @@ class RowBody:
             case "Shape" if takes_whole_shape(node):
                 known.values[out] = self._shape
                 return []
-            case "Gather" if whole is not None and self._is_own(node, inputs[1]):
+            case "Gather" if whole is not None and self._is_own(node):
                 known.values[out] = whole
                 return []
+            case "Slice" if whole is not None and self._is_own(node) and _is_unwrapped(out):
+                first = _numbers(0)
+                row = added("Unsqueeze", [whole, first.outputs[0]])
+                known.values[out] = row.outputs[0]
+                return [first, row]
             case "ScatterND" if whole is not None and not self._meets(inputs[1:], known):
                 made = self._scatter(node, whole, known, graphs)
             case "Where" if self._typing.dims(inputs[0]) == () and not self._meets(
@@ -148,11 +155,9 @@ class RowBody:
     def _meets(self, values: Iterable[ir.Value], known: _Known) -> bool:
         return any(skip_identities(v) in known.rows for v in values)
 
-    def _is_own(self, node: ir.Node, index: ir.Value) -> bool:
-        """Whether a Gather reads the row of the iteration."""
-        is_first = node.attributes.get_int("axis", 0) == 0
-        evaluator = self._facts.evaluator
-        return is_first and evaluator.rank(index) == 0 and evaluator.number(index) == self._index
+    def _is_own(self, node: ir.Node) -> bool:
+        """Whether a Gather or a Slice reads the row of the iteration."""
+        return row_number(node, self._facts.evaluator) == self._index
 
     def _scatter(
         self, node: ir.Node, row: ir.Value, known: _Known, graphs: tuple[ir.Graph, ...]
@@ -176,10 +181,13 @@ class RowBody:
     def _first_column(self, places: ir.Value, scope: Scope) -> tuple[Linear | None, int]:
         """Return the row of places, if they have one, and along how many axes they are named."""
         evaluator = self._facts.evaluator
+        number, dims = evaluator.number(places), evaluator.dims(places)
+        if number is not None and dims and dims[-1] == 1:
+            return number, 1
         columns = find_columns(places, scope, evaluator)
         if columns is not None:
             return columns[0].start if columns[0].is_point else None, len(columns)
-        node, dims = made_by(places, "Concat", body=scope), evaluator.dims(places)
+        node = made_by(places, "Concat", body=scope)
         first = None if node is None else evaluator.dims(node.inputs[0])
         if node is None or not dims or not first:
             raise NotOwnRowError
@@ -220,6 +228,23 @@ class RowBody:
         if skip_identities(self._carried.next) is value:
             return True
         return any(True for _ in value.uses())
+
+
+def row_number(node: ir.Node, evaluator: Evaluator) -> Linear | None:
+    """Return the number of the one row that a Gather or a Slice reads; None of another read."""
+    if node.op_type == "Gather":
+        index = operand(node, 1)
+        is_row = evaluator.rank(index) == 0 and node.attributes.get_int("axis", 0) == 0
+        return evaluator.number(index) if is_row else None
+    bounds = bounds_of(node, evaluator)
+    is_row = bounds is not None and bounds.axis == 0 and bounds.end == bounds.start + 1
+    return bounds.start if bounds is not None and is_row else None
+
+
+def _is_unwrapped(value: ir.Value) -> bool:
+    """Whether the first axis is removed wherever a value is read, which fails if it has no row."""
+    uses = [use.node for use in value.uses()]
+    return all(is_operator(node, "Squeeze") and 0 in (axes_of(node) or ()) for node in uses)
 
 
 def _graph(name: str, copies: Sequence[ir.Node], values: Sequence[ir.Value]) -> ir.Graph:

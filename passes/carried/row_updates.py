@@ -13,11 +13,11 @@ import numpy as np
 import onnx_ir as ir
 
 from passes.carried.pattern import Joined, Pattern, Term, added, dependent_values
-from passes.carried.row_bodies import NotOwnRowError, RowBody, needed_for
+from passes.carried.row_bodies import NotOwnRowError, RowBody, needed_for, row_number
 from passes.carried.writes import is_distinct
 from passes.decisions import Code
 from passes.graph.graphs import is_operator, walk_nodes
-from passes.graph.made import operand
+from passes.graph.made import operands
 from passes.reading.facts import LoopFacts
 from passes.reading.integers import TRIP, Linear
 from passes.reading.iterations import Carried
@@ -84,33 +84,43 @@ def find_row_update(carried: Carried, facts: LoopFacts, typing: Typing) -> RowUp
         typing: The proven typing; it gains the rows.
     """
     dims, known = typing.dims(carried.initial), typing[carried.initial].type
-    index = _own_index(carried, facts)
-    if not dims or index is None or not isinstance(known, ir.TensorType):
+    found = _own_read(carried, facts)
+    if not dims or found is None or not isinstance(known, ir.TensorType):
         return None
-    number, value = index
-    row = added("Gather", [carried.initial, value], {"axis": 0})
-    typing.set(row.outputs[0], ValueType(known, dims[1:]))
+    number, read = found
+    first = _first_row(carried.initial, read)
+    row = first[-1].outputs[0]
+    typing.set(row, ValueType(known, dims[1:]))
     graph = facts.iteration.body
     changed = needed_for([carried.next], graph, dependent_values(graph, carried.inner))
     body = RowBody(carried, number, facts, typing)
     try:
-        made, nodes = body.written(row.outputs[0], changed)
+        made, nodes = body.written(row, changed)
     except NotOwnRowError:
         return None
     term = Term(made, is_alike=True)
-    return RowUpdate(carried, (term,), number, (row, *nodes), tuple(body.between))
+    return RowUpdate(carried, (term,), number, (*first, *nodes), tuple(body.between))
 
 
-def _own_index(carried: Carried, facts: LoopFacts) -> tuple[Linear, ir.Value] | None:
-    """Return the number of the row that an iteration reads, and where the body has it."""
+def _own_read(carried: Carried, facts: LoopFacts) -> tuple[Linear, ir.Node] | None:
+    """Return the number of the row that an iteration reads, and the node that reads it."""
     body = facts.iteration.body
     for node in walk_nodes(body):
-        if not is_operator(node, "Gather") or node.inputs[0] is not carried.inner:
+        if not is_operator(node, ("Gather", "Slice")) or node.inputs[0] is not carried.inner:
             continue
-        index = operand(node, 1)
-        made, number = index.producer(), facts.evaluator.number(index)
-        if number is None or (made is not None and made.graph is not body):
+        number = row_number(node, facts.evaluator)
+        makers = [v.producer() for v in node.inputs[1:] if v is not None]
+        if number is None or any(made is not None and made.graph is not body for made in makers):
             continue
         if number.coefficient(TRIP) and is_writable(number.replace({TRIP: Linear(0)})):
-            return number, index
+            return number, node
     return None
+
+
+def _first_row(initial: ir.Value, read: ir.Node) -> list[ir.Node]:
+    """Return what reads of the initial tensor the row that a node reads of the carried one."""
+    made = added(read.op_type, [initial, *operands(read)[1:]], dict(read.attributes))
+    if read.op_type == "Gather":
+        return [made]
+    axis = added("Constant", [], {"value": ir.tensor(np.array([0], np.int64))})
+    return [made, axis, added("Squeeze", [made.outputs[0], axis.outputs[0]])]

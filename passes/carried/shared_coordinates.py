@@ -11,7 +11,7 @@ from passes.graph.made import made_by, operand, operands, skip_identities
 from passes.reading.evaluate import Evaluator
 from passes.reading.integers import TRIP, Linear
 
-__all__ = ["shared_coordinate"]
+__all__ = ["all_places", "shared_coordinate"]
 
 
 def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
@@ -21,24 +21,34 @@ def shared_coordinate(indices: ir.Value, evaluator: Evaluator) -> Linear | None:
         indices: The places, ``[..., axes]``.
         evaluator: Knows the numbers of the body.
     """
-    node = made_by(_all_rows(indices), "Concat", "If")
+    places = all_places(indices, evaluator)
+    node = made_by(places, "Concat", "If")
     if node is None:
         return _column_of(indices, evaluator)
     if node.op_type == "If":
-        return _of_branches(node, list(node.outputs).index(_all_rows(indices)), evaluator)
-    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(indices))
+        return _of_branches(node, list(node.outputs).index(places), evaluator)
+    is_last = is_last_axis(node.attributes.get_int("axis", 0), evaluator.rank(places))
     numbers = [one_number(part, evaluator) for part in operands(node)] if is_last else []
     grows = (n for n in numbers if n is not None and n.coefficient(TRIP))
     return next(grows, None) or _column_of(indices, evaluator)
 
 
-def _all_rows(places: ir.Value) -> ir.Value:
-    """Return all places, before some of them are dropped."""
-    while (node := made_by(places, "Compress")) is not None:
-        if node.attributes.get_int("axis", -1) != 0:
+def all_places(places: ir.Value, evaluator: Evaluator) -> ir.Value:
+    """Return all places, before some of them are dropped and their grid is made a list."""
+    while (node := made_by(places, "Compress", "Reshape")) is not None:
+        whole = operand(node, 0)
+        if node.op_type == "Compress" and node.attributes.get_int("axis", -1) != 0:
             break
-        places = operand(node, 0)
+        if node.op_type == "Reshape" and not _keep_rows(whole, places, evaluator):
+            break
+        places = whole
     return skip_identities(places)
+
+
+def _keep_rows(one: ir.Value, other: ir.Value, evaluator: Evaluator) -> bool:
+    """Whether two tensors of the same numbers have the same number of them in a row."""
+    sizes = [dims[-1] if dims else None for dims in (evaluator.dims(one), evaluator.dims(other))]
+    return isinstance(sizes[0], int) and sizes[0] == sizes[1]
 
 
 def _of_branches(node: ir.Node, at: int, evaluator: Evaluator) -> Linear | None:

@@ -72,7 +72,13 @@ class FewIterations:
 
     def without_few(self, plan: FusionPlan) -> FusionPlan:
         """Return a plan that does not ask for what is asked here: how many samples, what sizes."""
-        return dataclasses.replace(plan, few=0, asks_sizes=False) if self.limits else plan
+        if self.limits:
+            return dataclasses.replace(plan, few=0, asks_sizes=False)
+        return dataclasses.replace(plan, few=0) if self._asks_for(plan) else plan
+
+    def _asks_for(self, plan: FusionPlan) -> bool:
+        """Whether no fewer iterations run otherwise than a map has samples for another form."""
+        return 0 < plan.few <= self.few
 
     def write(self, plan: FusionPlan, before: Collection[ir.Node], typings: Typings) -> None:
         """Put what stands in the place of the Loop into a branch for more iterations.
@@ -102,7 +108,7 @@ class FewIterations:
             return
         plan.decision.few = self.few
         known = few_note(plan.few, is_copied=plan.is_copied)
-        if self.limits and known in plan.decision.notes:
+        if (self.limits or self._asks_for(plan)) and known in plan.decision.notes:
             plan.decision.notes.remove(known)
         how = "by copies of its body" if self.is_copied else "in the Loop as given"
         plan.decision.notes.append(f"up to {self.few} iterations run {how}, which is faster")

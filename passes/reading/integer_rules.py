@@ -23,7 +23,7 @@ from passes.reading.integer_reads import (
     zipped,
 )
 from passes.reading.integers import Dim, Linear, greatest, is_nonnegative, least
-from passes.reading.truth_rules import TRUTH_RULES, truth
+from passes.reading.truth_rules import TRUTH_RULES, flat_size, truth
 from passes.reading.vector_reads import gather_numbers, lowest, slice_numbers
 
 __all__ = ["RULES"]
@@ -273,6 +273,14 @@ def _filled(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return (Linear(int(fill[0])),) * count.number
 
 
+def _expanded(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
+    """Repeat one number as often as the shape of the result says, if that is known."""
+    numbers, size = evaluator.of(node.inputs[0]), flat_size(evaluator.dims(node.outputs[0]))
+    if numbers is None or size is None or size > _MOST_FILLED:
+        return None
+    return numbers * size if len(numbers) == 1 else numbers
+
+
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Identity", "Unsqueeze", "Squeeze", "Reshape"), _first),
     **dict.fromkeys(("Cast", "CastLike"), _cast),
@@ -284,6 +292,7 @@ RULES: Mapping[str, Rule] = {
     "Concat": _concat,
     "ConstantOfShape": _filled,
     "Div": _div,
+    "Expand": _expanded,
     "Gather": gather_numbers,
     "Max": _max,
     "Min": _min,

@@ -12,7 +12,7 @@ from passes.reading.integer_reads import NumberReader, Numbers, Rule, zipped
 from passes.reading.integers import Linear, is_nonnegative
 from passes.reading.vector_reads import lowest
 
-__all__ = ["TRUTH_RULES", "truth"]
+__all__ = ["TRUTH_RULES", "flat_size", "truth"]
 
 _MOST_COMPARED = 64
 _COMPARISONS: Mapping[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -70,7 +70,10 @@ def _compared(op_type: str, a: Linear, b: Linear, last: Linear | None) -> bool |
 def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     """Join flags: one that decides does so whatever the other one is."""
     deciding = 0 if node.op_type == "And" else 1
-    size = _flat_size(evaluator.dims(node.outputs[0]))
+    size = flat_size(evaluator.dims(node.outputs[0]))
+    if size is None:
+        pairs = zipped(evaluator, node)
+        size = None if pairs is None else len(pairs)
     if size is None:
         return None
     sides = [_truths(evaluator.of(v), size) for v in node.inputs]
@@ -78,7 +81,7 @@ def _logic(evaluator: NumberReader, node: ir.Node) -> Numbers | None:
     return None if None in joined else tuple(Linear(flag or 0) for flag in joined)
 
 
-def _flat_size(dims: tuple[int | str | None, ...] | None) -> int | None:
+def flat_size(dims: tuple[int | str | None, ...] | None) -> int | None:
     """Return how many numbers a vector has, or a tensor of any rank that has one."""
     if dims is None:
         return None

@@ -144,3 +144,16 @@ def test_what_is_kept_says_so_and_the_rest_is_fused() -> None:
     assert {r.op_type for r in exact} == {"MatMul", "Mul"}
     assert decision.form == "2 nodes in 1 loop"
     assert decision.notes == []
+
+
+@pytest.mark.parametrize(("to", "is_kept"), [(1, False), (11, False), (10, True), (7, True)])
+def test_a_cast_that_rounds_no_float_is_not_discrete(to: int, is_kept: bool) -> None:
+    model = model_of(f"a = Atan (e)  y = Cast <to = {to}> (a)")
+    decision = rewrite(model, strategy="fuse", exact=True).report.decisions[0]
+    assert any(r.code is Code.EXACT for r in decision.reasons) == is_kept
+
+
+def test_what_reads_such_a_cast_may_flip() -> None:
+    model = model_of("a = Atan (e)  c = Cast <to = 11> (a)  y = Floor (c)")
+    decision = rewrite(model, strategy="fuse", exact=True).report.decisions[0]
+    assert "Atan" in {r.op_type for r in decision.reasons if r.code is Code.EXACT}

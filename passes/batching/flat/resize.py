@@ -29,7 +29,7 @@ from passes.batching.flat.taps import cubic_table, linear_table, picked_axis
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
 from passes.decisions import Code, Decline
-from passes.reading.integers import Linear
+from passes.graph.made import operand
 
 __all__ = ["resize", "resize_apart"]
 
@@ -133,10 +133,9 @@ def resize_apart(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Se
     known = None if sizes is not None else known_scales(ctx, node.inputs[2])
     axes = []
     for position, axis in enumerate(given):
-        dim = x.dims[axis]
         stays = known is not None and len(known) == len(given) and known[position] == 1.0
-        if sums is not None and len(sums) == len(given) and isinstance(dim, int):
-            stays = sums[position] == Linear(dim)
+        if sums is not None and len(sums) == len(given):
+            stays = sums[position] == ctx.numbers.dimension(operand(node, 0), axis)
         if not stays:
             axes.append(axis)
     return resize(ctx, node, [laid_out(ctx, x, axes), *operands[1:]])

@@ -13,6 +13,7 @@ from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched
 from passes.decisions import Code, Decline
 from passes.graph.graphs import constant_value, is_operator
+from passes.graph.made import operand
 from passes.reading.integers import Linear
 
 __all__ = ["SizeChange", "known_scales", "least_size", "size_changes", "with_changed_axes_in_grid"]
@@ -62,7 +63,7 @@ def size_changes(
     for position, axis in enumerate(axes):
         at = flat.order[axis]
         total = None if sums is None or len(sums) != len(axes) else sums[position]
-        if _stays(x, flat, axis, total, _of_all(known, axes), position):
+        if _stays(total, _size(ctx, node, x, axis), _of_all(known, axes), position):
             if not stretches:
                 raise Decline(Code.NO_RULE, "an axis that stays decides the size of the others")
             continue
@@ -91,16 +92,14 @@ def size_changes(
 
 
 def _stays(
-    x: Batched,
-    flat: FlatSamples,
-    axis: int,
     total: Linear | None,
+    size: Linear | None,
     known: Sequence[float | None] | None,
     position: int,
 ) -> bool:
     """Whether an axis is known to keep its size, given as a sum or as a scale."""
     if total is not None:
-        return total == _size(x, flat, axis)
+        return total == size
     return known is not None and known[position] == 1.0
 
 
@@ -122,17 +121,19 @@ def with_changed_axes_in_grid(
         assert flat is not None
         total = sums[position] if sums is not None and len(sums) == len(axes) else None
         is_beside = flat.order[axis] >= flat.grid.rank and isinstance(x.dims[axis], int)
-        if is_beside and not _stays(x, flat, axis, total, _of_all(known, axes), position):
+        size = _size(ctx, node, x, axis)
+        if is_beside and not _stays(total, size, _of_all(known, axes), position):
             x = with_axis_in_grid(ctx, x, axis)
     return x
 
 
-def _size(x: Batched, flat: FlatSamples, axis: int) -> Linear | None:
+def _size(ctx: Context, node: ir.Node, x: Batched, axis: int) -> Linear | None:
     """Return the size of one sample along an axis, None if nothing is known of it."""
-    dim = x.dims[axis]
-    if flat.order[axis] >= flat.grid.rank:
-        return Linear(dim) if isinstance(dim, int) else None
-    return flat.dimension(axis)
+    flat, dim = x.flat, x.dims[axis]
+    assert flat is not None
+    if flat.order[axis] < flat.grid.rank:
+        return flat.dimension(axis)
+    return Linear(dim) if isinstance(dim, int) else ctx.numbers.dimension(operand(node, 0), axis)
 
 
 def known_scales(ctx: Context, value: ir.Value | None) -> list[float | None] | None:

@@ -63,7 +63,7 @@ def span(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[O
     along = ctx.builder.scalar(axis + data.is_stacked)
     size = ctx.op("Gather", [shape, along], {"axis": 0})
     if width is not None:
-        return [_windows(ctx, data, bounds[0], ctx.builder.scalar(width), axis)]
+        return [_windows(ctx, data, bounds[0], _scalar(ctx, width), axis)]
     most = _width_of_several(ctx, node, axis, place) if step == 1 and data.is_shared else None
     if most is not None:
         return [_windows(ctx, data, bounds[0], _of_several(ctx, size, most), axis)]
@@ -138,16 +138,23 @@ def _behind_the_first(
     return ctx.packed(value, rows.lengths, axis)
 
 
-def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> int | None:
+def _width(ctx: Context, node: ir.Node, axis: int, place: int) -> Linear | None:
     """Return how many rows every sample has, None if one may begin or end outside of the data."""
     size = ctx.numbers.dimension(operand(node, 0), axis)
     first, last = (number_at(ctx.numbers, operand(node, i), place) for i in (1, 2))
     if size is None or first is None or last is None or not is_nonnegative(first):
         return None
-    width, most = (last - first).number, ctx.numbers.most(last)
-    if width is None or width < 0 or most is None or not is_nonnegative(size - most):
+    width, most = last - first, ctx.numbers.most(last)
+    if not is_nonnegative(width) or most is None or not is_nonnegative(size - most):
         return None
-    return width
+    return width if ctx.numbers.is_shared(width) and TRIP not in width.atoms() else None
+
+
+def _scalar(ctx: Context, number: Linear) -> ir.Value:
+    """Return a number that all samples share as an int64 scalar."""
+    if number.number is not None:
+        return ctx.builder.scalar(number.number)
+    return ctx.op("Squeeze", [ctx.numbers.write(ctx, number), ctx.ints(0)])
 
 
 def _width_of_several(ctx: Context, node: ir.Node, axis: int, place: int) -> int | None:

@@ -115,11 +115,22 @@ def test_boxes(case: BoxCase) -> None:
 
 
 TABLE = "SplitToSequence <axis = 0, keepdims = 0>"
+EXPANDED = """
+  one = Constant <value_ints = [1]> () minus = Constant <value_ints = [-1]> ()
+  own = Shape (image) ones = Constant <value_ints = [1, 1]> () all = Concat <axis = 0> (ones, own)
+  is_kept = Equal (all, minus) shape = Where (is_kept, one, all)
+  e = Expand (image, shape) kept = Shape <start = 0, end = 2> (e)
+  to = Concat <axis = 0> (kept, size) """
 RESIZES = {
     "to sizes of its own": ("float[B,3,6,5]", "int64[B,2]", "y = Resize <axes = [1, 2], "
                             'mode = "linear"> (image, , , size)', (2, 9)),
     "by scales of its own": ("float[B,6,5]", "float[B,2]", 'y = Resize <mode = "linear"> '
                              "(image, , size)", (0.5, 2.5)),
+    "expanded, of unknown size": ("float[B,h,w]", "int64[B,2]", EXPANDED + 'y = Resize <mode = '
+                                  '"linear"> (e, , , to)', (2, 9)),
+    "the last axis stays, of unknown size": (
+        "float[B,h,w]", "int64[B,1]", "w = Shape <start = 1> (image) to = Concat <axis = 0> "
+        '(size, w) y = Resize <mode = "linear"> (image, , , to)', (2, 9)),
 }  # fmt: skip
 
 
@@ -132,7 +143,8 @@ def test_each_sample_to_a_size_of_its_own(name: str) -> None:
     split = f"images = {TABLE} (all)"
     given = "sizes, images", f"{size} size, {element} image"
     taken = f"{image} all"
-    result = f"{kind}[{','.join('pqr'[: element.count(',') + 1])}]"
+    rank = element.count(",") + (3 if EXPANDED in nodes else 1)
+    result = f"{kind}[{','.join('pqrs'[:rank])}]"
     model = onnx.parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : 18]> g ({taken}, {table} table) => '
         f"(seq({result}) out) {{ sizes = {TABLE} (table) {split} "
@@ -145,8 +157,8 @@ def test_each_sample_to_a_size_of_its_own(name: str) -> None:
     new = backends.open_session(after, "onnxruntime")
     rng = np.random.default_rng(0)
     for count in (1, 4):
-        shape = [count if d == "B" else int(d) for d in dims.split(",")]
-        numbers = rng.uniform(low, high, (count, 2))
+        shape = [{"B": count, "h": 6, "w": 5}.get(d) or int(d) for d in dims.split(",")]
+        numbers = rng.uniform(low, high, (count, int(table[-2])))
         feeds = {
             "all": rng.uniform(0, 255, shape).astype({"float": np.float32}.get(kind, kind)),
             "table": numbers.astype(np.int64 if size.startswith("int") else np.float32),

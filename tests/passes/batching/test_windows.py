@@ -176,3 +176,43 @@ def test_windows_that_are_not_counted_by_what_fits(name: str) -> None:
         x = np.random.default_rng(size).standard_normal((size, 3)).astype(np.float32)
         (want,), (got,) = (run_model(m, {"x": x}) for m in (model, new))
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
+
+
+BY_SHAPE = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[n, 4] x, float[k, 4] f, int64 given) => (float[m] y) {{
+  sx = Shape (x)  sf = Shape (f)  zero = Constant <value_int = 0> ()
+  n = Gather (sx, zero)  k = Gather (sf, zero)  w = {width}
+  past = Sub (n, w)  one = Constant <value_int = {more}> ()  trips = Add (past, one)
+  go = Constant <value = bool {{1}}> ()
+  y = Loop (trips, go) <body = b (int64 i, bool on) => (bool further, float r) {{
+    last = Add (i, w)  first1 = Constant <value_ints = [0]> ()
+    begin = Unsqueeze (i, first1)  end = Unsqueeze (last, first1)
+    window = Slice (x, begin, end, first1)  p = {product}
+    r = ReduceSum <keepdims = 0> (p)  further = Identity (on)
+  }}>
+}}"""
+WIDTHS = {
+    "of the shape of a filter": ("Identity (k)", 1, "Mul (window, f)"),
+    "an input": ("Identity (given)", 1, "Tanh (window)"),
+    "cut at the end": ("Identity (k)", 2, "Tanh (window)"),
+}
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_windows_of_a_width_that_is_known_when_it_runs(name: str) -> None:
+    width, more, product = WIDTHS[name]
+    text = BY_SHAPE.format(width=width, more=more, product=product)
+    model = onnx.parser.parse_model(text)
+    new = rewriter.optimize(model, target="portable")
+    found = operators(rewriter.optimize(model))
+    assert (found["If"], found["Loop"]) == (0, 0) or "Mul" not in product
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 7, 64):
+        for wide in (0, 1, 3) if "Mul" in product else (-2, 0, 1, 3):
+            feeds = {
+                "x": rng.standard_normal((size, 4)).astype(np.float32),
+                "f": rng.standard_normal((max(wide, 0), 4)).astype(np.float32),
+                "given": np.array(wide),
+            }
+            (want,), (got,) = (run_model(m, feeds) for m in (model, new))
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

@@ -506,6 +506,43 @@ BUFFERS = {
         collected=ROW,
     ),
 }
+BACK1 = "back1 = Constant <value = int64[1] {-1}> ()"
+BUFFERS |= {
+    "buffer_turned": Case(
+        ROWS,
+        f"""{BACK1}  {APPENDS}  q = Concat <axis = 0> (v, s)
+            s2 = Slice (q, zero1, back1, zero1)  y = ReduceMax <axes = [0], keepdims = 0> (q)""",
+        "start",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_turned_to_its_size": Case(
+        "float[3,4]",
+        f"""three1 = Constant <value = int64[1] {{3}}> ()  {APPENDS}
+            q = Concat <axis = 0> (v, s)  s2 = Slice (q, zero1, three1)
+            y = ReduceSum <keepdims = 0> (s2, zero1)""",
+        "Expand (b, dims34)",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_turned_that_gains_two": Case(
+        "float[3,4]",
+        f"""{BACK1}  back2 = Add (back1, back1)  w2 = Neg (e)  v = Unsqueeze (e, zero1)
+            v2 = Unsqueeze (w2, zero1)  q = Slice (s, zero1, back2)
+            s2 = Concat <axis = 0> (v, v2, q)  y = ReduceMax <axes = [0], keepdims = 0> (s)""",
+        "Expand (b, dims34)",
+        "carried buffer",
+        collected=ROW,
+    ),
+    "buffer_of_columns_turned": Case(
+        WIDE,
+        f"""{BACK1}  u = Tanh (e)  v = Unsqueeze (u, one1)  q = Concat <axis = 1> (v, s)
+            s2 = Slice (q, zero1, back1, one1)  y = ReduceMax <axes = [1], keepdims = 0> (s)""",
+        "Transpose <perm = [1, 0]> (start)",
+        "carried buffer",
+        collected=ROW,
+    ),
+}
 LARGER = "h = ReduceMax <axes = [0], keepdims = 0> (e)  l = Greater (h, half)"
 HALF = "half = Constant <value = float {0.5}> ()"
 CHOSEN = {
@@ -886,6 +923,14 @@ MISSES = {
     "buffer_that_shrinks": _miss(
         ROWS,
         f"{TWO}  {APPENDS}  q = Concat <axis = 0> (s, v)  s2 = Slice (q, two1, far)",
+        "start",
+        "recurrence",
+        "Slice",
+    ),
+    "buffer_turned_that_shrinks": _miss(
+        ROWS,
+        f"""{TWO}  back2 = Neg (two1)  {APPENDS}  q = Concat <axis = 0> (v, s)
+            s2 = Slice (q, zero1, back2, zero1)""",
         "start",
         "recurrence",
         "Slice",

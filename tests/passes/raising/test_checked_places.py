@@ -15,6 +15,7 @@ from tests.passes.loops import model, prove, read, rows, same
 HEAD = """g (float[8,3] x, float[5,3] z) => (float[M,N] y)
   <int64 n = {COUNT}, bool go = {1}, int64 none = {0}, int64 eight = {8}, int64 last = {7},
    int64 five = {5}, int64 four = {4}, int64 one = {1}, int64[1] zero1 = {0}, int64[1] one1 = {1},
+   int64 two = {2}, int64[1] two1 = {2}, int64[1] five1 = {5},
    int64[2] sizes = {SIZES}, int64[2] both = {0, 1}, int64[2] row_shape = {1, 3},
    int64[8] table = {0, 4, 0, 2, 1, 2, 0, 3}>
 { """
@@ -28,10 +29,31 @@ WRITE = """p = Reshape (WHERE, one1) p1 = Cast <to = 7> (p) t = Unsqueeze (p1, o
   found = NonZero (flat) turned = Transpose <perm = [1, 0]> (found) kept = Squeeze (turned, one1)
   u = Reshape (v, row_shape) t2 = Gather <axis = 0> (t, kept) u2 = Gather <axis = 0> (u, kept)
   s2 = ScatterND REDUCTION (s, t2, u2) d = Identity (c) }> }"""
+COLUMN = """b = Less (i, none) m = Add (i, five) k = Where (b, m, i) k1 = Unsqueeze (k, zero1)
+  from = Concat <axis = 0> (zero1, k1) to = Add (from, sizes) cut = Slice (READ, from, to, both)
+  x1 = Squeeze (cut, one1) v = VALUE p = Expand (i, one1) t = Unsqueeze (p, one1)
+  column = Gather <axis = 1> (t, zero1) low = GreaterOrEqual (column, none)
+  high = LessOrEqual (column, LAST) inside = And (low, high) flat = Squeeze (inside, one1)
+  found = NonZero (flat) turned = Transpose <perm = [1, 0]> (found) kept = Squeeze (turned, one1)
+  count = Shape (kept) shape = Concat <axis = 0> (count, five1) u = Reshape (v, shape)
+  u2 = Gather <axis = 0> (u, kept) total = Mul (count, five1) u3 = Reshape (u2, total)
+  numbers = Range (none, five, one) down = Unsqueeze (numbers, one1) none1 = Sub (down, down)
+  offsets = Concat <axis = 1> (down, none1) t2 = Gather <axis = 0> (t, kept)
+  place_shape = Concat <axis = 0> (count, one1) zeros = ConstantOfShape (place_shape)
+  zeros2 = Cast <to = 7> (zeros) base = Concat <axis = 1> (zeros2, t2)
+  base_shape = Concat <axis = 0> (count, one1, two1) base3 = Reshape (base, base_shape)
+  grid = Concat <axis = 0> (count, five1, two1) base4 = Expand (base3, grid)
+  own = Concat <axis = 0> (one1, five1, two1) offsets3 = Reshape (offsets, own)
+  at = Add (base4, offsets3) list = Concat <axis = 0> (total, two1) at2 = Reshape (at, list)
+  s2 = ScatterND (s, at2, u3) d = Identity (c) }> }"""
 SCAN = "y = Loop (n, go) <body = b (int64 i, bool c) => (bool d, float[R] s) { "
 CARRY = (
     "y = Loop (n, go, z) <body = b (int64 i, bool c, float[5,3] s) => (bool d, float[5,3] s2) { "
 )
+
+
+def _column(value: str, read: str = "x") -> str:
+    return CARRY + COLUMN.replace("VALUE", value).replace("READ", read).replace("LAST", "two")
 
 
 def _text(body: str, count: int = 8, sizes: str = "1, 3") -> str:
@@ -61,6 +83,8 @@ CASES = {
         + WRITE.replace("WHERE", "w").replace("LAST", "four").replace("REDUCTION", ""),
         5,
     ),
+    "columns": _text(_column("Softmax (x1)"), 3, "5, 1"),
+    "columns of what is not written": _text(_column("Neg (x1)", "z"), 2, "5, 1"),
     "added by a table": _text(
         CARRY
         + ROW

@@ -284,3 +284,37 @@ def test_what_asks_for_few_iterations_has_the_form_of_an_old_opset() -> None:
         for n in (0, 1, 2, 7, 64)
     ]
     assert same(before, found.model, *many) == len(many)
+
+
+SPANS = """g (float[t,4] x, int64[k,2] spans, bool[k] kind, float[k,4] z) => (float[k,4] y)
+  <bool go = {1}, int64 zero = {0}, int64 one = {1}, int64[1] zero1 = {0}, int64[1] last = {-1}> {
+  shape = Shape (spans)  n = Gather (shape, zero)
+  y = Loop (n, go, z) <body = b (int64 i, bool c, float[k,4] s) => (bool d, float[k,4] s2) {
+    d = Identity (c)  span = Gather (spans, i)  f = Gather (kind, i)
+    a = Gather (span, zero)  e = Gather (span, one)  e1 = Add (e, one)
+    from = Unsqueeze (a, zero1)  to = Unsqueeze (e1, zero1)  part = Slice (x, from, to, zero1)
+    m = If (f) <
+      then_branch = mean () => (float[4] v) { v = ReduceMean <axes = [0], keepdims = 0> (part) },
+      else_branch = most () => (float[4] w) { w = ReduceMax <axes = [0], keepdims = 0> (part) }>
+    i1 = Unsqueeze (i, zero1)  places = Unsqueeze (i1, last)  u = Unsqueeze (m, zero1)
+    s2 = ScatterND (s, places, u) }> }"""
+
+
+def test_few_iterations_are_asked_for_once() -> None:
+    """The map that a Loop was raised to has no copies of its own: no few samples reach them."""
+    before = model(SPANS)
+    found = read(before, auto=True)
+    (decision,) = found.decisions
+    assert sum(note.startswith("up to ") for note in decision.notes) == 1
+    assert found.loops == 0
+    assert found.operators["If"] < 30
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 2, 7, 64):
+        begins = rng.integers(0, 30, count)
+        feed = {
+            "x": rng.standard_normal((40, 4)).astype(np.float32),
+            "spans": np.stack([begins, begins + rng.integers(0, 9, count)], 1),
+            "kind": rng.random(count) < 0.5,
+            "z": rng.standard_normal((count, 4)).astype(np.float32),
+        }
+        assert same(before, found.model, feed) == 1

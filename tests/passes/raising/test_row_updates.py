@@ -18,6 +18,10 @@ PREPARE = """minus1 = Constant <value = int64[1] {-1}> ()
         high = Sub (n, one)
         half = Constant <value = float {0.5}> ()"""
 OLD = "old = Gather <axis = 0> (s, i)"
+SLICED = """i1 = Unsqueeze (i, zero1)  j1 = Add (i1, one1)  two1 = Concat <axis = 0> (zero1, one1)
+            four1 = Add (three1, one1)  from = Concat <axis = 0> (i1, zero1)
+            to = Concat <axis = 0> (j1, four1)  cut = Slice (s, from, to, two1)
+            places = Unsqueeze (i1, minus1)"""
 PLACE = "i1 = Unsqueeze (i, zero1)  places = Unsqueeze (i1, minus1)"
 
 
@@ -53,6 +57,9 @@ UPDATES = {
             {some(f"{PLACE}  q = Exp (old)  {written('q', 'v')}", "flag = Less (first, half)")}""",
     "by_where": f"""{OLD}  {PLACE}  q = Exp (old)  {written("q", "v")}
             flag = Gather <axis = 0> (pe, zero)  s2 = Where (flag, v, s)""",
+    "by_slices": f"""{SLICED}  old = Squeeze (cut, zero1)  q = Tanh (old)  {written("q")}""",
+    "by_slices_where_a_flag_holds": f"""{SLICED}  old = Squeeze (cut, zero1)
+            flag = Gather <axis = 0> (pe, zero)  q = Where (flag, e, old)  {written("q")}""",
     "backward": f"""{DOWN}  old = Gather <axis = 0> (s, d)  i1 = Unsqueeze (d, zero1)
             places = Unsqueeze (i1, minus1)  q = Tanh (old)  {written("q")}""",
 }
@@ -84,6 +91,10 @@ def test_rows_that_no_iteration_reaches_stay() -> None:
 
 
 NEAR = {
+    "a_slice_of_two_rows": f"""{SLICED.replace("j1 = Add (i1, one1)", "j0 = Add (i1, one1)  j1 = Add (j0, one1)")}
+            old = ReduceMax <axes = [0], keepdims = 0> (cut)  q = Tanh (old)  {written("q")}""",
+    "a_slice_that_may_hold_no_row": f"""{SLICED}
+            old = ReduceMax <axes = [0], keepdims = 0> (cut)  q = Tanh (old)  {written("q")}""",
     "the_row_before": f"""b1 = Sub (i, one)  b2 = Max (b1, zero)
             old = Gather <axis = 0> (s, b2)  {PLACE}  q = Tanh (old)  {written("q")}""",
     "the_first_row": f"""old = Gather <axis = 0> (s, zero)  {PLACE}  q = Tanh (old)

@@ -62,6 +62,11 @@ TILES = {
     "added_in_planes": loop(PLANES, box(1, MEETING) + write("new = Add (ww, old)", 3)),
     "counted": loop(CANVAS, box(0, MEETING) + write("new = Add (old, half)", 2)),
 }
+CELL = """both = Range (zero, two, one)  ROW  i2 = Expand (row, two1)  j2 = Expand (j, two1)
+            c0 = Unsqueeze (both, minus1)  c1 = Unsqueeze (i2, minus1)  c2 = Unsqueeze (j2, minus1)
+            places = Concat <axis = -1> (c0, c1, c2)  u = Expand (ve, two1)
+            s2 = ScatterND (s, places, u)"""
+TILES["one_place_of_all_planes"] = loop(PLANES, CELL.replace("ROW", "row = Identity (i)"))
 SIZES = [(n, m) for n in LENGTHS[:-1] for m in (0, 1, 3)] + [(64, 2), (2, 64)]
 
 
@@ -93,6 +98,12 @@ def test_grids_of_tiles_end_without_a_loop(name: str) -> None:
     assert same(before, found.model, *given) == len(given)
 
 
+def test_rows_of_their_own_are_one_scatter() -> None:
+    """All places of an outer iteration lie in row ``i``, so that nothing is asked of them."""
+    after = read(model(TILES["one_place_of_all_planes"], 18), auto=True).model
+    assert [node.op_type for node in after.graph.node].count("ScatterND") == 1
+
+
 @pytest.mark.parametrize("name", ["pasted", "pasted_in_planes", "added"])
 def test_a_target_without_control_flow_takes_them(name: str) -> None:
     before = model(TILES[name], 18)
@@ -114,6 +125,12 @@ NEAR = {
     "it_changes_what_is_there": loop(
         CANVAS, box(0, MEETING) + write("no = Tanh (old)  new = Add (no, e)", 2)
     ),
+    "two_rows_of_places_are_one": loop(
+        PLANES,
+        CELL.replace("ROW", "row = Div (i, two)")
+        .replace("(ve,", "(w,")
+        .replace("places =", "m0 = ReduceMax <keepdims = 0> (s)  w = Add (ve, m0)  places ="),
+    ),
     "inner_loop_reads_the_sum": loop(
         CANVAS, box(0, APART) + write("all = ReduceSum <keepdims = 0> (s)  new = Mul (e, all)", 2)
     ),
@@ -126,7 +143,8 @@ def test_other_grids_stay_in_loops(name: str) -> None:
     found = read(before)
     assert found.loops == 2
     assert "recurrence" in found.codes, [(d.path, d.reasons) for d in found.decisions]
-    assert same(before, found.model, *(feeds(*size) for size in SIZES)) == len(SIZES)
+    given = [feeds(*size, PLANES if PLANES in NEAR[name] else CANVAS) for size in SIZES]
+    assert same(before, found.model, *given) == len(given)
 
 
 FORMS = {

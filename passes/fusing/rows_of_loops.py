@@ -1,0 +1,67 @@
+"""Finds samples whose shape is lost where a Loop in front of the map runs no iteration.
+
+A Loop of no iterations collects rows of size 0 along each dimension that its types leave open:
+`(0, 0)`, where the map behind it adds a value of 3 numbers to each row. The Loop that the map was
+runs no iteration either; its batched operators would fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Layout
+from passes.fusing.fused_body import FusedBody
+from passes.graph.graphs import is_operator, reads_of, walk_nodes
+from passes.graph.made import operands
+from passes.raising.originals import original_of
+from passes.typing import Typing
+
+__all__ = ["joins_rows_of_loops", "yields_rows_of_loops"]
+
+
+def joins_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
+    """Whether a batched node joins other values to rows that a Loop in front of the map collects.
+
+    Args:
+        fused: A body whose nodes are recorded, but not yet in a graph.
+        typing: The proven typing.
+    """
+    read = [operands(node) for stage in fused.walk.stages for node in stage.nodes]
+    return _is_of_loop([v for values in read if len(values) > 1 for v in values], typing)
+
+
+def yields_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
+    """Whether a result of a batched body is rows that a Loop in front of the map collects."""
+    outputs = fused.site.body.outputs
+    results = [fused.walk.read(outputs[o]) for o in fused.site.used_outputs()]
+    return _is_of_loop([x.value for x in results if x.layout is not Layout.PER_SAMPLE], typing)
+
+
+def _is_of_loop(values: Sequence[ir.Value], typing: Typing) -> bool:
+    """Whether a value of open shape follows from what a Loop collects."""
+    pending, seen = list(values), set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        node = value.producer()
+        if node is None or value in seen or _is_known(value, typing):
+            continue
+        seen.add(value)
+        if _collects(node):
+            return True
+        pending += reads_of(node)
+    return False
+
+
+def _is_known(value: ir.Value, typing: Typing) -> bool:
+    """Whether all sizes of a value but the first are numbers."""
+    dims = typing.dims(value)
+    return dims is not None and all(isinstance(dim, int) for dim in dims[1:])
+
+
+def _collects(node: ir.Node) -> bool:
+    """Whether a node is a Loop, may become one again, or holds one."""
+    if original_of(node) is not None:
+        return True
+    return any(is_operator(inner, "Loop") for inner in walk_nodes([node]))

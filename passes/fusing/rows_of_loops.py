@@ -29,18 +29,20 @@ def joins_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
         typing: The proven typing.
     """
     read = [operands(node) for stage in fused.walk.stages for node in stage.nodes]
-    return _is_of_loop([v for values in read if len(values) > 1 for v in values], typing)
+    return _follow_loops(fused, [v for values in read if len(values) > 1 for v in values], typing)
 
 
 def yields_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
     """Whether a result of a batched body is rows that a Loop in front of the map collects."""
     outputs = fused.site.body.outputs
     results = [fused.walk.read(outputs[o]) for o in fused.site.used_outputs()]
-    return _is_of_loop([x.value for x in results if x.layout is not Layout.PER_SAMPLE], typing)
+    values = [x.value for x in results if x.layout is not Layout.PER_SAMPLE]
+    return _follow_loops(fused, values, typing)
 
 
-def _is_of_loop(values: Sequence[ir.Value], typing: Typing) -> bool:
-    """Whether a value of open shape follows from what a Loop collects."""
+def _follow_loops(fused: FusedBody, values: Sequence[ir.Value], typing: Typing) -> bool:
+    """Whether values of open shape follow from what a Loop in front of the map collects."""
+    own = {node for stage in fused.walk.stages for node in stage.nodes}
     pending, seen = list(values), set[ir.Value]()
     while pending:
         value = pending.pop()
@@ -48,7 +50,7 @@ def _is_of_loop(values: Sequence[ir.Value], typing: Typing) -> bool:
         if node is None or value in seen or _is_known(value, typing):
             continue
         seen.add(value)
-        if _collects(node):
+        if node not in own and _collects(node):
             return True
         pending += reads_of(node)
     return False

@@ -78,7 +78,7 @@ def settle(model: ir.Model, copies: Sequence[ir.Node]) -> None:
 
 
 def _forward(nodes: Iterable[ir.Node]) -> None:
-    """Let readers of an Identity read its operand; one that stood in a node that is gone has none."""
+    """Let readers of an Identity read its operand, if the node that it stands in is not gone."""
     for node in nodes:
         if node.graph is None or not is_operator(node, "Identity") or node.inputs[0] is None:
             continue

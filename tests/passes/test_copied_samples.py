@@ -196,7 +196,7 @@ GONE = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[2] x) => (float[2] y) {
   f = Constant <value = bool {1}> ()
   v = If (f) <then_branch = t () => (float[2] p) { p = Neg (x) },
-    else_branch = e () => (float[2] q) { q = Identity (x) }>
+    else_branch = e () => (float[2] q) { h = Identity (x) q = Neg (h) }>
   y = Abs (v)
 }"""
 

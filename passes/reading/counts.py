@@ -118,8 +118,14 @@ def _conditional(
     )
     if first and implied and decides:
         return _gated(iteration, [], total, True)
-    some = [greatest([number, Linear()]) + 1 for number, _ in after]
+    some = [_not_negative(number) + 1 for number, _ in after]
     return _gated(iteration, first, _least(bounds, some), True)
+
+
+def _not_negative(number: Linear) -> Linear:
+    """Return the greater of a number and 0; what is added to the number is added afterwards."""
+    more = max(0, number.constant)
+    return greatest([number - more, Linear(-more)]) + more
 
 
 def _least(bounds: Sequence[Linear], numbers: Sequence[Linear]) -> Linear:

@@ -183,5 +183,5 @@ def _find_column(
         if rows in dependent_values(body, carried.inner):
             return None
     place, nodes = point_of([columns[axis] for axis in axes])
-    terms = (Term(place, is_alike=True), Term(rows, is_alike=True))
+    terms = (Term(place), Term(rows, is_alike=True))
     return LastWrite(carried, terms, node, None, nodes=(*placed.nodes, *nodes), axes=axes)

@@ -39,6 +39,7 @@ class FusionFacts:
         options: What the caller asks for.
         paths: Names the nodes for messages; a node that a rewrite wrote is called by the path of
             the node that it stands for.
+        has_loops: Whether a Loop stands in the model.
     """
 
     def __init__(self, model: ir.Model, options: FuseOptions) -> None:
@@ -47,6 +48,7 @@ class FusionFacts:
         self.opset = default_opset(model)
         self.options = options
         self.paths = {node: _given(node, path) for node, path in node_paths(model).items()}
+        self.has_loops = any(node.op_type == "Loop" for node in self.paths)
 
     def name_nodes(self, site: MapSite) -> None:
         """Name the nodes of a body in which a rewrite wrote some."""

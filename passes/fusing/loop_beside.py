@@ -103,7 +103,7 @@ class FewIterations:
         needed = needed_nodes([*region, *self.asked], [self.enough])
         rest = [node for node in region if node not in needed]
         graph.insert_after(region[-1], self.asked)
-        if self._branch(rest, self.asked[-1], self.enough, copies.pop(), typings) is None:
+        if self._branch(rest, self.enough, copies.pop(), typings) is None:
             graph.remove(self.asked)
             return
         plan.decision.few = self.few
@@ -130,7 +130,7 @@ class FewIterations:
         graph = region[-1].graph
         assert graph is not None
         graph.insert_after(region[-1], builder.nodes)
-        node = self._branch(rest, asked[-1], flag, copy, typings)
+        node = self._branch(rest, flag, copy, typings)
         if node is None:
             graph.remove(builder.nodes, safe=True)
             return list(region)
@@ -154,13 +154,12 @@ class FewIterations:
         rest = [node for node in region if node not in asked and node is not bounded]
         first = [node for node in region if node in asked]
         opened = _opened(bounded)
-        node = self._branch([*opened, *rest], first[-1], condition, copy, typings)
+        node = self._branch([*opened, *rest], condition, copy, typings)
         return [*first, *opened, *rest] if node is None else [*first, node]
 
     def _branch(
         self,
         region: Sequence[ir.Node],
-        behind: ir.Node,
         condition: ir.Value,
         copy: LoopCopy,
         typings: Typings,
@@ -196,7 +195,7 @@ class FewIterations:
             metadata_props={ORIGIN_KEY: self.path},
         )
         note(node)
-        graph.insert_after(behind, node)
+        graph.append(node)
         graph.sort()
         return node
 

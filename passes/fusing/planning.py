@@ -30,6 +30,7 @@ from passes.fusing.partly_fused import (
     plan_unfused,
 )
 from passes.fusing.plan_decision import plan_decision, why_unguarded
+from passes.fusing.rows_of_loops import joins_rows_of_loops, yields_rows_of_loops
 from passes.fusing.speculatable import make_speculatable
 from passes.fusing.walk_site import walk_site
 from passes.graph.graphs import reads_of
@@ -88,7 +89,7 @@ def plan_fusion(site: MapSite, facts: FusionFacts) -> FusionPlan | Decision:
     needs_samples = bool(guarded) or _reads_sequence(plain) or _may_fail_empty(plain, facts)
     if _is_open_behind(site, facts):
         choice = choice if choice.is_copied else dataclasses.replace(choice, few=0)
-        if needs_samples:
+        if needs_samples or yields_rows_of_loops(plain, facts.typings.proven):
             reasons = [OPEN_RESULT, *loop.decision.reasons]
             return dataclasses.replace(loop.decision, reasons=reasons)
     if choice.few:
@@ -215,6 +216,7 @@ def _may_fail_empty(fused: FusedBody, facts: FusionFacts) -> bool:
     failing = [node for node in fused.walk.hoisted if not runs_anywhere(node, typing, facts.opset)]
     failing = _read_of(fused, failing) if failing else failing
     is_open = fused.reads_open_results(facts.typings)
+    is_open |= facts.has_loops and joins_rows_of_loops(fused, typing)
     if (not failing and not is_open) or _has_a_sample(fused, facts):
         return False
     may_mend = "If" in facts.options.lacks and not is_open

@@ -48,7 +48,7 @@ def to_older_form(node: ir.Node) -> list[ir.Node]:
     assert value is not None and target is not None
     builder = Builder(node.metadata_props.get(ORIGIN_KEY, ""))
     known = _with_one_open(target)
-    inputs = [value, builder.ints(*known)] if known else _cut(builder, value, target)
+    inputs = [value, builder.ints(*known)] if known is not None else _cut(builder, value, target)
     if len(inputs) > 2:
         node.op_type = "Slice"
     node.resize_inputs(len(inputs))

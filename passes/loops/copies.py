@@ -78,8 +78,9 @@ def settle(model: ir.Model, copies: Sequence[ir.Node]) -> None:
 
 
 def _forward(nodes: Iterable[ir.Node]) -> None:
+    """Let readers of an Identity read its operand, if the node that it stands in is not gone."""
     for node in nodes:
-        if node.graph is None or not is_operator(node, "Identity"):
+        if node.graph is None or not is_operator(node, "Identity") or node.inputs[0] is None:
             continue
         if not node.outputs[0].is_graph_output():
             node.outputs[0].replace_all_uses_with(operand(node, 0))

@@ -62,8 +62,8 @@ class _RestWriter:
         stacked = [one for one in iteration.collected if one.result in results]
         stacked += [Collected(value, value) for value in collected]
         for row in (*collected, *self.given):
-            if self.typing.is_sequence(row):
-                detail = f"'{row.name}' is a sequence, which a Loop cannot collect"
+            if isinstance(self.typing[row].type, ir.SequenceType | ir.OptionalType):
+                detail = f"'{row.name}' is no tensor, and a Loop collects tensors alone"
                 raise NotAMapError(Code.UNKNOWN_SHAPE, detail, row.producer())
         states = [s for s in iteration.states if s.result in results]
         roots = [*(s.next for s in states), *(one.inner for one in stacked)]

@@ -109,7 +109,7 @@ def _conditional(
     condition outside is what the one inside would have been one iteration earlier, the count is
     the least of ``after + 1`` and needs no test.
     """
-    total = least([*bounds, *(number + 1 for number, _ in after)])
+    total = _least(bounds, [number + 1 for number, _ in after])
     implied = first is not None and all(
         any(is_nonnegative(sign - f) for f in first) for _, sign in after
     )
@@ -118,8 +118,23 @@ def _conditional(
     )
     if first and implied and decides:
         return _gated(iteration, [], total, True)
-    some = [greatest([number, Linear()]) + 1 for number, _ in after]
-    return _gated(iteration, first, least([*bounds, *some]), True)
+    some = [_not_negative(number) + 1 for number, _ in after]
+    return _gated(iteration, first, _least(bounds, some), True)
+
+
+def _not_negative(number: Linear) -> Linear:
+    """Return the greater of a number and 0; what is added to the number is added afterwards."""
+    more = max(0, number.constant)
+    return greatest([number - more, Linear(-more)]) + more
+
+
+def _least(bounds: Sequence[Linear], numbers: Sequence[Linear]) -> Linear:
+    """Return the least of some numbers; one that may be the largest int64 grows only afterwards.
+
+    Of at most `n` iterations while `i <= limit` there are `min(n - 1, limit) + 1`.
+    """
+    more = max(0, *(number.constant for number in numbers)) if bounds else 0
+    return least([number - more for number in (*bounds, *numbers)]) + more
 
 
 def _gated(

@@ -46,7 +46,7 @@ class Types:
         """Whether a value is known to be a tensor."""
         if value.type is not None:
             return isinstance(value.type, ir.TensorType)
-        return self._typing.dtype(value) is not None and not self._typing.is_sequence(value)
+        return isinstance(self._typing[value].type, ir.TensorType)
 
     def rank(self, value: ir.Value) -> int | None:
         """Return the rank of a tensor."""

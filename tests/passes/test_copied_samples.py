@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import rewriter
+from passes.loops.copies import settle
 from tests.passes.loops import model, same
 from tests.passes.test_read_loops_bags import bags, feed
 
@@ -188,3 +190,19 @@ def test_what_is_asked_first_counts_too(text: str, most: range) -> None:
     decisions = rewriter.rewrite(model(GRAPHS[text])).report.decisions
     found = [int(n.split()[2]) for d in decisions for n in d.notes if "by copies" in n]
     assert [n in most for n in found] == [True]
+
+
+GONE = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[2] x) => (float[2] y) {
+  f = Constant <value = bool {1}> ()
+  v = If (f) <then_branch = t () => (float[2] p) { p = Neg (x) },
+    else_branch = e () => (float[2] q) { h = Identity (x) q = Neg (h) }>
+  y = Abs (v)
+}"""
+
+
+def test_what_stood_in_a_node_that_is_gone_is_passed_over() -> None:
+    given = ir.from_proto(onnx.parser.parse_model(GONE))
+    chosen = given.graph.node(1)
+    settle(given, [chosen, *chosen.attributes["else_branch"].as_graph()])
+    assert [node.op_type for node in given.graph] == ["Neg", "Abs"]

@@ -34,7 +34,7 @@ def rows_as_samples(rule: Rule, of_samples: Mapping[int, int]) -> Rule:
     def run(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output | None]:
         lengths = lengths_of(operands)
         given = [_row(ctx, i, x, lengths, of_samples) for i, x in enumerate(operands)]
-        local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+        local = _of_rows(ctx, lengths)
         found: list[Output | None] = []
         for out in rule(local, node, given):
             if out is None:
@@ -67,6 +67,11 @@ def _row(
     return dataclasses.replace(x, value=spread(ctx, x.value, lengths))
 
 
+def _of_rows(ctx: Context, lengths: Lengths) -> Context:
+    """Return the context of rows as samples, of which there may be none."""
+    return ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+
+
 def loss_of_rows(rule: Rule) -> Rule:
     """Make the rule of a loss: one for each row, or their sum or mean over the rows of a sample.
 
@@ -83,7 +88,7 @@ def loss_of_rows(rule: Rule) -> Rule:
         is_weighed = weighted or ctx.attribute(node, "ignore_index") is not None
         data, lengths = ctx.operand(operands, 0), lengths_of(operands)
         given = [_row(ctx, i, x, lengths, {2: 1}) for i, x in enumerate(operands)]
-        local = ctx.with_batch(ctx.builder, lengths.total, may_be_empty=True)
+        local = _of_rows(ctx, lengths)
         if reduction == "mean" and is_weighed:
             sums, weights, log = loss_and_weight(local, node, given)
             total, divisor = (

@@ -131,9 +131,26 @@ class Recorder:
         for x, was in zip(outputs[leading:], states, strict=False):
             if x.lengths is not was.lengths or x.axis != was.axis:
                 raise Decline(Code.RAGGED, "a state changes its length from step to step")
+        given = self.body.graph.outputs[leading:]
+        for own, new, was in zip(self.body.states, given, states, strict=False):
+            if not self._keeps_shape(own, new, was):
+                detail = f"'{own.name}' is not proven to keep its shape from step to step"
+                raise Decline(Code.UNKNOWN_SHAPE, detail)
         wanted = [*outputs[:leading], *(outputs[leading + i] for i in self.rows)]
         if any(x.is_packed for x in wanted):
             raise Decline(Code.RAGGED, "what its body yields may differ in length")
+
+    def _keeps_shape(self, own: ir.Value, new: ir.Value, was: Batched) -> bool:
+        """Whether a state has one shape in all steps: samples that are done at several are joined.
+
+        The lengths of packed samples are compared as such.
+        """
+        if self.ctx.have_one_shape(own, new):
+            return True
+        one, other = (self.ctx.type_of(value).dims for value in (own, new))
+        if not was.is_packed or one is None or other is None:
+            return False
+        return one[1:] == other[1:] and None not in one[1:]
 
     def _input(self, index: int, layout: Layout) -> ir.Value:
         own = self.body.states[index]

@@ -12,8 +12,11 @@ import pytest
 from passes.expand import ExpandSequenceMapPass
 from passes.fuse import FuseSequenceMapPass
 from passes.graph.names import make_names_unique
+from rewriter import rewrite
+from rewriter.proof.compare import compare
 from tests.passes.batching.harness import Operand, constant, mapped, run_model, shared
 from tests.passes.batching.ragged import RaggedCase, prove_ragged, ragged, reasons_of
+from tests.passes.expansion import run
 
 LEVELS = 2  # A loop of blocks of steps.
 X, Z = ragged(2), ragged(2, seed=1)
@@ -362,3 +365,33 @@ def test_states_of_unknown_rank_are_joined_along_their_last_axis() -> None:
     rows = np.arange(12, dtype=np.float32).reshape(6, 2)
     (got,) = run_model(ir.to_proto(model), {"x": rows, "n": np.array([3, 3])})
     np.testing.assert_array_equal(got, -(np.concatenate([rows[:3], rows[3:]], axis=1) ** 3))
+
+
+GROWS = """<ir_version: 8, opset_import: ["" : 18]>
+g (seq(float[?,3]) xs, float[3,0] none, float[3] b) => (seq(float[]) ys) {
+  yes = Constant <value = bool {1}> () zero = Constant <value = int64 {0}> ()
+  one = Constant <value = int64[1] {1}> ()
+  ys = SequenceMap (xs) <body = m (float[?,?] x) => (float[?,?] y) {
+    h = Shape (x) n = Gather (h, zero)
+    y, z = Loop (n, yes, none, b) <body = steps (int64 i, bool c, float[3,?] s, float[3] p)
+      => (bool d, float[3,?] t, float[3] v) {
+      d = Identity (c) e = Gather (x, i) r = Mul (e, p) v = Tanh (r)
+      u = Unsqueeze (r, one) t = Concat <axis = 1> (s, u) }> }>
+}"""
+
+
+@pytest.mark.parametrize("strategy", ["auto", "fuse"])
+@pytest.mark.parametrize("lengths", [(0, 2), (2, 0), (1, 2), (2, 2), (0, 0)], ids=str)
+def test_samples_of_unequal_length_may_carry_what_grows(
+    lengths: tuple[int, ...], strategy: str
+) -> None:
+    """Those that are done have as many columns as they had steps: they are no one tensor."""
+    before = onnx.parser.parse_model(GROWS)
+    feeds = {
+        "xs": [np.arange(1, 3 * n + 1, dtype=np.float32).reshape(n, 3) for n in lengths],
+        "none": np.empty((3, 0), np.float32),
+        "b": np.ones(3, np.float32),
+    }
+    expected = run(before, feeds, "reference")
+    difference = compare(expected, run(rewrite(before, strategy=strategy).model, feeds))
+    assert difference.equal, difference.message

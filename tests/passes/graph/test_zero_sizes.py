@@ -80,3 +80,11 @@ def test_a_reshape_that_keeps_zeros_has_a_form_for_older_opsets(kind: str, opset
         np.testing.assert_array_equal(got, x.reshape(wanted), strict=kind != "string")
     with pytest.raises(BackendError):
         session.run({"x": x, "t": np.array([2, 3])})
+
+
+def test_a_reshape_to_rank_0_is_one_below_opset_14() -> None:
+    builder = Builder("reshape")
+    builder.op("Reshape", [ir.val("x"), builder.ints()], {"allowzero": 1})
+    to_opset_form(builder.nodes, 13)
+    assert [node.op_type for node in builder.nodes[-1:]] == ["Reshape"]
+    assert "allowzero" not in builder.nodes[-1].attributes

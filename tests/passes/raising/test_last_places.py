@@ -134,6 +134,10 @@ COLUMNS = {
             s2 = ScatterND (s, places, u)""",
     "a_column": f"""{COLUMN}  q0 = Mul (first, small)  q1 = Gather <axis = 0> (e, zero)
             q2 = Add (q0, q1)  u = Reshape (q2, size_of_grid)  s2 = ScatterND (s, places, u)""",
+    "a_column_of_open_size": f"""{COLUMN}  q0 = Mul (first, small)  q1 = Gather <axis = 0> (e, zero)
+            q2 = Add (q0, q1)  q3 = Concat <axis = 0> (q2, q0)  many = Shape (down)
+            q4 = Slice (q3, zero1, many, zero1)  u = Reshape (q4, size_of_grid)
+            s2 = ScatterND (s, places, u)""",
     "under_a_condition": f"""flag = Gather <axis = 0> (pe, zero)  {COLUMN}
             s2 = If (flag) <
                 then_branch = one_of () => (float[R,4] v) {{

@@ -1,0 +1,69 @@
+"""Finds samples whose shape is lost where a Loop in front of the map runs no iteration.
+
+A Loop of no iterations collects rows of size 0 along each dimension that its types leave open:
+`(0, 0)`, where the map behind it adds a value of 3 numbers to each row. The Loop that the map was
+runs no iteration either; its batched operators would fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from passes.batching.layouts import Layout
+from passes.fusing.fused_body import FusedBody
+from passes.graph.graphs import is_operator, reads_of, walk_nodes
+from passes.graph.made import operands
+from passes.raising.originals import original_of
+from passes.typing import Typing
+
+__all__ = ["joins_rows_of_loops", "yields_rows_of_loops"]
+
+
+def joins_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
+    """Whether a batched node joins other values to rows that a Loop in front of the map collects.
+
+    Args:
+        fused: A body whose nodes are recorded, but not yet in a graph.
+        typing: The proven typing.
+    """
+    read = [operands(node) for stage in fused.walk.stages for node in stage.nodes]
+    return _follow_loops(fused, [v for values in read if len(values) > 1 for v in values], typing)
+
+
+def yields_rows_of_loops(fused: FusedBody, typing: Typing) -> bool:
+    """Whether a result of a batched body is rows that a Loop in front of the map collects."""
+    outputs = fused.site.body.outputs
+    results = [fused.walk.read(outputs[o]) for o in fused.site.used_outputs()]
+    values = [x.value for x in results if x.layout is not Layout.PER_SAMPLE]
+    return _follow_loops(fused, values, typing)
+
+
+def _follow_loops(fused: FusedBody, values: Sequence[ir.Value], typing: Typing) -> bool:
+    """Whether values of open shape follow from what a Loop in front of the map collects."""
+    own = {node for stage in fused.walk.stages for node in stage.nodes}
+    pending, seen = list(values), set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        node = value.producer()
+        if node is None or value in seen or _is_known(value, typing):
+            continue
+        seen.add(value)
+        if node not in own and _collects(node):
+            return True
+        pending += reads_of(node)
+    return False
+
+
+def _is_known(value: ir.Value, typing: Typing) -> bool:
+    """Whether all sizes of a value but the first are numbers."""
+    dims = typing.dims(value)
+    return dims is not None and all(isinstance(dim, int) for dim in dims[1:])
+
+
+def _collects(node: ir.Node) -> bool:
+    """Whether a node is a Loop, may become one again, or holds one."""
+    if original_of(node) is not None:
+        return True
+    return any(is_operator(inner, "Loop") for inner in walk_nodes([node]))

@@ -146,6 +146,8 @@ def _expands(node: ir.Node, typing: Typing) -> bool:
     filled, shape = operands(node)
     if _is_one_number(filled, typing) and is_dimension(shape):
         return True
+    if all(typing.static_dims(value) is not None for value in (filled, node.outputs[0])):
+        return True  # inference has checked it
     dims, entries = typing.dims(filled), _entries(shape, typing)
     if dims is None or entries is None:
         return False

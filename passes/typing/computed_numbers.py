@@ -1,7 +1,8 @@
 """Numbers that follow from known dimensions, which ONNX's inference does not compute.
 
-It adds and multiplies dimensions, but divides none, and it reads the bounds of a Slice from
-constants only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns.
+It adds and multiplies dimensions, but divides and chooses none, and it reads bounds and shapes
+from such sums only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of columns, and
+``k.expand(3, 1, 1, 5)``, for which PyTorch writes a Where, no known dimension.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
 
-COMPUTED = ("Div", "Mod", "Slice")
-"""Operators whose numbers, or whose bounds, inference does not compute."""
+_BY_NUMBERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Slice": 1, "Tile": 1}
+"""The operand from which on an operator reads the numbers that its shape follows from."""
+
+COMPUTED = ("Div", "Mod", *_BY_NUMBERS)
+"""Operators whose numbers, or whose bounds or shapes, inference does not compute."""
 
 
 def show_computed(graph: ir.Graph, proto: onnx.GraphProto, typing: Typing) -> bool:
@@ -44,9 +48,17 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             found |= _show(inner, inner_proto, folder)
         if is_operator(node, ("Div", "Mod")):
             found |= _show_quotient(node, node_proto, folder)
-        elif is_operator(node, "Slice") and len(node.inputs) > 2 and not is_whole(node):
-            found |= _show_bounds(node, node_proto, proto, folder)
+        elif is_operator(node, tuple(_BY_NUMBERS)) and _is_open(node, folder):
+            found |= _show_operands(node, node_proto, proto, folder)
     return found
+
+
+def _is_open(node: ir.Node, folder: Folder) -> bool:
+    """Whether a node may have more dimensions than inference has found."""
+    if node.op_type == "Slice":
+        return len(node.inputs) > 2 and not is_whole(node)
+    dims = folder.dims(node.outputs[0])
+    return dims is None or not all(isinstance(dim, int) for dim in dims)
 
 
 def _show_quotient(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool:
@@ -63,11 +75,11 @@ def _show_quotient(node: ir.Node, proto: onnx.NodeProto, folder: Folder) -> bool
     return True
 
 
-def _show_bounds(
+def _show_operands(
     node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
 ) -> bool:
-    """Let inference read the bounds of a Slice that are computed, and known."""
-    computed = [v for v in _bounds(node) if constant_value(v) is None]
+    """Let inference read the bounds or the shape of a node that are computed, and known."""
+    computed = [v for v in _numbers_of(node) if constant_value(v) is None]
     names = {name_of(v): f"{name_of(node.outputs[0])}/{name_of(v)}/known" for v in computed}
     if not computed or any(name in names.values() for name in proto.input):
         return False
@@ -77,12 +89,13 @@ def _show_bounds(
     for name, number in numbers.items():
         assert number is not None
         graph.initializer.append(onnx.numpy_helper.from_array(number, names[name]))
-    proto.domain, proto.op_type = "", "Slice"
+    proto.domain, proto.op_type = "", node.op_type
     del proto.input[:]
-    del proto.attribute[:]
+    if node.op_type == "Slice":
+        del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
     return True
 
 
-def _bounds(node: ir.Node) -> Iterator[ir.Value]:
-    return (v for v in node.inputs[1:] if v is not None)
+def _numbers_of(node: ir.Node) -> Iterator[ir.Value]:
+    return (v for v in node.inputs[_BY_NUMBERS[node.op_type] :] if v is not None)

@@ -33,6 +33,7 @@ from passes.typing.shape_functions import (
     has_shape_function,
     stand_in_counted,
     stand_in_cut,
+    stand_in_sorted,
     stand_in_typed,
 )
 from passes.typing.value_types import Typing, ValueType
@@ -96,7 +97,7 @@ def stand_in(nodes: Iterable[onnx.NodeProto]) -> None:
                 stand_in(graph.node)
 
 
-CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice")
+CORRECTED = ("CenterCropPad", "Range", "Resize", "Slice", "TopK")
 """Operators that inference reads wrongly."""
 
 
@@ -107,7 +108,8 @@ def correct_nodes(
 
     Exporters give a Resize to sizes empty scales, too, and ONNX's inference takes them for as many
     as there are axes. A Slice of all that there is would get dimensions of new names, and one by
-    unknown bounds, or a crop, knows none at all. A Range up to a dimension gets a new name for it.
+    unknown bounds, or a crop, knows none at all, nor does a TopK of an unknown number. A Range up
+    to a dimension gets a new name for it.
 
     Args:
         graph: The graph.
@@ -121,6 +123,9 @@ def correct_nodes(
             continue
         if node.op_type == "Resize":
             _leave_out_scales(node, node_proto)
+        elif node.op_type == "TopK":
+            if len(node.inputs) > 1 and constant_value(node.inputs[1]) is None:
+                stand_in_sorted(node_proto)
         elif is_whole(node):
             pass_whole(node_proto)
         elif (axes := axes_of_cut(node)) is not None:

@@ -22,6 +22,7 @@ __all__ = [
     "has_shape_function",
     "stand_in_counted",
     "stand_in_cut",
+    "stand_in_sorted",
     "stand_in_typed",
 ]
 
@@ -152,6 +153,15 @@ def _cut(call: _NodeCall) -> None:
     call.set(call.elem_type(), dims)
 
 
+def _sorted(call: _NodeCall) -> None:
+    """TopK of an unknown number: values and places, along all other axes as many as there are."""
+    dims, axis = call.dims(), call.number("axis", -1)
+    if dims is not None:
+        dims = [None if at == axis % max(len(dims), 1) else d for at, d in enumerate(dims)]
+    call.set(call.elem_type(), dims)
+    call.set(_INT64, dims, 1)
+
+
 def _first_axes(call: _NodeCall, rank: int) -> int:
     """Return how many axes are cut that are not named: as many as there are bounds."""
     bounds = call.dims(1)
@@ -188,6 +198,7 @@ _FUNCTIONS: Mapping[tuple[str, str], Callable[[_NodeCall], None]] = {
     ("ai.onnx.ml", "TreeEnsembleClassifier"): _tree_classifier,
     (DOMAIN, "Cut"): _cut,
     (DOMAIN, "Counted"): _counted,
+    (DOMAIN, "Sorted"): _sorted,
     ("com.microsoft", "CDist"): _distances,
     ("com.microsoft", "FusedMatMul"): _fused_product,
     **{("com.microsoft", name): _like_first for name in _LIKE_FIRST},
@@ -237,6 +248,16 @@ def stand_in_counted(node: onnx.NodeProto, tensor: str, axis: int) -> None:
     del node.attribute[:]
     node.attribute.append(onnx.helper.make_attribute("axis", axis))
     node.domain, node.op_type = DOMAIN, "Counted"
+    stand_in_typed(node)
+
+
+def stand_in_sorted(node: onnx.NodeProto) -> None:
+    """Let inference keep the axes of a TopK along which it picks none.
+
+    Args:
+        node: A TopK of a number that is not known.
+    """
+    node.domain, node.op_type = DOMAIN, "Sorted"
     stand_in_typed(node)
 
 

@@ -117,3 +117,19 @@ def test_a_slice_by_unknown_bounds_keeps_the_other_axes(
     found = type_values(model).dims(values(model)["z"])
     assert found is not None
     assert tuple(dim if isinstance(dim, int) else None for dim in found) == dims
+
+
+@pytest.mark.parametrize(("axis", "dims"), [(-1, ("x.0", 4, None)), (0, (None, 4, 6))])
+def test_axes_beside_those_of_a_top_k_are_known(
+    axis: int, dims: tuple[int | str | None, ...]
+) -> None:
+    typings, named = both(
+        f"{HEADER}g (float[N,4,6] x, int64[1] k) => (float[] y, int64[] i) "
+        f"{{ y, i = TopK <axis = {axis}> (x, k) }}"
+    )
+    for name in ("y", "i"):
+        found = list(typings.proven.dims(named[name]) or ())
+        assert not isinstance(found[axis], int)
+        found[axis] = None
+        assert tuple(found) == dims
+    assert typings.proven.dtype(named["i"]) == ir.DataType.INT64

@@ -18,6 +18,7 @@ from passes.batching.packed.checks import failing_where
 from passes.batching.packed.padding import Spans, laid_out, unpadded, width_of
 from passes.batching.packed.products import top_k_beside
 from passes.batching.packed.row_by_row import crosses, rows, sample_axis
+from passes.batching.packed.segments import lengths_moved_back, with_lengths_in_front
 from passes.decisions import Code, Decline
 from passes.reading.integers import Linear, is_nonnegative
 
@@ -41,12 +42,24 @@ def top_k_rows(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequ
         if not count.is_shared:
             raise Decline(Code.BATCHED_OPERAND, "its K differs from sample to sample")
         return rows(ctx, node, operands)
-    if data.axis or data.dtype not in _TYPES:
+    if data.dtype not in _TYPES:
         raise crosses("TopK")
+    first = with_lengths_in_front(ctx, data)
     number = ctx.numbers.number(node.inputs[1])
-    if count.is_shared:
-        return _of_one_number(ctx, node, data, count, number)
-    return _of_own_numbers(ctx, node, data, count, number)
+    of_numbers = _of_one_number if count.is_shared else _of_own_numbers
+    made = of_numbers(ctx, node, first, count, number)
+    return [_with_axis_back(ctx, out, data) for out in made]
+
+
+def _with_axis_back(ctx: Context, out: Output, data: Batched) -> Output:
+    """Return what has the axis that is sorted in front of its samples where the data have it."""
+    if not data.axis:
+        return out
+    if out.lengths is not None:
+        return ctx.packed(lengths_moved_back(ctx, out.value, data), out.lengths, data.axis)
+    axes = range(data.rank + 1)
+    order = [0, *axes[2 : data.axis + 2], 1, *axes[data.axis + 2 :]]
+    return ctx.stacked(ctx.op("Transpose", [out.value], {"perm": order}))
 
 
 def _is_largest(ctx: Context, node: ir.Node) -> bool:

@@ -100,7 +100,7 @@ PRODUCTS = {
     ),
     "turned rows of each by a matrix of each": (
         of("t = Transpose(x) y = Gemm<transA = 1>(t, w)", x=X, w=OWN),
-        "Gemm ragged",
+        "Gemm batched-operand",
     ),
     "turned rows by what is as long": (
         of("y = Gemm<transA = 1>(x, w)", x=THREE, w=shared(np.ones((3, 2), np.float32))),

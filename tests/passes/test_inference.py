@@ -133,3 +133,25 @@ def test_axes_beside_those_of_a_top_k_are_known(
         found[axis] = None
         assert tuple(found) == dims
     assert typings.proven.dtype(named["i"]) == ir.DataType.INT64
+
+
+@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
+def test_no_window_of_a_pool_begins_behind_an_image(op_type: str) -> None:
+    """In padded places windows begin at 0, 3, 6, 9 and 0, 4, 8: the last of each is padding."""
+    typings, named = both(
+        f"{HEADER}g (float[1,N,8,7] x) => (float[] y) {{ y = {op_type} <kernel_shape = [3, 2], "
+        "strides = [3, 4], pads = [1, 1, 1, 0], ceil_mode = 1> (x) }"
+    )
+    dims = typings.proven.dims(named["y"]) or ()
+    assert (len(dims), *dims[2:]) == (4, 3, 2)
+
+
+def test_windows_of_a_pool_whose_last_reaches_beyond_an_image() -> None:
+    typings, named = both(
+        f"{HEADER}g (float[1,2,8,W] x) => (float[] y, int64[] i) {{ y, i = MaxPool "
+        "<kernel_shape = [3, 2], strides = [2, 3], pads = [1, 1, 1, 0], ceil_mode = 1> (x) }"
+    )
+    for name in ("y", "i"):
+        dims = typings.proven.dims(named[name]) or ()
+        assert dims[:3] == (1, 2, 5)
+        assert not isinstance(dims[3], int)

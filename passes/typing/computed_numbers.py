@@ -7,15 +7,17 @@ from such sums only: ``x[:, : x.shape[1] // 2]`` would have an unknown number of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
 
 from passes.folding import Folder
 from passes.graph.graphs import constant_value, is_operator, name_of
+from passes.graph.made import operands, optional_operand
 from passes.typing.corrections import is_whole
 from passes.typing.inference import subgraph_pairs
+from passes.typing.shape_functions import stand_in_cut
 from passes.typing.value_types import Typing
 
 __all__ = ["COMPUTED", "show_computed"]
@@ -23,7 +25,7 @@ __all__ = ["COMPUTED", "show_computed"]
 _BY_NUMBERS = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1, "Slice": 1, "Tile": 1}
 """The operand from which on an operator reads the numbers that its shape follows from."""
 
-COMPUTED = ("Div", "Mod", *_BY_NUMBERS)
+COMPUTED = ("Div", "Mod", "Pad", *_BY_NUMBERS)
 """Operators whose numbers, or whose bounds or shapes, inference does not compute."""
 
 
@@ -50,6 +52,8 @@ def _show(graph: ir.Graph, proto: onnx.GraphProto, folder: Folder) -> bool:
             found |= _show_quotient(node, node_proto, folder)
         elif is_operator(node, tuple(_BY_NUMBERS)) and _is_open(node, folder):
             found |= _show_operands(node, node_proto, proto, folder)
+        elif is_operator(node, "Pad") and len(node.inputs) > 1 and _is_open(node, folder):
+            found |= _show_amounts(node, node_proto, proto, folder)
     return found
 
 
@@ -80,6 +84,17 @@ def _show_operands(
 ) -> bool:
     """Let inference read the bounds or the shape of a node that are computed, and known."""
     computed = [v for v in _numbers_of(node) if constant_value(v) is None]
+    return _show_values(node, proto, graph, folder, computed)
+
+
+def _show_values(
+    node: ir.Node,
+    proto: onnx.NodeProto,
+    graph: onnx.GraphProto,
+    folder: Folder,
+    computed: Sequence[ir.Value],
+) -> bool:
+    """Let inference read constants in the place of operands, if all of them are known."""
     names = {name_of(v): f"{name_of(node.outputs[0])}/{name_of(v)}/known" for v in computed}
     if not computed or any(name in names.values() for name in proto.input):
         return False
@@ -95,6 +110,34 @@ def _show_operands(
         del proto.attribute[:]
     proto.input.extend("" if v is None else names.get(name_of(v), name_of(v)) for v in node.inputs)
     return True
+
+
+def _show_amounts(
+    node: ir.Node, proto: onnx.NodeProto, graph: onnx.GraphProto, folder: Folder
+) -> bool:
+    """Let inference know by how much a Pad pads, or along which axes it does not pad at all."""
+    if proto.domain or constant_value(node.inputs[1]) is not None:
+        return False
+    if folder.value(node.inputs[1]) is not None:
+        return _show_values(node, proto, graph, folder, operands(node)[1:2])
+    numbers, axes = folder.of(node.inputs[1]), _axes_of_pad(node, folder)
+    if numbers is None or axes is None or len(numbers) != 2 * len(axes):
+        return False
+    pairs = zip(numbers, numbers[len(axes) :], strict=False)
+    padded = [a for a, pair in zip(axes, pairs, strict=False) if any(n.number != 0 for n in pair)]
+    if not padded:
+        return False
+    stand_in_cut(proto, padded)
+    return True
+
+
+def _axes_of_pad(node: ir.Node, folder: Folder) -> list[int] | None:
+    """Return the axes that a Pad has amounts for."""
+    given, rank = optional_operand(node, 3), folder.rank(node.inputs[0])
+    if given is not None:
+        axes = constant_value(given)
+        return None if axes is None else [int(axis) for axis in axes.reshape(-1)]
+    return None if rank is None else list(range(rank))
 
 
 def _numbers_of(node: ir.Node) -> Iterator[ir.Value]:

@@ -38,6 +38,16 @@ CUTS = {
         "y = Tile (x, v)",
         ("N", 96),
     ),
+    "padded by what is chosen": (
+        "q = Equal (two, m)  k = Where (q, one, two)  z = Sub (one, one)  "
+        "p = Concat <axis = 0> (z, z, z, k)  y = Pad (x, p)",
+        ("N", 50),
+    ),
+    "padded along an axis by an unknown number": (
+        "s = Shape (x)  d = Gather (s, zero)  w = Mod (d, two)  z = Sub (one, one)  "
+        "p = Concat <axis = 0> (z, z, w, z)  y = Pad (x, p)",
+        (None, 48),
+    ),
     "half of an unknown number": (
         "s = Shape (x)  d = Gather (s, zero)  h = Div (d, two)  y = Slice (x, zero, h, zero)",
         (None, 48),

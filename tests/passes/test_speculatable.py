@@ -106,6 +106,11 @@ CASES: dict[str, tuple[str, bool]] = {
         f"{LENGTH} r = Range (zero, n, one) f = Gather (c, r) o = Add (e, f)",
         True,
     ),
+    "so many zeros as are missing": (
+        "q = Sub (axis, axis) h = ConstantOfShape (q) g = ReduceSum (h) "
+        f"{LENGTH} r = Range (zero, n, one) f = Gather (w, r) p = Add (e, f) o = Add (p, g)",
+        True,
+    ),
     "a shape that may not fit": (
         f"{LENGTH} s = Unsqueeze (n, axis) t = Concat<axis = 0> (s, s) f = Reshape (v, t) "
         "g = ReduceSum (f) o = Add (e, g)",

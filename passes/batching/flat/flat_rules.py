@@ -56,7 +56,8 @@ register_flat(
 # Along an axis of each row.
 register_flat("Softmax LogSoftmax", lines.softmax, rounding=True, since=13)
 register_flat("Hardmax", beside.along(-1), since=13)
-register_flat("LpNormalization TopK", beside.along(-1))
+register_flat("LpNormalization", beside.along(-1))
+register_flat("TopK", lines.top_k)
 register_flat("ArgMax ArgMin", lines.position_of_best)
 register_flat("LayerNormalization RMSNormalization", beside.trailing)
 register_flat("Split", beside.along(0), since=13)

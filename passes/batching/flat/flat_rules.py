@@ -22,6 +22,7 @@ from passes.batching.flat import (
     windows,
 )
 from passes.batching.flat.grid_sample import grid_sample
+from passes.batching.flat.identity import eye_like
 from passes.batching.flat.joining import concat
 from passes.batching.flat.resize import resize
 from passes.batching.flat.reversing import reverse_sequence
@@ -42,6 +43,7 @@ register_flat("Transpose", arranging.transpose)
 register_flat("Unsqueeze", arranging.unsqueeze)
 register_flat("Squeeze", arranging.squeeze)
 register_flat("Concat", concat)
+register_flat("EyeLike", eye_like)
 register_flat("Expand", repeating.expand)
 register_flat("Tile", repeating.tile, since=6)
 register_flat("DepthToSpace SpaceToDepth", repeating.blocks)

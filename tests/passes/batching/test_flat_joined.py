@@ -54,6 +54,20 @@ JOINED = [
 ]  # fmt: skip
 REPEATED = [
     FlatCase("tiled", numbers("t", 2, 3, 1) + "y = Tile (x, t)", "uint8[H,W,3]", "uint8[h,w,3]"),
+    FlatCase("ones on the diagonal", "y = EyeLike (x)", "float[H,W]", "float[h,w]"),
+    FlatCase(
+        "whole ones beside the diagonal",
+        "t = Transpose (x) y = EyeLike <k = -2, dtype = 7> (t)",
+        "float[H,W]",
+        "int64[w,h]",
+    ),
+    FlatCase("ones of few columns", "y = EyeLike <k = 1> (x)", "float[H,3]", "float[h,3]"),
+    FlatCase(
+        "tiled by its own height",
+        numbers("one", 1) + numbers("three", 3) + "h = Shape <end = 1> (x) n = Mod (h, three) "
+        "t = Concat <axis = 0> (n, one, n) y = Tile (x, t)",
+        result="float[a,w,b]",
+    ),
     FlatCase("tiled channels", numbers("t", 1, 1, 3) + "y = Tile (x, t)", result="float[h,w,9]"),
     FlatCase("tiled channels in front", numbers("t", 3, 1, 1) + "y = Tile (x, t)",
              "float[1,H,W]", "float[3,h,w]"),

@@ -57,7 +57,7 @@ register_flat(
 
 # Along an axis of each row.
 register_flat("Softmax LogSoftmax", lines.softmax, rounding=True, since=13)
-register_flat("Hardmax", beside.along(-1), since=13)
+register_flat("Hardmax", lines.softmax, since=13)
 register_flat("LpNormalization", beside.along(-1))
 register_flat("TopK", lines.top_k)
 register_flat("ArgMax ArgMin", lines.position_of_best)

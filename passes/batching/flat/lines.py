@@ -19,7 +19,7 @@ from passes.batching.flat.moves import has_fill, rows_again, turned
 from passes.batching.flat.samples import FlatSamples
 from passes.batching.layouts import Batched, Layout
 from passes.batching.lengths import Lengths
-from passes.batching.packed.best_rows import best_rows
+from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
 from passes.batching.packed.segments import softmax_over_rows
 from passes.batching.packed.top_k import sorted_rows, top_of_rows
 from passes.decisions import Code, Decline
@@ -186,12 +186,13 @@ def _crosses(x: Batched, axis: int) -> bool:
 
 
 def softmax(ctx: Context, node: ir.Node, operands: Sequence[Operand]) -> Sequence[Output]:
-    """Softmax and LogSoftmax along any axis."""
+    """Softmax, LogSoftmax and Hardmax along any axis."""
     x, axis = ctx.operand(operands, 0, "input"), int(ctx.attribute(node, "axis", -1))
     if not _crosses(x, axis):
         return [out for out in along(-1)(ctx, node, operands) if out is not None]
     found = _lines(ctx, x, axis)
-    made = softmax_over_rows(ctx, node, [found.packed])
+    over_rows = hardmax_over_rows if node.op_type == "Hardmax" else softmax_over_rows
+    made = over_rows(ctx, node, [found.packed])
     return [ctx.flat(out.value, found.flat) for out in made if out is not None]
 
 

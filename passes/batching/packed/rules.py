@@ -20,7 +20,7 @@ from passes.batching.packed import (
     shapes,
 )
 from passes.batching.packed.attention import attention_rows
-from passes.batching.packed.best_rows import best_rows
+from passes.batching.packed.best_rows import best_rows, hardmax_over_rows
 from passes.batching.packed.cumulations import cumulation_rows
 from passes.batching.packed.finding import suppression_of_rows
 from passes.batching.packed.inner_products import inner_products
@@ -78,7 +78,7 @@ register_packed(
     any_axis=True,
     two_axes=True,
 )
-register_packed("Hardmax", along_other_axis(-1), since=13, any_axis=True)
+register_packed("Hardmax", along_other_axis(-1, first=hardmax_over_rows), since=13, any_axis=True)
 register_packed("LpNormalization", along_other_axis(-1), any_axis=True)
 register_packed("TopK", top_k_rows, since=10, any_axis=True, two_axes=True)
 register_packed("LayerNormalization RMSNormalization", trailing_rows, any_axis=True)

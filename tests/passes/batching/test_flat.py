@@ -245,6 +245,8 @@ BESIDE = [
          tolerance=1e-6),
     many("over the last axis", ["Softmax", "LpNormalization"], "{y} = {op} (x)", high=3.0,
          result="float[h,w,3]", tolerance=1e-6),
+    FlatCase("the first best of lines", "r = Round (x) y = Hardmax <axis = 1> (r)", low=-2.0, high=2.0),
+    FlatCase("the best of columns", "y = Hardmax <axis = 0> (x)"),
     FlatCase("lines sorted", "n = Shape <start = 1, end = 2> (x) y, z = TopK <axis = 1> (x, n)"),
     FlatCase(
         "columns sorted upwards",

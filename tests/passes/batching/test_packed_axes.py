@@ -53,6 +53,9 @@ CASES = [
         c=ragged(3, seed=3),
     ),
     turned("softmax", "y = Softmax<axis = 0>(t)"),
+    turned("the best of each row", "y = Hardmax<axis = 1>(t)"),
+    turned("the best of each column", "y = Hardmax<axis = 0>(t)"),
+    RaggedCase("the best of rows as they are", "y = Hardmax<axis = 0>(x)", {"x": X}),
     turned("elements along it", "p = Transpose(i) y = GatherElements<axis = 1>(t, p)", i=PLACES),
     turned("elements beside it", "p = Transpose(i) y = GatherElements<axis = 0>(t, p)", i=ROWS),
     turned(

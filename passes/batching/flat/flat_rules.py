@@ -69,6 +69,7 @@ register_flat("GatherND", entries.gather_nd, since=12)
 register_flat("ScatterND", entries.scatter_nd, since=12)
 register_flat("OneHot", lookups.one_hot)
 register_flat("QuantizeLinear DequantizeLinear", lookups.quantization)
+register_flat("DynamicQuantizeLinear", lookups.dynamic_quantization)
 
 register_flat("GlobalAveragePool GlobalMaxPool", reducing.global_pool, rounding=True)
 register_flat("BatchNormalization", normalizing.batch_normalization, rounding=True, since=15)

@@ -94,6 +94,12 @@ LOOKED_UP = [
     FlatCase("how often each class is", ONE_HOT + numbers("k", 0, 1) + "o = OneHot (i, d, v) "
              "y = ReduceSum <keepdims = 0> (o, k)", "uint8[H,W]", "float[5]", high=4.0,
              stacked=True),
+    FlatCase("quantized by its greatest", numbers("one", 1) + "f = Cast <to = 1> (one) "
+             "m = ReduceMax <keepdims = 0> (x) e = Abs (m) g = Add (e, f) k = Squeeze (g) "
+             "i = Shape <end = 1> (x) c = Cast <to = 2> (i) z = Squeeze (c) "
+             "y = QuantizeLinear (x, k, z)", result="uint8[h,w,3]"),
+    FlatCase("quantized by itself", "y, s, z = DynamicQuantizeLinear (x)", result="uint8[h,w,3]"),
+    FlatCase("the scale of itself", "q, y, z = DynamicQuantizeLinear (x)", result="float[]"),
     FlatCase("quantized", SCALE + "y = QuantizeLinear (x, c, z)", result="uint8[h,w,3]"),
     FlatCase("taken back", SCALE + "y = DequantizeLinear (x, c, z)", "uint8[H,W,3]"),
     FlatCase("channels quantized", SCALES + "y = QuantizeLinear <axis = 2> (x, c, z)",

@@ -156,9 +156,10 @@ def _expands(node: ir.Node, typing: Typing) -> bool:
     filled, shape = operands(node)
     if _is_one_number(filled, typing) and is_dimension(shape):
         return True
-    if all(typing.static_dims(value) is not None for value in (filled, node.outputs[0])):
-        return True  # inference has checked it
-    dims, entries = typing.dims(filled), _entries(shape, typing)
+    known = Folder(typing).value(shape)
+    is_shape = known is not None and bool((known >= 0).all())
+    dims = typing.dims(filled)
+    entries = known.tolist() if known is not None and is_shape else _entries(shape, typing)
     if dims is None or entries is None:
         return False
     pairs = zip(reversed(dims), reversed(entries), strict=False)
